@@ -1,4 +1,5 @@
-//! The options of a server, by Redis's names: in a file, the environment, flags and `CONFIG SET` alike.
+//! The options of a server, with Redis's names. A file, the environment, flags and `CONFIG SET`
+//! share the same names.
 
 mod bind;
 mod config_option;
@@ -25,68 +26,72 @@ pub use output_limit::{OutputLimit, OutputLimitError};
 /// The options of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `bind`: the addresses to listen on, or names of them.
+    /// `bind`: the addresses or host names to listen on.
     pub bind: Vec<BindAddress>,
-    /// `port`; 0 takes any that is free.
+    /// `port`; 0 selects a free port.
     pub port: u16,
-    /// `port no` turns this off: nothing is answered without TLS.
+    /// False for `port no`: the server then accepts only TLS connections.
     pub listens_plain: bool,
-    /// `tls-port`: where to speak TLS; 0 takes any that is free, `None` is for nowhere.
+    /// `tls-port`: the port for TLS; 0 selects a free port, `None` disables TLS.
     pub tls_port: Option<u16>,
-    /// `tls-cert-file`: the server's certificate and those up to a root, in PEM.
+    /// `tls-cert-file`: the certificate chain of the server up to a root, in PEM.
     pub tls_cert_file: Option<PathBuf>,
-    /// `tls-key-file`: its private key, in PEM.
+    /// `tls-key-file`: the private key of the server, in PEM.
     pub tls_key_file: Option<PathBuf>,
-    /// `tls-ca-cert-file`: the roots of clients' certificates, in PEM.
+    /// `tls-ca-cert-file`: the root certificates for client certificates, in PEM.
     pub tls_ca_cert_file: Option<PathBuf>,
-    /// `tls-auth-clients`: whether clients show certificates.
+    /// `tls-auth-clients`: whether clients must present certificates.
     pub tls_auth_clients: ClientCertificates,
-    /// `http-port`: where the console is.
+    /// `http-port`: the port of the console.
     pub http_port: HttpPort,
     /// `http-bind`: the address of the console.
     pub http_bind: IpAddr,
-    /// `requirepass`: the password; empty for none.
+    /// `requirepass`: the password; empty for no password.
     pub password: String,
-    /// `protected-mode`: whether to refuse listening off loopback without a password.
+    /// `protected-mode`: whether to refuse to listen on a non-loopback address without a password.
     pub protected_mode: bool,
-    /// `io-threads`: how many threads answer; 0 for one a core.
+    /// `io-threads`: the number of threads that serve clients; 0 for one per core.
     pub threads: usize,
-    /// `maxclients`: how many connections there may be.
+    /// `maxclients`: the maximum number of connections.
     pub max_clients: usize,
-    /// `client-output-buffer-limit`: how many bytes of replies may wait for one client.
+    /// `client-output-buffer-limit`: the maximum bytes of unread replies per client.
     pub output_limit: OutputLimit,
-    /// `client-query-buffer-limit`, in bytes: a client whose unfinished command takes more memory is disconnected.
+    /// `client-query-buffer-limit`, in bytes: the server disconnects a client whose incomplete
+    /// command takes more memory.
     pub max_query_bytes: u64,
-    /// `maxmemory`, in bytes: above it nothing is added; 0 for no limit.
+    /// `maxmemory`, in bytes: above it the server rejects commands that add data; 0 for no limit.
     pub max_memory_bytes: u64,
-    /// `timeout`, in seconds: idle connections are closed after it; 0 for never.
+    /// `timeout`, in seconds: the server closes a connection that is idle for longer; 0 for never.
     pub timeout_seconds: u64,
-    /// `appendonly`: whether changes are kept in a log; if not, all is gone when the server ends.
+    /// `appendonly`: whether the server writes changes to a log. Without a log, all data is lost
+    /// when the server ends.
     pub append_only: bool,
     /// `enable-debug-command`: the clients that may run `DEBUG`.
     pub debug_command: DebugCommand,
-    /// `dir`: the folder of the log and the snapshots.
+    /// `dir`: the directory of the log and the snapshots.
     pub dir: PathBuf,
-    /// `appendfsync`: when the log is synced to the disk.
+    /// `appendfsync`: when the server syncs the log to disk.
     pub sync: Sync,
-    /// `auto-aof-rewrite-min-size`, in bytes: a log twice as long as its snapshot is replaced by a new snapshot from
-    /// this length on.
+    /// `auto-aof-rewrite-min-size`, in bytes: the server replaces a log of at least this length by
+    /// a new snapshot when it is twice as long as its snapshot.
     pub rewrite_bytes: u64,
     /// `aclfile`: the file of users.
     pub users_file: Option<PathBuf>,
-    /// `acllog-max-len`: how many refusals `ACL LOG` keeps.
+    /// `acllog-max-len`: the maximum number of entries in `ACL LOG`.
     pub max_refusals: usize,
-    /// `slowlog-log-slower-than`, in microseconds: commands that take longer are listed; negative for none.
+    /// `slowlog-log-slower-than`, in microseconds: the slow log records commands that take longer;
+    /// negative for none.
     pub slow_micros: i64,
-    /// `slowlog-max-len`: how many of them are kept.
+    /// `slowlog-max-len`: the maximum number of entries in the slow log.
     pub slow_entries: usize,
-    /// `metrics-max-filters`: how many filters have metrics of their own, those nearest to their limits.
+    /// `metrics-max-filters`: the number of filters with individual metrics. The server selects
+    /// those closest to their limits.
     pub metrics_max_filters: usize,
-    /// `hash-key`: the secret key that new filters hash with.
+    /// `hash-key`: the secret hash key of new filters.
     pub hash_key: HashKey,
     /// `bf-*` and `cf-*`.
     pub filters: Settings,
-    /// The file that options were [read](Self::read_file) from, which `CONFIG REWRITE` writes.
+    /// The file from which the options were [read](Self::read_file). `CONFIG REWRITE` writes to it.
     pub file: Option<ConfigFile>,
 }
 
@@ -128,19 +133,19 @@ impl Default for Config {
     }
 }
 
-/// Whether there is a console, and where.
+/// Whether the server serves a console, and on which port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpPort {
-    /// There is none.
+    /// No console.
     Off,
-    /// At the [usual](Self::USUAL) port, if that is free.
+    /// The [usual](Self::USUAL) port, if it is free.
     Auto,
-    /// At this port; 0 takes any that is free.
+    /// This port; 0 selects a free port.
     At(u16),
 }
 
 impl HttpPort {
-    /// The port unless another is asked for.
+    /// The default port.
     pub const USUAL: u16 = 8379;
 }
 
@@ -155,28 +160,28 @@ pub enum DebugCommand {
     Yes,
 }
 
-/// Why an option does not take a value.
+/// Why an option rejects a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is no option of this name.
+    /// No option has this name.
     Unknown {
-        /// The name asked for.
+        /// The unknown name.
         name: String,
     },
-    /// The value is none of this option's.
+    /// The value is invalid for this option.
     Invalid {
         /// The option.
         name: &'static str,
-        /// What it takes.
+        /// The values that the option accepts.
         expected: &'static str,
     },
-    /// The option cannot change while the server runs.
+    /// The option cannot be changed while the server runs.
     Fixed {
         /// The option.
         name: &'static str,
     },
-    /// A setting of filters does not take the value.
+    /// A setting of new filters rejects the value.
     Filters(SettingError),
 }
 
@@ -196,7 +201,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Returns every option that [`set`](Self::set) takes, by groups.
+    /// Returns every option that [`set`](Self::set) accepts, sorted by group.
     ///
     /// # Examples
     ///
@@ -224,7 +229,7 @@ impl Config {
         options
     }
 
-    /// Returns every option and its value, in order.
+    /// Returns every option with its value, in order.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         let filters = Settings::ALL
             .iter()
@@ -232,12 +237,12 @@ impl Config {
         entries().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
     }
 
-    /// Returns whether the value of this option is for no log and no error message.
+    /// Tests whether the value of this option must not appear in logs and error messages.
     pub(crate) fn is_secret(name: &[u8]) -> bool {
         entries().any(|entry| entry.is_secret && name.eq_ignore_ascii_case(entry.name.as_bytes()))
     }
 
-    /// Returns every option as a client may see it. A fixed hash key is shown to no client.
+    /// Returns every option with the value that a client may see. No client sees a fixed hash key.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         self.all().map(|(name, value)| match name {
             options::HASH_KEY => (name, self.hash_key.shown().to_owned()),
@@ -249,7 +254,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], and nothing has changed.
+    /// [`ConfigError`], with nothing changed.
     ///
     /// # Examples
     ///
@@ -274,7 +279,8 @@ impl Config {
         }
     }
 
-    /// Returns an address for the network, where not everybody may be let in; `None` if there is none.
+    /// Returns a non-loopback address that the server listens on in protected mode; `None` if there
+    /// is none.
     pub(crate) fn guarded_address(&self) -> Option<IpAddr> {
         let console = (self.http_port != HttpPort::Off).then_some(self.http_bind);
         let all = self.bind.iter().flat_map(BindAddress::addresses).copied().chain(console);
@@ -282,7 +288,7 @@ impl Config {
         outside.filter(|_| self.protected_mode)
     }
 
-    /// Sets an option of a server that runs.
+    /// Sets an option of a running server.
     ///
     /// # Errors
     ///
@@ -322,7 +328,7 @@ mod tests {
             let Some((_, default)) = help.split_once("[default: ") else { continue };
             let mut config = Config::default();
             config.set(name, default.strip_suffix(']').unwrap()).unwrap();
-            // The program serves a console by default, a library does not.
+            // The program serves a console by default; the library does not.
             if name != "http-port" {
                 assert_eq!(config, Config::default(), "{name}");
             }

@@ -1,4 +1,4 @@
-//! The options in a TOML file: read at the start, and written back by `CONFIG REWRITE`.
+//! The options in a TOML file. The server reads it at the start, and `CONFIG REWRITE` writes it.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -9,21 +9,21 @@ use toml_edit::{DocumentMut, Item, Value};
 use crate::config::{BindAddress, Config};
 use crate::system_error::without_code;
 
-/// The file that options were [read](Config::read_file) from.
+/// The file from which options were [read](Config::read_file).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigFile {
     path: PathBuf,
-    /// What the options were before it was read: what they are if it does not say.
+    /// The options before the file was read. They apply where the file sets no value.
     defaults: Vec<(&'static str, String)>,
 }
 
 impl Config {
-    /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`, over those that are set; the
-    /// file is what `CONFIG REWRITE` writes to.
+    /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`, and
+    /// overwrites the current ones. `CONFIG REWRITE` writes to this file.
     ///
     /// # Errors
     ///
-    /// What is wrong, where in the file.
+    /// The problem, with its line in the file.
     pub fn read_file(&mut self, path: &Path) -> Result<(), String> {
         let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let text = fs::read_to_string(path).map_err(|error| fail(&without_code(&error)))?;
@@ -43,24 +43,27 @@ impl Config {
         Ok(())
     }
 
-    /// Writes the options that differ from the file it was read from, or from what they were before that, into that
-    /// file, whose comments and order stay; the file is replaced whole or not at all.
+    /// Writes the changed options to the file from which the options were read. An option is
+    /// changed if it differs from its value in the file or, if the file does not set it, from its
+    /// value before the file was read. Comments and order in the file are kept. The file is
+    /// replaced completely or not at all.
     ///
     /// # Errors
     ///
-    /// Why it could not.
+    /// The reason why the file was not written.
     pub fn rewrite_file(&self) -> io::Result<()> {
         let Some(ConfigFile { path, defaults }) = &self.file else {
             return Err(io::Error::other("the server was started without --config"));
         };
-        // What a link names is replaced, not the link.
+        // Replace the target of a symbolic link, not the link.
         let path = fs::canonicalize(path)?;
         let text = fs::read_to_string(&path)?;
         let mut document: DocumentMut = text.parse().map_err(io::Error::other)?;
         for ((name, value), (_, default)) in self.all().zip(defaults) {
             let given = document.get(name).and_then(text_of);
             let is_given = given.is_some_and(|given| {
-                // Its names are not looked up again: that may take long, and lead elsewhere by now.
+                // Compare the names as text. Resolving them again may be slow, and their addresses
+                // may have changed.
                 if name == "bind" {
                     return BindAddress::argv(&given).map(BindAddress::shown).eq(value.split(' '));
                 }
@@ -72,7 +75,7 @@ impl Config {
                 continue;
             }
             let mut new = Item::from(shown(&value));
-            // The comment behind the value is about the option.
+            // Keep the comment after the value.
             if let (Some(old), Some(new)) =
                 (document.get(name).and_then(Item::as_value), new.as_value_mut())
             {
@@ -84,7 +87,8 @@ impl Config {
     }
 }
 
-/// Returns an option's value as a number or a truth if it is just that, and not a password that looks like one.
+/// Converts an option's value to a TOML number or boolean if that has exactly the same text, and to
+/// a string otherwise. A password that only looks like a number stays a string.
 fn shown(value: &str) -> Value {
     let number = value.parse::<i64>().map(Value::from).ok();
     let fraction = || value.parse::<f64>().ok().filter(|it| it.is_finite()).map(Value::from);
@@ -97,7 +101,7 @@ fn shown(value: &str) -> Value {
     if is_same { shown } else { value.into() }
 }
 
-/// Returns an option's value as a flag would have it.
+/// Returns an option's value as the text of a flag.
 fn text_of(item: &Item) -> Option<String> {
     Some(match item.as_value()? {
         Value::String(text) => text.value().clone(),
@@ -112,7 +116,7 @@ fn text_of(item: &Item) -> Option<String> {
     })
 }
 
-/// Writes a file that is there under its name whole or not at all, with the rights of the one before.
+/// Replaces a file completely or not at all, and keeps its permissions.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("toml.part");
     let write = || {

@@ -1,26 +1,26 @@
-//! What is measured of a filter from time to time: how fast it takes items, and how near its limit it is.
+//! Periodic measurements of a filter: how fast it gets items, and how close it is to its limit.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tamis_commands::Utilization;
 
-/// The last measurement of a key, in 32 bytes. One thread measures; others read what they find.
+/// The last measurement of a key, in 32 bytes. One thread writes it, and other threads read it.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     items: AtomicU64,
-    /// When, in milliseconds since 1970; 0 for never.
+    /// The time of the measurement, in milliseconds since 1970; 0 if there is none.
     at_millis: AtomicU64,
-    /// The bits of `f32`s: new items a second, and what of the room is used; not a number for none.
+    /// Bits of `f32`s: new items per second, and the used share; NaN if unknown.
     per_second: AtomicU32,
     used: AtomicU32,
-    /// For how many seconds the rate has been watched.
+    /// The seconds over which the rate was averaged.
     watched: AtomicU32,
 }
 
-/// After so long the weight of a rate has fallen to a third.
+/// After this time the weight of an old rate is about a third.
 const MEMORY_SECONDS: f64 = 900.0;
 
-/// Two measurements in a shorter time say nothing of the rate.
+/// Two measurements closer together than this give no rate.
 const LEAST_SECONDS: f64 = 1.0;
 
 impl Default for Gauge {
@@ -37,9 +37,9 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// Takes a measurement; `None` of what is no filter.
+    /// Records a measurement; `None` if the value is no filter.
     pub fn note(&self, strain: Option<Utilization>, now_millis: u64) {
-        // Relaxed: a reader that sees an old number beside a new one is off by one measurement.
+        // Relaxed: a reader that mixes old and new numbers is off by one measurement.
         let Some(strain) = strain else {
             self.at_millis.store(0, Ordering::Relaxed);
             self.used.store((-1.0_f32).to_bits(), Ordering::Relaxed);
@@ -57,33 +57,35 @@ impl Gauge {
         self.used.store((strain.used as f32).to_bits(), Ordering::Relaxed);
         self.items.store(items, Ordering::Relaxed);
         self.at_millis.store(now_millis.max(1), Ordering::Relaxed);
-        // Emptied, or another filter: what it lost was not taken out item by item.
+        // The filter was emptied or replaced, so the decrease is not a rate.
         if last_millis == 0 || items < before / 2 {
             return;
         }
         let rate = (items as f64 - before as f64) / seconds;
         let watched = f64::from(self.watched.load(Ordering::Relaxed)) + seconds;
         self.watched.store(watched.round() as u32, Ordering::Relaxed);
-        // At first the plain average: a filter that was just loaded does not go on like that.
+        // Use the plain average at first, because a filter that was just loaded does not continue
+        // to grow at that rate.
         let weight = (-(-seconds / MEMORY_SECONDS).exp_m1()).max(seconds / watched);
         let old = self.per_second().unwrap_or(0.0);
         let smooth = old + (rate - old) * weight;
         self.per_second.store((smooth as f32).to_bits(), Ordering::Relaxed);
     }
 
-    /// Returns how many items there were at the last measurement, if there was one of a filter.
+    /// Returns the number of items at the last measurement, if it measured a filter.
     pub fn items(&self) -> Option<u64> {
         let is_measured = self.at_millis.load(Ordering::Relaxed) != 0;
         is_measured.then(|| self.items.load(Ordering::Relaxed))
     }
 
-    /// Returns the items added per second of late; `None` before the first two measurements.
+    /// Returns the recent rate of new items per second; `None` before the first two measurements.
     pub fn per_second(&self) -> Option<f64> {
         let rate = f32::from_bits(self.per_second.load(Ordering::Relaxed));
         (!rate.is_nan()).then_some(f64::from(rate))
     }
 
-    /// Returns what of its room a filter used; `None` before the first measurement, negative for what is no filter.
+    /// Returns the used share of a filter; `None` before the first measurement, negative if the
+    /// value is no filter.
     pub fn used(&self) -> Option<f32> {
         let used = f32::from_bits(self.used.load(Ordering::Relaxed));
         (!used.is_nan()).then_some(used)
@@ -115,13 +117,13 @@ mod tests {
         assert_eq!(gauge.per_second(), Some(1.0));
         gauge.note(filter(1e9), 31_100);
         assert_eq!(gauge.per_second(), Some(1.0), "too soon");
-        // A burst at the beginning is not all that counts.
+        // A burst at the beginning does not determine the whole rate.
         let burst = Gauge::default();
         for (items, now_millis) in [(0.0, 1000), (1e5, 31_000), (1e5, 61_000), (1e5, 101_000)] {
             burst.note(filter(items), now_millis);
         }
         assert_eq!(burst.per_second().map(f64::round), Some(1000.0));
-        // Faster now: an hour later it is all that counts.
+        // The rate increases. An hour later only the new rate counts.
         for step in 1..=120 {
             gauge.note(filter(40.0 + f64::from(step) * 300.0), 31_000 + step as u64 * 30_000);
         }

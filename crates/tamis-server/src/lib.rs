@@ -1,12 +1,12 @@
-//! The Tamis server: a keyspace on sockets, for any Redis client.
+//! The Tamis server: serves a keyspace over sockets to any Redis client.
 //!
 //! ```text
-//! socket ──▶ argv of all complete commands ──▶ neighbours on one key as one batch ──▶ replies, written once
-//!            tamis-resp                          tamis-commands, on a keyspace of ours
+//! socket ──▶ argv of complete commands ──▶ batches on one key ──▶ replies, one write
+//!            tamis-resp                    tamis-commands, on the server's keyspace
 //! ```
 //!
-//! Each thread runs its own connections; they share the [keyspace](keyspace::Keyspace), whose locks are held for
-//! a batch at most.
+//! Each thread serves its own connections. All threads share the [keyspace](keyspace::Keyspace) and
+//! hold its locks for at most one batch.
 
 mod acceptor;
 mod change_replies;

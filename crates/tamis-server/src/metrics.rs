@@ -10,10 +10,10 @@ use crate::report::{FilterReport, filter_reports};
 use crate::server::SharedState;
 use crate::stats::{Called, bound_nanos, now_millis};
 
-/// Writes all metrics, and those of filters whose key the reader `may_see`.
+/// Writes all metrics of the server, and those of filters whose key the reader `may_see`.
 ///
-/// Looks at the last measurement of each key, and at a part of the bits of those filters that have metrics of their own.
-/// See [`filter_reports`].
+/// Reads the last measurement of each key, and a part of the bits of those filters that have
+/// individual metrics. See [`filter_reports`].
 pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);
@@ -92,7 +92,7 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
         for (bucket, calls) in called.buckets.iter().enumerate() {
             sum += calls;
             let bound = bound_nanos(bucket).map_or("+Inf".into(), |most| (most / 1e9).to_string());
-            // From a microsecond on; below, one bound is enough.
+            // Buckets start at one microsecond. Shorter calls share one bound.
             if bucket >= 5 {
                 let labels = [("command", command), ("le", bound.as_bytes())];
                 out.sample(&format!("{name}_bucket"), &labels, sum);
@@ -124,7 +124,7 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     let mut each = |name, help, number: fn(&FilterReport) -> Option<f64>| {
         out.family(name, "gauge", help);
         for report in &found.reports {
-            // If all bits are set, they do not bound the number of items.
+            // If all bits are set, the estimated number of items is infinite.
             if let Some(number) = number(report).filter(|number| number.is_finite()) {
                 let kind = report.facts.kind.as_bytes();
                 out.sample(name, &[("key", &report.key), ("kind", kind)], number);
@@ -162,12 +162,12 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     });
 }
 
-/// The text of metrics.
+/// The text of the metrics.
 #[derive(Default)]
 struct Exposition(String);
 
 impl Exposition {
-    /// Begins a metric.
+    /// Writes the header lines of a metric.
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("writing to text");
     }
@@ -187,8 +187,9 @@ impl Exposition {
         writeln!(self.0, " {value}").expect("writing to text");
     }
 
-    /// Writes a label's text, which the format wants in UTF-8. Bytes that are none, and backslashes, are written as
-    /// `\xHH` and `\\` once more escaped, so that different keys stay different.
+    /// Writes the text of a label, which the format requires in UTF-8. Invalid bytes are written as
+    /// `\xHH` and backslashes as `\\`, both escaped once more, so that different keys stay
+    /// different.
     fn label(&mut self, text: &[u8]) {
         for chunk in text.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -196,7 +197,7 @@ impl Exposition {
                     '\\' => self.0 += r"\\\\",
                     '"' => self.0 += "\\\"",
                     '\n' => self.0 += "\\n",
-                    // The line would be cut, or the screen.
+                    // A control character could break the line or the terminal.
                     c if c.is_control() => _ = write!(self.0, "\\\\u{{{:x}}}", u32::from(c)),
                     c => self.0.push(c),
                 }
@@ -207,7 +208,7 @@ impl Exposition {
         }
     }
 
-    /// Writes a metric that is one number.
+    /// Writes a metric with a single number.
     fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
@@ -222,10 +223,10 @@ mod tests {
     use super::*;
     use crate::{Config, Server};
 
-    /// A sample: its labels, and its number.
+    /// A sample: its labels and its number.
     type Sample = (BTreeMap<String, String>, f64);
 
-    /// Reads the text as the format says, and nothing else: samples by the name of their metric.
+    /// Parses the text strictly by the format, and returns the samples by the name of their metric.
     fn read(text: &str) -> HashMap<String, Vec<Sample>> {
         assert!(text.ends_with('\n'));
         let mut samples: HashMap<String, Vec<Sample>> = HashMap::new();
@@ -308,7 +309,7 @@ mod tests {
         &found.unwrap_or_else(|| panic!("no {label} {text}")).1
     }
 
-    /// Says lines to a server, and waits for its last reply.
+    /// Sends lines to a server, and waits for its last reply.
     fn say(server: &Server, lines: &[u8]) {
         let mut stream = std::net::TcpStream::connect(server.addresses()[0]).unwrap();
         stream.write_all(lines).unwrap();
@@ -320,7 +321,7 @@ mod tests {
     fn the_text_is_what_the_format_wants() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().to_owned();
-        // Every command is slow.
+        // With this limit, every command is slow.
         let config = Config { port: 0, threads: 1, dir, slow_micros: 0, ..Config::default() };
         let server = Server::start(config).unwrap();
         let empty = read(&text(server.shared(), |_| true));

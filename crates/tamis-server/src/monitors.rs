@@ -1,7 +1,7 @@
-//! `MONITOR`: clients that see the commands of all others.
+//! `MONITOR`: clients that receive the commands of all other clients.
 //!
-//! A command adds a line to the feed of each monitor. The connection of the monitor takes the lines out and sends them as its
-//! client reads. Without a monitor a command pays for the test of one number.
+//! Each command appends a line to the feed of each monitor. The connection of the monitor takes the
+//! lines and sends them as its client reads. Without a monitor, a command only tests one number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,30 +22,30 @@ pub(crate) struct Monitors {
     feeds: Mutex<Vec<Arc<Feed>>>,
 }
 
-/// The lines that a monitor has not been sent yet.
+/// The lines that are not yet sent to a monitor.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    /// The number of the client, which does not see its own commands.
+    /// The ID of the client, which does not receive its own commands.
     client: u64,
     lines: Mutex<Lines>,
-    /// The memory of the replies that all clients, and this one, have not taken yet. The lines are among them.
+    /// The memory of unread replies of all clients and of this client. Both include the lines.
     memory: [Arc<OutputMemory>; 2],
-    /// Notified when there are lines, or users have changed.
+    /// Notified when lines are added, or when users change.
     pub changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Lines {
     bytes: Vec<u8>,
-    /// There were more than the limit: some are missing.
+    /// True if the lines exceeded the limit and some were dropped.
     is_over: bool,
 }
 
-/// The most bytes of lines that wait in a feed if replies have no limit.
+/// The maximum bytes of lines in a feed if replies have no limit.
 const MAX_FEED_BYTES: u64 = 256 << 20;
 
 impl Feed {
-    /// Takes the lines out; `None` if some are missing.
+    /// Takes the lines; `None` if some were dropped.
     pub fn take(&self) -> Option<Vec<u8>> {
         let mut lines = self.lines.lock();
         if lines.is_over {
@@ -56,7 +56,8 @@ impl Feed {
         Some(bytes)
     }
 
-    /// Appends a line, unless more than `most` bytes would wait for the client, its replies included.
+    /// Appends a line, unless more than `most` bytes would be unread by the client, including its
+    /// replies.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
         let before = lines.bytes.capacity() as u64;
@@ -83,7 +84,7 @@ impl Drop for Feed {
     }
 }
 
-/// A connection that monitors, as long as this lives.
+/// A monitoring connection. Dropping this ends the monitoring.
 #[derive(Debug)]
 pub(crate) struct Monitoring {
     monitors: Arc<Monitors>,
@@ -99,7 +100,7 @@ impl Drop for Monitoring {
 }
 
 impl Monitors {
-    /// Begins to show a client the commands of others. `all` is the memory of the replies that clients have not taken yet.
+    /// Registers a client as a monitor. `all` is the memory of unread replies of all clients.
     pub fn begin(self: &Arc<Self>, client: &Client, all: &Arc<OutputMemory>) -> Monitoring {
         let feed = Arc::new(Feed {
             client: client.id,
@@ -114,18 +115,19 @@ impl Monitors {
         Monitoring { monitors: self.clone(), feed }
     }
 
-    /// Returns whether a client monitors.
+    /// Tests whether any client monitors.
     pub fn are_there(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Wakes the connections that monitor after a change of users: some may not monitor any more.
+    /// Wakes the monitoring connections after a change of users, because some users may have lost
+    /// the permission.
     pub fn users_changed(&self) {
         self.feeds.lock().iter().for_each(|feed| feed.changed.notify_one());
     }
 
-    /// Shows neighbours of one command to all monitors, but those of operators, as Redis does. A feed keeps at most `hard_bytes` bytes;
-    /// 0 is for the usual limit.
+    /// Sends consecutive calls of one command to all monitors, except admin commands, as Redis
+    /// does. A feed keeps at most `hard_bytes` bytes; 0 selects the default limit.
     pub fn show(
         &self,
         client: &Client,
@@ -145,7 +147,7 @@ impl Monitors {
     }
 }
 
-/// Returns the line of a command, as Redis writes it.
+/// Formats the line of a command as Redis does.
 fn line(time: Duration, peer: &str, argv: &[Vec<u8>]) -> Vec<u8> {
     let (seconds, micros) = (time.as_secs(), time.subsec_micros());
     let mut line = format!("+{seconds}.{micros:06} [0 {peer}]").into_bytes();
@@ -195,7 +197,7 @@ mod tests {
         assert!(own.bytes() >= 4 && clients.output.bytes() == own.bytes());
         assert_eq!(one.feed.take(), Some(b"+a\r\n".to_vec()));
         assert_eq!((own.bytes(), clients.output.bytes()), (0, 0));
-        // Replies that the client has not taken count, too.
+        // Unread replies of the client count towards the limit.
         own.add(3);
         one.feed.push(b"+a\r\n", 10);
         one.feed.push(b"+a\r\n", 10);

@@ -1,4 +1,4 @@
-//! The filters nearest to their limits, as `/metrics` and the console report them.
+//! Reports the filters closest to their limits, for `/metrics` and the console.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -11,18 +11,18 @@ use crate::keyspace::Keyspace;
 #[derive(Clone, Debug)]
 pub(crate) struct FilterReport {
     pub key: Box<[u8]>,
-    /// When it was looked at, in milliseconds since 1970.
+    /// The time of the measurement, in milliseconds since 1970.
     pub measured_millis: u64,
-    /// Kind, items, fill, rates, memory, layers: see [`Facts`].
+    /// Kind, items, fill, rates, memory and layers: see [`Facts`].
     pub facts: Facts,
-    /// How many more items a second there were of late, if that is known yet.
+    /// The recent growth in items per second, if it is known.
     pub items_per_second: Option<f64>,
     pub forecast: Forecast,
 }
 
 impl FilterReport {
-    /// Reports on a value that had `items_per_second` new items of late; `None` if it is no filter. A glance, which estimates a
-    /// large filter from a part of its bits.
+    /// Reports on a value that recently got `items_per_second` new items per second; `None` if it
+    /// is no filter. Fast: estimates a large filter from a part of its bits.
     pub fn of(
         key: &[u8],
         value: &Value,
@@ -41,7 +41,7 @@ impl FilterReport {
         })
     }
 
-    /// Looks at the filter of a key, if there is one.
+    /// Reports on the filter of a key, if it exists.
     pub fn of_key(
         keyspace: &Keyspace,
         key: &[u8],
@@ -53,7 +53,7 @@ impl FilterReport {
         })
     }
 
-    /// Takes another measurement of the adds, if there is none of the keyspace yet.
+    /// Uses this rate of inserts if the keyspace has not measured one.
     pub fn or_at(&mut self, items_per_second: Option<f64>) {
         if self.items_per_second.is_none() {
             self.items_per_second = items_per_second;
@@ -61,7 +61,8 @@ impl FilterReport {
         }
     }
 
-    /// Worst first: over the target, then soonest to be, then nearest to it.
+    /// Orders the worst filter first: filters above the planned rate, then filters that reach their
+    /// limit soonest, then filters whose rate is closest to the planned one.
     pub fn cmp_worst(&self, other: &Self) -> Ordering {
         let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
         let nearness = |it: &Self| {
@@ -80,24 +81,25 @@ impl FilterReport {
     }
 }
 
-/// Looks for the filters that are nearest to their limits, a part of the keys at a time. All keys are looked at, but only
-/// the last measurement of each, and no lock is held longer than a part of the keys takes: of millions all parts take a second
-/// or so.
+/// Searches for the filters that are closest to their limits, one part of the keys at a time. It
+/// reads only the last measurement of each key, and holds no lock for longer than one part takes.
+/// All parts of a keyspace with millions of keys take about a second.
 pub(crate) struct Worst {
     limit: usize,
-    /// How many filters there are.
+    /// Counts the filters.
     pub filters: u64,
-    /// How many of the omitted filters are above their planned rates.
+    /// Counts the omitted filters that exceed their planned rates.
     pub others_over: u64,
     found: BinaryHeap<Candidate>,
 }
 
-/// What of its room a filter uses, as the bits of an `f32` from zero on, which have its order; and its key. The least
-/// first, so that it goes when a worse one comes.
+/// The used share of a filter and its key. The share is the bits of a non-negative `f32`, which
+/// sort like the number. The lowest share comes first in the heap, so that a worse filter replaces
+/// it.
 type Candidate = Reverse<(u32, Box<[u8]>)>;
 
 impl Worst {
-    /// Collects at most `limit` filters.
+    /// Creates a search for at most `limit` filters.
     pub fn new(limit: usize) -> Self {
         Self { limit, filters: 0, others_over: 0, found: BinaryHeap::new() }
     }
@@ -120,22 +122,22 @@ impl Worst {
         });
     }
 
-    /// Returns the keys found, that of the worst first.
+    /// Returns the keys that were found, worst first.
     pub fn into_keys(self) -> impl Iterator<Item = Box<[u8]>> {
         self.found.into_sorted_vec().into_iter().map(|Reverse((_, key))| key)
     }
 }
 
-/// The report of the filters of a server.
+/// The reports on the filters of a server.
 #[derive(Debug)]
 pub(crate) struct FilterReports {
-    /// How many filters there are.
+    /// Counts all filters.
     pub filters: u64,
-    /// Some of them, the worst first.
+    /// Reports on some of the filters, worst first.
     pub reports: Vec<FilterReport>,
 }
 
-/// Returns the filters nearest to their limits, at most `limit` of them.
+/// Reports on the filters closest to their limits, at most `limit` of them.
 pub(crate) fn filter_reports(
     keyspace: &Keyspace,
     settings: &Settings,
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(listed.reports[0].forecast, Forecast::Unknown);
         assert_eq!(keys(&reports(&keyspace, 0, 1000)).len(), 0);
         assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
-        // Later, when one has taken more.
+        // Measure again after one filter got more items.
         put(&keyspace, "k00", 100, 90);
         (0..keyspace.parts()).for_each(|part| keyspace.measure(part, 31_000));
         let listed = reports(&keyspace, 2, 31_000);

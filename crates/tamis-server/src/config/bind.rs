@@ -1,10 +1,11 @@
-//! Where to listen, by address or by name.
+//! The addresses to listen on, as IP addresses or host names.
 
 use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::str::FromStr;
 
-/// An address to listen on, or a name with the addresses it leads to. A name is looked up once, when it is read.
+/// An address to listen on, or a host name with its addresses. A host name is resolved once, when
+/// the option is parsed.
 ///
 /// # Examples
 ///
@@ -17,13 +18,13 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindAddress {
-    /// `None` for an address by itself.
+    /// The host name; `None` for an IP address.
     name: Option<String>,
-    // Invariant: not empty, each once.
+    // Invariant: not empty, without duplicates.
     addresses: Vec<IpAddr>,
 }
 
-/// The text is no address, nor a name that leads to one.
+/// The text is neither an address nor a name that resolves to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoAddress;
 
@@ -42,18 +43,18 @@ impl BindAddress {
         &self.addresses
     }
 
-    /// Returns the addresses and names of a text, as they are written but for a minus, which Redis knows.
+    /// Splits a text into addresses and names, without the leading minus signs that Redis allows.
     pub(crate) fn argv(text: &str) -> impl Iterator<Item = &str> {
         let argv = text.split([' ', ',']).filter(|word| !word.is_empty());
         argv.map(|word| word.trim_start_matches('-'))
     }
 
-    /// Returns what is shown of such a word, without looking a name up.
+    /// Returns an address or name in the form that `CONFIG GET` shows, without resolving names.
     pub(crate) fn shown(word: &str) -> String {
         word.parse::<IpAddr>().map_or_else(|_| word.to_owned(), |address| address.to_string())
     }
 
-    /// Returns whether the option was a name. This machine may lack some addresses of a name.
+    /// Tests whether the option was a host name. This machine may lack some addresses of a name.
     pub(crate) fn is_name(&self) -> bool {
         self.name.is_some()
     }
@@ -72,7 +73,7 @@ impl FromStr for BindAddress {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(address.into());
         }
-        // What cannot be a name is not asked of the network.
+        // Do not query the network for a text that cannot be a name.
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if text.is_empty() || !text.chars().all(is_name) {
             return Err(NoAddress);
@@ -90,7 +91,7 @@ impl FromStr for BindAddress {
     }
 }
 
-/// As it was given.
+/// Writes the address or name as it was given.
 impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

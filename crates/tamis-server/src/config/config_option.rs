@@ -1,21 +1,21 @@
-//! An option, as a command line shows it.
+//! The description of an option, for a command line.
 
-/// An option, as a command line shows it.
+/// The description of an option, for a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigOption {
     /// The name, as in `CONFIG GET`.
     pub name: &'static str,
-    /// What it is about.
+    /// The group in the help text.
     pub group: OptionGroup,
-    /// What a help text calls the value, such as `PORT`.
+    /// The placeholder of the value in the help text, such as `PORT`.
     pub value: &'static str,
-    /// What it does, and its default.
+    /// What the option does, and its default.
     pub help: &'static str,
-    /// Whether its value is for no log and no error message, such as a password.
+    /// True if the value, such as a password, must not appear in logs and error messages.
     pub is_secret: bool,
 }
 
-/// What options are about, in the order of a help text.
+/// The groups of options, in the order of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OptionGroup {
     /// Addresses and ports.
@@ -28,9 +28,9 @@ pub enum OptionGroup {
     Durability,
     /// Memory, clients and threads.
     Limits,
-    /// How new filters are made.
+    /// The parameters of new filters.
     Filters,
-    /// What is counted and listed.
+    /// Metrics and the slow log.
     Monitoring,
 }
 

@@ -1,4 +1,4 @@
-//! The options about addresses, ports and TLS, a row each.
+//! The options for addresses, ports and TLS, one row each.
 
 use super::options::Entry;
 use super::values::{parse_path, parse_port, shown_path, shown_port};

@@ -1,4 +1,4 @@
-//! The options of the server itself, a row each.
+//! The options of the server itself, one row each.
 
 use std::path::PathBuf;
 
@@ -14,19 +14,19 @@ use crate::persistence::Sync;
 pub(super) struct Entry {
     pub name: &'static str,
     pub group: OptionGroup,
-    /// What a help text calls the value.
+    /// The placeholder of the value in the help text.
     pub value: &'static str,
     pub help: &'static str,
-    /// Whether `CONFIG SET` may change it.
+    /// True if `CONFIG SET` may change the option.
     pub is_live: bool,
-    /// Whether its value is for no log and no error message.
+    /// True if the value must not appear in logs and error messages.
     pub is_secret: bool,
     pub expected: &'static str,
     pub get: fn(&Config) -> String,
     pub set: fn(&mut Config, &str) -> Option<()>,
 }
 
-/// The option whose value no client sees.
+/// The option whose value clients never see.
 pub(super) const HASH_KEY: &str = "hash-key";
 
 /// Returns every option of the server itself.

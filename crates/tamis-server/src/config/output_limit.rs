@@ -1,20 +1,21 @@
-//! `client-output-buffer-limit`: how many bytes of replies may wait for a client that does not read them.
+//! `client-output-buffer-limit`: the maximum bytes of replies for a client that does not read them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::values::parse_bytes;
 
-/// The limit of the replies that wait for one client. A client above it is disconnected.
+/// The limit of unread replies per client. The server disconnects a client above it.
 ///
-/// Written as Redis writes it: `normal <hard> <soft> <soft seconds>`. Zero bytes mean no limit.
+/// The syntax is that of Redis: `normal <hard> <soft> <soft seconds>`. Zero bytes mean no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// With more bytes than this the client is disconnected at once; 0 for no limit.
+    /// Above this number of bytes, the server disconnects the client immediately; 0 for no limit.
     pub hard_bytes: u64,
-    /// With more bytes than this for longer than `soft_seconds` the client is disconnected; 0 for no limit.
+    /// Above this number of bytes for longer than `soft_seconds`, the server disconnects the
+    /// client; 0 for no limit.
     pub soft_bytes: u64,
-    /// How long more than `soft_bytes` may wait, in seconds.
+    /// How long more than `soft_bytes` may stay unread, in seconds.
     pub soft_seconds: u64,
 }
 
@@ -32,7 +33,7 @@ impl fmt::Display for OutputLimit {
     }
 }
 
-/// The text is no list of `<class> <hard> <soft> <seconds>`.
+/// The text is not a list of `<class> <hard> <soft> <seconds>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimitError;
 
@@ -47,8 +48,8 @@ impl std::error::Error for OutputLimitError {}
 impl FromStr for OutputLimit {
     type Err = OutputLimitError;
 
-    /// Reads Redis's list of classes. The server has normal clients only: the limits of replicas and subscribers are checked
-    /// and have no effect.
+    /// Parses Redis's list of classes. The server has only normal clients: it validates the limits
+    /// of replicas and subscribers, which have no effect.
     fn from_str(text: &str) -> Result<Self, OutputLimitError> {
         let argv: Vec<&str> = text.split_ascii_whitespace().collect();
         if argv.is_empty() || !argv.len().is_multiple_of(4) {

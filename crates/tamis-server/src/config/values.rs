@@ -1,8 +1,9 @@
-//! The values of options as text.
+//! Converts values of options from and to text.
 
 use std::path::PathBuf;
 
-/// Reads a number of bytes, with a unit of 1000 (`k`, `m`, `g`) or 1024 (`kb`, `mb`, `gb`) as Redis has them.
+/// Parses a number of bytes. The units are those of Redis: powers of 1000 (`k`, `m`, `g`) or of
+/// 1024 (`kb`, `mb`, `gb`).
 pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -27,7 +28,7 @@ pub(super) fn parse_yes(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a port; `Some(None)` is for no port.
+/// Parses a port; `Some(None)` means no port.
 pub(super) fn parse_port(text: &str) -> Option<Option<u16>> {
     if text.eq_ignore_ascii_case("no") { Some(None) } else { text.parse().ok().map(Some) }
 }

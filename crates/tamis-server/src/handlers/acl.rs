@@ -1,4 +1,4 @@
-//! `ACL`: users, what they may do, and what was refused.
+//! `ACL`: users, their permissions, and refusals.
 
 use tamis_commands::text::{self, acl as texts};
 use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
@@ -57,7 +57,7 @@ fn members(category: &[u8]) -> Reply {
 }
 
 fn password(bits: usize) -> Reply {
-    // A digit for four bits, the last one for what is left.
+    // One hexadecimal digit per four bits, rounded up.
     let digits = bits.div_ceil(4);
     let mut bytes = vec![0; digits.div_ceil(2)];
     if getrandom::fill(&mut bytes).is_err() {
@@ -137,7 +137,7 @@ fn describe(session: &Session, name: &[u8]) -> Reply {
     ])
 }
 
-/// Returns whether a user might run a command, and does not run it.
+/// Replies whether a user may run a command, without running it.
 fn try_out(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
     let Some(user) = session.server.users.get(name) else { return texts::no_user(name) };
     let Some(command) = find(argv[0]) else { return texts::no_such_command(argv[0]) };

@@ -1,4 +1,4 @@
-//! The server: its options, its end.
+//! Options and shutdown of the server.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,8 @@ use crate::session::Session;
 use crate::stats::since_1970;
 use crate::system_error::without_code;
 
-/// What `MODULE LIST` says of `bf`: major * 10000 + minor * 100 + patch of the RedisBloom that is answered for.
+/// The version of `bf` in `MODULE LIST`: major * 10000 + minor * 100 + patch of the RedisBloom that
+/// Tamis is compatible with.
 pub(super) const MODULE_VERSION: i64 = 81_000;
 
 pub(super) fn module(argv: Argv<'_>) -> Reply {
@@ -41,7 +42,7 @@ pub(super) fn time() -> Reply {
 pub(super) fn shutdown(session: &mut Session) -> Reply {
     session.is_closing = true;
     session.server.stop();
-    // Redis closes the connection without an answer, and clients know that.
+    // Redis closes the connection without a reply, and clients expect that.
     Reply::ok()
 }
 
@@ -51,7 +52,8 @@ pub(super) fn last_save(session: &Session) -> Reply {
     Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
 }
 
-/// `BGSAVE` and `BGREWRITEAOF`, which differ in their replies: a snapshot is also the start of a new log.
+/// `BGSAVE` and `BGREWRITEAOF`, which differ only in their replies: a snapshot also starts a new
+/// log.
 pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if session.server.durable.is_none() {
         return Reply::error(server::NOTHING_SAVED);
@@ -63,7 +65,7 @@ pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     }
 }
 
-/// `SAVE`: as `BGSAVE`, and answered when it is done; only this client waits.
+/// `SAVE`: saves as `BGSAVE` does, but replies at the end. Only this client waits.
 pub(super) async fn save_now(session: &Session) -> Reply {
     let server = session.server.clone();
     let saved = tokio::task::spawn_blocking(move || {
@@ -101,7 +103,7 @@ pub(super) fn config(session: &mut Session, argv: Argv<'_>) -> Reply {
             Ok(()) => Reply::ok(),
             Err(error) => server::not_rewritten(without_code(&error)),
         },
-        // Names and values come in pairs.
+        // Names and values must come in pairs.
         b"SET" => tamis_commands::text::wrong_arity("config|set"),
         _ => unknown_subcommand("CONFIG", argv[1]),
     }

@@ -1,4 +1,4 @@
-//! `BITOP`: bitmaps combined into another.
+//! `BITOP`: combines bitmaps into another one.
 
 use tamis_commands::{Argv, BitOp, Env, text};
 use tamis_resp::Reply;
@@ -17,7 +17,7 @@ pub(super) fn bitop(
         let mut operation = BitOp::new(argv)?;
         for key in sources {
             keys.read(key, env.now_millis, |value| {
-                // Before it is made.
+                // Check the memory before the result is computed.
                 if operation.bytes_with(value) > left_bytes {
                     return Err(Reply::error(text::server::MEMORY));
                 }
@@ -33,11 +33,11 @@ pub(super) fn bitop(
     if value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
         return Done::unchanged(Reply::error(text::server::MEMORY));
     }
-    // With its time, whatever it was.
+    // Remove the destination with its expiry time, whatever its type.
     keys.remove(destination, env.now_millis);
     if value.is_some() {
         keys.write(destination, env.now_millis, |slot| *slot = value);
     }
-    // Without sources it removes the destination, and replies with 0.
+    // If all sources are empty, the command removes the destination and replies with 0.
     Done::changed(Reply::Integer(len as i64))
 }

@@ -1,4 +1,4 @@
-//! The connection: its user, its protocol, and its end.
+//! Commands for the connection: its user, its protocol, and its end.
 
 use std::sync::atomic::Ordering;
 
@@ -50,7 +50,7 @@ pub(super) fn reset(session: &mut Session) -> Reply {
     Reply::simple("RESET")
 }
 
-/// Authenticates the connection; returns the error if that fails.
+/// Authenticates the connection; returns the error reply if this fails.
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
     if let Some(user) = session.server.authenticate(user, password) {
         session.authenticate(user);
@@ -78,7 +78,7 @@ pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Reply {
     }
 }
 
-/// Checks a name as Redis does: what is shown in a list must be one word.
+/// Checks a name as Redis does: it must be a single word in a list.
 fn name_of(word: &[u8]) -> Option<String> {
     let is_plain = word.iter().all(|c| (b'!'..=b'~').contains(c));
     is_plain.then(|| String::from_utf8_lossy(word).into_owned())
@@ -193,7 +193,7 @@ pub(super) fn client(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Re
         (b"NO-EVICT" | b"NO-TOUCH", [word])
             if word.eq_ignore_ascii_case(b"ON") || word.eq_ignore_ascii_case(b"OFF") =>
         {
-            // Nothing is evicted here, and nothing remembers when it was touched.
+            // The server never evicts keys and does not record accesses.
             Reply::ok()
         }
         (b"REPLY", [word]) if word.eq_ignore_ascii_case(b"ON") => Reply::ok(),
@@ -231,7 +231,7 @@ fn list(session: &Session, arguments: Argv<'_>, env: &Env<'_>) -> Reply {
 
 fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
     let all = session.server.clients.all();
-    // The old form names an address, and its reply is an error if no client has it.
+    // The old form takes an address. Its reply is an error if no client has this address.
     if let [address] = arguments {
         let found = all.iter().find(|it| it.peer.to_string().as_bytes() == *address);
         return match found {
@@ -281,7 +281,7 @@ fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
     Reply::Integer(meant.len() as i64)
 }
 
-/// Ends the connections of users that are gone or off.
+/// Closes the connections of users that were deleted or disabled.
 pub(super) fn end_those_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> bool) {
     for client in session.server.clients.all() {
         let is_meant = client.about.lock().user.as_deref().is_some_and(&is_gone);
@@ -293,7 +293,7 @@ pub(super) fn end_those_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> boo
 
 fn end(session: &mut Session, client: &Client) {
     if client.id == session.client.id {
-        // Once it has its answer.
+        // Close the connection after the reply.
         session.is_closing = true;
         return;
     }

@@ -8,12 +8,14 @@ use super::{Done, keys, syntax_error};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::{Session, at_present};
 
-/// A copy of a value, `None` if there was no memory for it; and the version of its key.
+/// A copy of a value, `None` if there was not enough memory for it, and the version of its source
+/// key.
 pub(super) type Copied = (Option<Value>, u64);
 
-/// Copies a value. A separate thread copies a large one under a lease, while other commands run. The keys are locked exclusively
-/// only for the moment in which the copy gets its key. If the source has changed by then, the copy takes over the bits of a
-/// reserved Bloom filter that differ. Any other value is copied again under that lock.
+/// Copies a value. A separate thread copies a large one under a lease, while other commands run.
+/// The command locks the keys exclusively only while it stores the copy under its key. If the
+/// source has changed in the meantime, a copy of a reserved Bloom filter takes over the bits that
+/// differ. Any other value is copied again under that lock.
 pub(super) async fn copy_in_background(
     session: &mut Session,
     command: &Command,
@@ -30,7 +32,7 @@ pub(super) async fn copy_in_background(
     let (mut copied, mut permit, mut hold): (Option<Copied>, _, _) = (None, None, None);
     if is_worth_it {
         permit = Some(server.copies.acquire().await.expect("it is never closed"));
-        // Others may have copied much meanwhile.
+        // Other commands may have used memory in the meantime.
         if let Err(refusal) = session.check_change(command, &server.config()) {
             return Reply::error(refusal);
         }
@@ -54,7 +56,7 @@ pub(super) async fn copy_in_background(
     if let Some(refusal) = keys::must_wait(&server, WriteKeys::Copy, argv, env, &alone) {
         return refusal;
     }
-    // The copy is counted with its key from here on.
+    // From here on, the keyspace counts the memory of the copy.
     drop(hold);
     let done = copy(argv, env, &alone, copied, server.memory_left());
     keys::log(&server, WriteKeys::Copy, argv, env, &alone, &done);
@@ -62,7 +64,7 @@ pub(super) async fn copy_in_background(
     done.reply
 }
 
-/// Copies a value, or takes the copy if it is still like its source.
+/// Copies a value, or uses `copied` if it still matches its source.
 pub(super) fn copy(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -94,13 +96,14 @@ pub(super) fn copy(
     Done::changed(Reply::Integer(1))
 }
 
-/// Returns whether a copy counts as many items as its source. A batch that was being inserted counted all items that were
-/// missing until it was known which of them were new.
+/// Tests whether a copy has the item count of its source. While a batch inserted, it counted all
+/// missing items, before it knew which of them were new.
 fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
     copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
 }
 
-/// Returns the copy with what was added to its source since; `None` if the source must be copied again.
+/// Returns the copy with all later changes of its source; `None` if the source must be copied
+/// again.
 fn following(copy: Value, source: &Value) -> Option<Value> {
     let (Value::Bloom(mut copy), Value::Bloom(source)) = (copy, source) else { return None };
     copy.follow(source).then_some(Value::Bloom(copy))
@@ -111,7 +114,7 @@ fn heap_bytes(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 {
     keys.read(argv[1], env.now_millis, |value| value.map_or(0, Value::heap_bytes))
 }
 
-/// Returns the reply if nothing is copied.
+/// Returns the reply if the command copies nothing.
 fn refusal(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
     let (from, to) = (argv[1], argv[2]);
     let mut replaces = false;
@@ -157,7 +160,7 @@ mod tests {
         let mut filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         filter.insert_hash(7).unwrap();
         let source = Value::Bloom(Box::new(filter));
-        // As counted while a batch inserts four items that are in already.
+        // The count while a batch inserts four items that are already in the filter.
         let mut image = Vec::new();
         source.write_image_counting(Some(5), &mut image).unwrap();
         keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));

@@ -1,4 +1,4 @@
-//! `DEBUG`: for tests of the server, behind `enable-debug-command`.
+//! `DEBUG`: for tests of the server, enabled with `enable-debug-command`.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value};
@@ -38,7 +38,7 @@ pub(super) async fn debug(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> R
     }
 }
 
-/// Encodes each value as a snapshot does, and puts what is decoded of it in its place.
+/// Encodes each value as a snapshot does, and replaces it by the decoded value.
 fn reload(keys: &ExclusiveAccess<'_>, now_millis: u64) -> Reply {
     for part in 0..keys.parts() {
         let mut names: Vec<Vec<u8>> = Vec::new();

@@ -1,4 +1,4 @@
-//! `COMMAND`: the table, as Redis describes its commands.
+//! `COMMAND`: the command table, in the format of Redis.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, COMMANDS, Category, Command, Flag, InMulti, Permission, find};
@@ -30,7 +30,8 @@ pub(super) fn command(argv: Argv<'_>) -> Reply {
     }
 }
 
-/// Answers `COMMAND LIST`. As in Redis, an unknown module or category has no commands, and a category stands without `@`.
+/// Handles `COMMAND LIST`. As in Redis, an unknown module or category has no commands, and the
+/// category is written without `@`.
 fn list(arguments: Argv<'_>) -> Reply {
     let names = |is_listed: &dyn Fn(Permission) -> bool| {
         let listed = Permission::all().filter(|permission| is_listed(*permission));
@@ -108,7 +109,8 @@ fn row(permission: Permission) -> Reply {
     ])
 }
 
-/// Answers `HELP` of a command with subcommands from their rows, as Redis lays it out.
+/// Handles `HELP` of a command with subcommands. The reply is built from their rows, in the layout
+/// of Redis.
 pub(super) fn help(command: &Command) -> Reply {
     let name = command.name;
     let mut lines =
@@ -152,7 +154,7 @@ fn documented(permission: Permission) -> (Reply, Reply) {
     (Reply::bulk(permission.name()), Reply::Map(fields.collect()))
 }
 
-/// The arguments as clients' help shows them: one a word of the syntax, a bracket kept together.
+/// Splits the syntax into arguments for clients' help: one per word, with brackets kept together.
 fn arguments(syntax: &str) -> Vec<Reply> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0, 0);

@@ -1,4 +1,4 @@
-//! `DUMP` and `RESTORE`: values as Redis and RedisBloom exchange them.
+//! `DUMP` and `RESTORE`: values in the formats of Redis and RedisBloom.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, Command, Env, Value, WriteKeys, parse_integer, text};
@@ -20,8 +20,9 @@ pub(super) fn dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Rep
     })
 }
 
-/// Dumps a value for a transaction, which has the keys alone. The memory of the payload is counted meanwhile. No permit is
-/// needed: the transaction makes one payload at a time, and no other transaction runs.
+/// Dumps a value for a transaction, which holds the keys exclusively. The memory of the payload is
+/// counted during the call. No permit is needed: the transaction creates one payload at a time, and
+/// no other transaction runs.
 pub(super) fn dump_alone(
     server: &SharedState,
     argv: Argv<'_>,
@@ -34,7 +35,8 @@ pub(super) fn dump_alone(
     }
 }
 
-/// Returns the memory that the dump of a value takes, in bytes: its contents, and the payload around them.
+/// Returns the memory that dumping a value takes, in bytes: its contents and the payload around
+/// them.
 fn memory_to_dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 {
     let bytes = |value: Option<&Value>| {
         value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
@@ -42,7 +44,7 @@ fn memory_to_dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 
     2 * keys.read(argv[1], env.now_millis, bytes)
 }
 
-/// Dumps a value: a large one on a thread of its own, while others have the keys.
+/// Dumps a value. A separate thread dumps a large one, while other commands use the keys.
 pub(super) async fn dump_in_background(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     {
         let keys = session.server.keyspace.shared();
@@ -77,7 +79,7 @@ fn dumped(value: &Value) -> Reply {
     Reply::Bulk(value.to_payload())
 }
 
-/// Restores a value: its payload is decoded before the keys are taken.
+/// Restores a value. Its payload is decoded before the keys are locked.
 pub(super) async fn restore_in_background(
     session: &Session,
     command: &Command,
@@ -99,7 +101,7 @@ pub(super) async fn restore_in_background(
     restore_decoded(&server, argv, &at_present(env), &alone, decoded)
 }
 
-/// Returns why the key of a `RESTORE` may not be restored, before its payload is read.
+/// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
 pub(super) fn restore_refusal(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -108,7 +110,7 @@ pub(super) fn restore_refusal(
     Options::parse(argv).map_or_else(Some, |options| options.refusal(argv, env, keys))
 }
 
-/// Restores a value whose payload was decoded before the keys were taken.
+/// Restores a value whose payload was decoded before the keys were locked.
 pub(crate) fn restore_decoded(
     server: &SharedState,
     argv: Argv<'_>,
@@ -120,7 +122,7 @@ pub(crate) fn restore_decoded(
         Ok(options) => options,
         Err(refusal) => return refusal,
     };
-    // Others may have made the key meanwhile.
+    // Another command may have created the key in the meantime.
     if let Some(refusal) = options.refusal(argv, env, keys) {
         return refusal;
     }
@@ -136,7 +138,7 @@ pub(crate) fn restore_decoded(
     done.reply
 }
 
-/// Returns what decodes a payload within the memory that is left now.
+/// Returns a function that decodes a payload within the memory that is left now.
 pub(crate) fn payload_decoder(
     server: &SharedState,
     env: &Env<'_>,
@@ -146,8 +148,8 @@ pub(crate) fn payload_decoder(
     move |payload| decode_payload(payload, max_filter_bytes, Some(limit))
 }
 
-/// Restores a value while the keys are held, for a transaction or the log. `limit` is `None` for the log: it has only what
-/// was accepted.
+/// Restores a value while the keys are locked, for a transaction or the log. `limit` is `None` for
+/// the log, which contains only accepted commands.
 pub(super) fn restore(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -167,7 +169,7 @@ pub(super) fn restore(
     }
 }
 
-/// What a client may restore.
+/// The limits of a value that a client restores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     /// The memory that is left, in bytes.
@@ -207,7 +209,7 @@ impl<'w> Options<'w> {
         Ok(options)
     }
 
-    /// Returns why the key may not be restored, before its payload is read.
+    /// Returns why the command fails, before its payload is decoded; `None` if it may succeed.
     fn refusal(&self, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
         let is_there = || keys.read(argv[1], env.now_millis, |value| value.is_some());
         if !self.replaces && is_there() {
@@ -220,7 +222,7 @@ impl<'w> Options<'w> {
         }
     }
 
-    /// Gives the key its value and its time in one step.
+    /// Sets the value and the expiry time of the key in one step.
     fn place(&self, key: &[u8], value: Value, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Done {
         let ttl = parse_integer(self.ttl).and_then(|ttl| u64::try_from(ttl).ok());
         let now = env.now_millis;
@@ -229,7 +231,7 @@ impl<'w> Options<'w> {
             (at, true) => Some(at),
             (ttl, false) => Some(now.saturating_add(ttl)),
         };
-        // A value whose time is over is not kept.
+        // A value that has already expired is not stored.
         if expires.is_none_or(|at| at > now) {
             keys.put(key, now, value, expires);
         } else {
@@ -239,7 +241,7 @@ impl<'w> Options<'w> {
     }
 }
 
-/// Decodes a payload. Its strings take no more memory than may be used.
+/// Decodes a payload. Its strings take no more memory than the limit.
 fn decode_payload(
     payload: &[u8],
     max_filter_bytes: u64,
@@ -347,7 +349,7 @@ mod tests {
         let server = Server::start(config).unwrap();
         let shared = server.shared();
         let address = server.addresses()[0];
-        // A command that waits for exclusive access to the keys waits for this.
+        // A command that needs exclusive access to the keys waits for this lock.
         let held = shared.keyspace.shared();
         let (sender, replies) = mpsc::channel();
         let shared = shared.clone();
@@ -377,7 +379,7 @@ mod tests {
         let shared = server.shared();
         let address = server.addresses()[0];
         let payload = RedisValue::String(vec![b'x'; 200_000]).to_payload();
-        // A command that waits for exclusive access to the keys waits for this.
+        // A command that needs exclusive access to the keys waits for this lock.
         let held = shared.keyspace.shared();
         let replies: Vec<Vec<u8>> = std::thread::scope(|threads| {
             let restores = ["a", "b", "c"].map(|key| {
@@ -391,7 +393,8 @@ mod tests {
                     out
                 })
             });
-            // Until all are decoded. On a slow machine they are decoded one after the other, which is refused, too.
+            // Wait until all payloads are decoded. A slow machine may decode them one after the
+            // other, and then rejects the later ones too.
             std::thread::sleep(Duration::from_millis(200));
             drop(held);
             restores.map(|restore| restore.join().unwrap()).into()

@@ -1,4 +1,4 @@
-//! `INFO`: the server and its filters, as text.
+//! `INFO`: reports on the server and its filters, as text.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use crate::keyspace::KeyspaceRef;
 use crate::session::Session;
 use crate::stats::{Called, Stats};
 
-/// The Redis whose commands are answered: clients look at it to see what they may ask.
+/// The Redis version that Tamis is compatible with. Clients use it to select features.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
 
-/// The sections, and whether `INFO` without arguments has each.
+/// The sections, and whether `INFO` without arguments includes each.
 const SECTIONS: [(&str, bool); 14] = [
     ("server", true),
     ("clients", true),
@@ -242,7 +242,7 @@ fn write_section(
     }
 }
 
-/// Hands out the commands that were called or refused, by their names in small letters.
+/// Calls `each` with every command that was called or rejected, and its name in lower case.
 fn each_called(
     stats: &Stats,
     mut each: impl FnMut(&str, &Called) -> std::fmt::Result,
@@ -256,13 +256,14 @@ fn each_called(
     })
 }
 
-/// How many items a filter holds: counted, or as of the last measurement; `None` if it is none.
+/// Returns the number of items in a filter: counted, or from the last measurement; `None` if the
+/// value is no filter.
 fn items_of(value: &Value, measured: Option<u64>, now_millis: u64) -> Option<u64> {
     let estimated = || value.strain(now_millis).map(|strain| strain.items as u64);
     value.counted_items().or(measured).or_else(estimated)
 }
 
-/// Returns the memory of the process that is in use; `None` if the system does not report it.
+/// Returns the resident memory of the process, in bytes; `None` if the system does not report it.
 pub(crate) fn memory_of_process() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -272,13 +273,14 @@ pub(crate) fn memory_of_process() -> Option<u64> {
 /// Returns the processor time of the process in user mode and in the system, in seconds; `None` if the system does not report it.
 fn cpu_seconds() -> Option<[f64; 2]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the name of the program, which may hold spaces.
+    // The second field is the name of the program, which may contain spaces.
     let fields = text.rsplit_once(')')?.1;
     let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<f64>().ok();
     Some([ticks(14)? / TICKS, ticks(15)? / TICKS])
 }
 
-/// Ticks a second in `/proc`: on every architecture of Linux that Rust's standard library runs on.
+/// Clock ticks per second in `/proc`, on every Linux architecture that Rust's standard library
+/// supports.
 const TICKS: f64 = 100.0;
 
 fn human(bytes: u64) -> String {

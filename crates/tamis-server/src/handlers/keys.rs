@@ -1,4 +1,4 @@
-//! Keys, whatever they hold.
+//! Commands for keys of any type.
 
 use tamis_commands::text::server;
 use tamis_commands::{
@@ -39,8 +39,8 @@ pub(super) fn read(
     }
 }
 
-/// Runs a command that may change several keys. `left_bytes` is the memory that a client's command may take; `None` for a
-/// command from the log.
+/// Runs a command that may change several keys. `left_bytes` is the memory that a command of a
+/// client may take; `None` for a command from the log.
 pub(super) fn write(
     handler: WriteKeys,
     argv: Argv<'_>,
@@ -103,14 +103,15 @@ fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> Done {
     Done::changed(Reply::ok())
 }
 
-/// The longest pattern that keys are compared with: the time is its length times theirs.
+/// The longest pattern, in bytes. Matching a key takes time proportional to the product of both
+/// lengths.
 pub(crate) const MAX_PATTERN_BYTES: usize = 1024;
 
 fn pattern_too_long() -> Reply {
     Reply::error(server::LONG_PATTERN)
 }
 
-/// Logs what a command has changed, while no other command can see the keys.
+/// Logs the changes of a command, before any other command can see the keys.
 pub(super) fn log(
     server: &Server,
     handler: WriteKeys,
@@ -121,7 +122,7 @@ pub(super) fn log(
 ) {
     let Some(durable) = server.durable.as_ref().filter(|_| done.has_changed) else { return };
     match (handler, image_keys(handler, argv)) {
-        // A key each, since a snapshot may already have some of them.
+        // Log each key separately, because a snapshot may already contain some of them.
         (WriteKeys::Delete, _) => {
             server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), env);
         }
@@ -133,8 +134,9 @@ pub(super) fn log(
     }
 }
 
-/// Returns the key that a command writes from the values of other keys, and the key that it removes. While a snapshot is saved,
-/// the log gets the whole value: the snapshot may hold one of the keys from before the command and the other from after it.
+/// Returns the key that a command writes from the values of other keys, and the key that it
+/// removes. While a snapshot is saved, the log gets the whole value. The reason: the snapshot may
+/// contain one of the keys from before the command and the other from after it.
 fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Option<&'w [u8]>)> {
     match handler {
         WriteKeys::BitOp | WriteKeys::Copy => Some((argv[2], None)),
@@ -144,7 +146,7 @@ fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Optio
     }
 }
 
-/// Logs the whole value of a key, and that another key is removed.
+/// Logs the whole value of a key, and the removal of another key.
 fn log_image(
     durable: &Durable,
     key: &[u8],
@@ -188,7 +190,8 @@ fn each_key(keys: &KeyspaceRef<'_>, now_millis: u64, mut each: impl FnMut(&[u8],
     }
 }
 
-/// Sets the time at which a key expires. `start_millis` is the time from which the argument counts, since 1970.
+/// Sets the expiry time of a key. `start_millis` is the time from which the argument counts, in
+/// milliseconds since 1970.
 fn expire(
     unit: TimeUnit,
     start_millis: i64,
@@ -215,7 +218,7 @@ fn expire(
     Done { reply: Reply::Integer(i64::from(is_set)), has_changed: is_set }
 }
 
-/// Returns the time that the second argument of a command states, in milliseconds since 1970.
+/// Returns the time in the second argument of a command, in milliseconds since 1970.
 fn expire_at(unit: TimeUnit, start_millis: i64, argv: Argv<'_>) -> Result<u64, Reply> {
     let number = parse_integer(argv[2]).ok_or_else(|| Reply::error(text::NO_INTEGER))?;
     let millis = match unit {
@@ -229,7 +232,7 @@ fn expire_at(unit: TimeUnit, start_millis: i64, argv: Argv<'_>) -> Result<u64, R
     })
 }
 
-/// When `EXPIRE` may replace the time of a key.
+/// The conditions under which `EXPIRE` may replace the expiry time of a key.
 struct ExpireRules {
     if_none: bool,
     if_some: bool,
@@ -261,7 +264,8 @@ impl ExpireRules {
         Ok(rules)
     }
 
-    /// Returns whether the time may be set. A key without a time counts as one that expires last.
+    /// Tests whether the expiry time may be set. A key without an expiry time counts as one that
+    /// expires last.
     fn allow(&self, before: Option<u64>, at: u64) -> bool {
         match before {
             None => !self.if_some && !self.if_later,
@@ -295,10 +299,11 @@ fn time_reply(unit: TimeUnit, expires_millis: Option<Option<u64>>, start_millis:
     })
 }
 
-/// The largest value that is renamed while a snapshot is saved: its bytes go into the log.
+/// The maximum size of a value that may be renamed while a snapshot is saved, in bytes. The value
+/// is written to the log.
 pub(super) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Returns the reply if a command must wait for the snapshot that is being saved.
+/// Returns the error reply if a command must wait until the running snapshot is saved.
 pub(super) fn must_wait(
     server: &Server,
     handler: WriteKeys,
@@ -343,7 +348,7 @@ fn rename_if_absent(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -
     if !exists(from, now, keys) {
         return Done::unchanged(Reply::error(server::NO_KEY));
     }
-    // `from` itself exists if both are one key.
+    // If both names are the same key, the key itself exists.
     if exists(to, now, keys) {
         return Done::unchanged(Reply::Integer(0));
     }
@@ -357,7 +362,7 @@ fn exists(key: &[u8], now_millis: u64, keys: &KeyspaceRef<'_>) -> bool {
 
 fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: u64) -> Done {
     let destination = argv[1];
-    // What is merged into itself stays as it is.
+    // Merging the destination into itself changes nothing.
     let sources: Vec<&[u8]> =
         argv[2..].iter().copied().filter(|source| *source != destination).collect();
     let merged =
@@ -383,7 +388,7 @@ fn get_each(session: &Session, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef
     let read = |key: &&[u8]| {
         let get = |value: Option<&Value>| get_string(value, &[], env);
         let reply = keys.read(key, env.now_millis, get);
-        // A value of another type is no string.
+        // A value of another type counts as missing.
         if matches!(reply, Reply::Error(_)) { Reply::Null } else { reply }
     };
     let len = |key: &&[u8]| {
@@ -392,7 +397,7 @@ fn get_each(session: &Session, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef
             _ => 0,
         })
     };
-    // A key may be named many times, and its string be sparse.
+    // The command may name a key many times, and its string may be sparse.
     let bytes = argv[1..].iter().map(len).fold(0, usize::saturating_add);
     if bytes > MAX_REPLY_BYTES {
         return Reply::error(server::LONG_REPLY);
@@ -407,7 +412,7 @@ fn get_each(session: &Session, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef
     Reply::Array(values)
 }
 
-/// Returns the `SET` of each pair of an `MSET`.
+/// Returns a `SET` for each pair of an `MSET`.
 fn sets<'w>(argv: Argv<'w>) -> impl Iterator<Item = [&'w [u8]; 3]> {
     argv[1..].chunks_exact(2).map(|pair| [&b"SET"[..], pair[0], pair[1]])
 }
@@ -445,7 +450,7 @@ fn object(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
 }
 
 fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
-    // From a part that the time picks, since any key will do.
+    // Start at a part that the time selects, because any key may be returned.
     let first = env.now_millis as usize % keys.parts();
     for part in (first..keys.parts()).chain(0..first) {
         let mut found = None;
@@ -457,8 +462,8 @@ fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     Reply::Null
 }
 
-/// Answers with whole parts of the keyspace until there are enough keys: a key that is there all the time is
-/// in exactly one of them. The cursor is the next part.
+/// Returns whole parts of the keyspace until there are enough keys. A key that exists during the
+/// whole scan is in exactly one part. The cursor is the index of the next part.
 fn scan(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Some(mut part) = parse_integer(argv[1]).and_then(|n| usize::try_from(n).ok()) else {
         return Reply::error(server::CURSOR);

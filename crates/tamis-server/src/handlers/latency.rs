@@ -1,4 +1,4 @@
-//! `LATENCY`: how long the calls of commands took.
+//! `LATENCY`: the durations of command calls.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, COMMANDS, Command, find};
@@ -11,7 +11,8 @@ use crate::stats::{Called, bound_nanos};
 pub(super) fn latency(session: &Session, argv: Argv<'_>) -> Reply {
     match (argv[1].to_ascii_uppercase().as_slice(), &argv[2..]) {
         (b"HISTOGRAM", names) => histogram(session, names),
-        // No events, such as a slow disk, are kept: SLOWLOG and the metrics show slow commands.
+        // The server records no latency events, such as a slow disk. SLOWLOG and the metrics show
+        // slow commands.
         (b"LATEST", []) | (b"HISTORY", [_]) => Reply::Array(Vec::new()),
         (b"RESET", _) => Reply::Integer(0),
         (b"DOCTOR", []) => Reply::Verbatim {
@@ -38,7 +39,7 @@ fn histogram(session: &Session, names: Argv<'_>) -> Reply {
     for command in commands {
         let called = session.server.stats.calls.of(command.index());
         let name = Reply::bulk(command.name.to_ascii_lowercase());
-        // A name that is given twice is listed once: the reply is a map.
+        // List a name only once, because the reply is a map.
         if called.calls() > 0 && listed.iter().all(|(other, _)| *other != name) {
             listed.push((name, of_command(&called)));
         }
@@ -52,7 +53,7 @@ fn of_command(called: &Called) -> Reply {
     for (bucket, &calls) in called.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
         sum += calls;
         let below = bound_nanos(bucket).or(bound_nanos(bucket - 1).map(|most| 2.0 * most));
-        // An integer of microseconds has no finer bounds.
+        // Integer microseconds allow no finer bounds.
         let micros = (below.unwrap_or(0.0) / 1000.0).max(1.0) as i64;
         if micros == last {
             counts.pop();

@@ -1,4 +1,5 @@
-//! The commands about the server, the connection and several keys: those that are no function of one value.
+//! Handlers of the commands for the server, the connection and several keys: all commands that are
+//! not a function of one value.
 
 mod acl;
 mod admin;
@@ -29,7 +30,7 @@ use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::server::SharedState;
 use crate::session::{Session, at_present};
 
-/// What a command that may change several keys replies, and whether it has changed any.
+/// The outcome of a command that may change several keys: the reply, and whether a key changed.
 pub(super) struct Done {
     reply: Reply,
     has_changed: bool,
@@ -45,7 +46,7 @@ impl Done {
     }
 }
 
-/// Runs a command about the connection or the server, outside of a transaction.
+/// Runs a command for the connection or the server, outside a transaction.
 pub(crate) async fn run_server_command(
     session: &mut Session,
     handler: ServerCommand,
@@ -56,13 +57,13 @@ pub(crate) async fn run_server_command(
     match handler {
         _ if asks_for_help(command, argv) => describe::help(command),
         ServerCommand::Debug => debug::debug(session, argv, env).await,
-        // The snapshot takes the keys exclusively for moments.
+        // The snapshot locks the keys exclusively for short moments.
         ServerCommand::Save => admin::save_now(session).await,
         _ => run_server_command_at_once(session, handler, command, argv, env),
     }
 }
 
-/// Runs a command about the connection or the server, also inside a transaction.
+/// Runs a command for the connection or the server, inside or outside a transaction.
 pub(crate) fn run_server_command_at_once(
     session: &mut Session,
     handler: ServerCommand,
@@ -98,14 +99,14 @@ pub(crate) fn run_server_command_at_once(
         ServerCommand::Time => admin::time(),
         ServerCommand::Unwatch => transaction::unwatch(session),
         ServerCommand::Watch => transaction::watch(session, argv, env),
-        // `MULTI` queues none of these.
+        // `MULTI` never queues these commands.
         ServerCommand::Debug | ServerCommand::Exec | ServerCommand::Save => {
             Reply::error(server::NOT_IN_MULTI)
         }
     }
 }
 
-/// Runs a command that reads several keys, outside of a transaction.
+/// Runs a command that reads several keys, outside a transaction.
 pub(crate) async fn run_read_keys(
     session: &Session,
     handler: ReadKeys,
@@ -141,7 +142,7 @@ pub(crate) fn read_keys(
     }
 }
 
-/// Runs a command that may change several keys, outside of a transaction.
+/// Runs a command that may change several keys, outside a transaction.
 pub(crate) async fn run_write_keys(
     session: &mut Session,
     handler: WriteKeys,
@@ -163,7 +164,8 @@ pub(crate) async fn run_write_keys(
     }
 }
 
-/// Runs a command that may change several keys, and logs the change before another command sees these keys.
+/// Runs a command that may change several keys, and logs the change before another command can see
+/// these keys.
 pub(crate) fn write_keys(
     server: &SharedState,
     handler: WriteKeys,
@@ -179,7 +181,7 @@ pub(crate) fn write_keys(
     done.reply
 }
 
-/// Repeats a change to several keys from the log.
+/// Replays a change of several keys from the log.
 pub(crate) fn redo(
     handler: WriteKeys,
     argv: Argv<'_>,
@@ -189,7 +191,7 @@ pub(crate) fn redo(
     keys::write(handler, argv, env, keys, None).reply
 }
 
-/// Replies to a subcommand that does not exist, or that takes another number of arguments.
+/// Replies to an unknown subcommand, or to one with a wrong number of arguments.
 fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
     if let Some(permission) = Permission::find(&[command.as_bytes(), b"|", word].concat()) {
         return tamis_commands::text::wrong_arity(&permission.name());
@@ -198,12 +200,13 @@ fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
     server::unknown_subcommand(command, &word)
 }
 
-/// Tests whether these arguments are the `HELP` of a command with subcommands.
+/// Tests whether the arguments request the `HELP` of a command with subcommands.
 fn asks_for_help(command: &Command, argv: Argv<'_>) -> bool {
     !command.subcommands.is_empty() && argv.len() == 2 && argv[1].eq_ignore_ascii_case(b"HELP")
 }
 
-/// Checks that the arguments name a subcommand, if the command has some, and that there are as many argv as it takes.
+/// Checks that the arguments name a subcommand, if the command has any, and that their number
+/// matches its arity.
 pub(crate) fn check_subcommand(command: &'static Command, argv: Argv<'_>) -> Result<(), Reply> {
     let Some(word) = argv.get(1).filter(|_| !command.subcommands.is_empty()) else {
         return Ok(());
@@ -218,7 +221,8 @@ pub(crate) fn check_subcommand(command: &'static Command, argv: Argv<'_>) -> Res
     }
 }
 
-/// Returns whether a command with data would be refused now, whatever the data is; false for a command without data.
+/// Tests whether a command with data would fail now, independent of its data; false for a command
+/// without data.
 pub(crate) fn refuses_data(
     command: &Command,
     argv: Argv<'_>,

@@ -1,4 +1,4 @@
-//! `SLOWLOG`: the latest commands that took long.
+//! `SLOWLOG`: the latest slow commands.
 
 use tamis_commands::{Argv, parse_integer, text};
 use tamis_resp::Reply;

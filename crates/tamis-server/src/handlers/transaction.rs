@@ -41,19 +41,20 @@ pub(super) fn discard(session: &mut Session) -> Reply {
     Reply::ok()
 }
 
-/// Ends the transaction, and forgets the watched keys.
+/// Ends the transaction, and clears the watched keys.
 pub(super) fn end(session: &mut Session) -> Option<Transaction> {
     session.client.about.lock().queued = None;
     session.watched.clear();
     session.transaction.take()
 }
 
-/// Runs the queued commands with no other command in between, and appends their replies to `out`. Replies that together
-/// exceed the limit of one client are discarded and the connection ends, as in Redis; the effects of the commands stay.
+/// Runs the queued commands with no other command in between, and appends their replies to `out`.
+/// If the replies together exceed the limit of a client, the server discards them and closes the
+/// connection, as Redis does. The effects of the commands stay.
 ///
 /// # Errors
 ///
-/// Returns the reply to a transaction that does not run.
+/// Returns the error reply if the transaction does not run.
 pub(crate) async fn exec(
     session: &mut Session,
     env: &Env<'_>,
@@ -73,7 +74,7 @@ pub(crate) async fn exec(
     let allowed = allowed(session, &prepared).await;
     let server = session.server.clone();
     {
-        // A transaction that will not run decodes no data.
+        // Do not decode data for a transaction that will not run.
         let (keys, now) = (server.keyspace.shared(), at_present(env).now_millis);
         if !watched.are_as_before(|key| keys.version(key, now)) {
             return Err(Reply::NullArray);
@@ -96,11 +97,12 @@ pub(crate) async fn exec(
     if !watched.are_as_before(|key| alone.version(key, env.now_millis)) {
         return Err(Reply::NullArray);
     }
-    // The log may have failed, or the memory been used up, while this waited for the keys.
+    // While this task waited for the keys, the log may have failed, or the memory may have been
+    // used up.
     check_changes(session, &prepared)?;
     let mut group = None;
     if let Some(durable) = &server.durable {
-        // All of it goes into one frame of the log.
+        // The whole transaction is written as one frame of the log.
         if durable.is_saving() {
             let bytes = prepared
                 .iter()
@@ -117,7 +119,8 @@ pub(crate) async fn exec(
     }
     let mut began = Instant::now();
     let mut config = session.server.config();
-    // All replies are one, which `client-output-buffer-limit` lets be longer than the limit.
+    // All replies count as a single one, which `client-output-buffer-limit` allows to exceed the
+    // limit.
     let mut left_bytes = match config.output_limit.hard_bytes {
         0 => u64::MAX,
         bytes => bytes,
@@ -132,7 +135,7 @@ pub(crate) async fn exec(
     left_bytes = left_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
     for (i, (command, argv)) in prepared.iter().enumerate() {
         let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
-        // Its only effect would be a reply that is discarded.
+        // The only effect of this command would be a reply that is discarded.
         if replies.are_discarded && command.has(Flag::ReadOnly) {
             continue;
         }
@@ -170,7 +173,7 @@ pub(crate) async fn exec(
             }
         };
         if command.has(Flag::Admin) {
-            // What it has set is for the commands behind it.
+            // Later commands use the options that this command has set.
             config = session.server.config();
         }
         session.count_failure(command, &reply);
@@ -181,25 +184,26 @@ pub(crate) async fn exec(
         session.overflow();
     }
     drop(replies);
-    // Before the keys are free.
+    // Drop the group before the keys are unlocked.
     drop(group);
     drop(alone);
     drop(prepared);
     drop(places);
     if transaction.queued.len() > TURN_COMMANDS {
-        // Giving the memory of a million commands back takes longer than others should wait.
+        // Freeing the memory of a million commands takes longer than other connections should wait.
         tokio::task::spawn_blocking(move || drop(transaction));
     }
     Ok(())
 }
 
-/// A transaction may have so many bytes of replies whatever memory is left.
+/// The bytes of replies that a transaction may always use, independent of the memory left.
 const LEAST_REPLY_BYTES: u64 = 1 << 20;
 
-/// Replies of a transaction are kept up to this many bytes whatever memory is left: those to short commands are not refused.
+/// The bytes of replies that a transaction always keeps, independent of the memory left, so that
+/// replies to short commands are not rejected.
 const LEAST_KEPT_BYTES: u64 = 16 << 20;
 
-/// Checks that the commands of a transaction may change something now.
+/// Checks that the commands of a transaction may change data now.
 fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply> {
     let config = session.server.config();
     for command in &prepared.distinct {
@@ -208,8 +212,9 @@ fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply
     Ok(())
 }
 
-/// Checks all commands of a transaction before the keys are locked, with others in between. Returns the user and the version
-/// of the users for which all are allowed; `None` if one is not.
+/// Checks all commands of a transaction before the keys are locked, yielding to other connections.
+/// Returns the user and the version of all users for which all commands are allowed; `None` if any
+/// command is not allowed.
 async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<User>, u64)> {
     let version = session.server.users.version();
     session.refresh_user().ok()?;
@@ -223,7 +228,8 @@ async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<
     Some((user, version))
 }
 
-/// Checks that the user may still run a queued command: an operator or an earlier command may have taken the permission.
+/// Checks that the user may still run a queued command: an operator or an earlier command may have
+/// removed the permission.
 fn check(session: &mut Session, command: &'static Command, argv: Argv<'_>) -> Result<(), Reply> {
     session.refresh_user()?;
     session.user.check(command, argv).map_err(|refusal| {
@@ -232,7 +238,8 @@ fn check(session: &mut Session, command: &'static Command, argv: Argv<'_>) -> Re
     })
 }
 
-/// A client that watches more may watch no further key.
+/// The maximum memory of the keys that a client watches, in bytes. Above it, the client may watch
+/// no further key.
 const MAX_WATCHED_BYTES: u64 = 512 << 20;
 
 pub(super) fn watch(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {

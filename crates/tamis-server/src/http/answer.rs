@@ -1,4 +1,4 @@
-//! Answers: their heads, which let a browser do no more than the page needs.
+//! Responses and their headers. The headers restrict what a browser may do to what the page needs.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 use super::Answer;
 use super::assets::Asset;
 
-/// Why a question about numbers has no answer: a status and what to do.
+/// Why a request gets no data: the status and what to do.
 pub(super) type Refusal = (StatusCode, String);
 
-/// Refuses what a user may not ask.
+/// Returns the refusal for a request that the user has no permission for.
 pub(super) fn not_allowed(command: &str) -> Refusal {
     (
         StatusCode::FORBIDDEN,
@@ -20,7 +20,7 @@ pub(super) fn not_allowed(command: &str) -> Refusal {
     )
 }
 
-/// No resource of another host, none inline, and no frame around the page.
+/// No resource of another host, no inline resource, and no frame around the page.
 const POLICY: &str = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
@@ -67,7 +67,7 @@ pub(super) fn of(result: Result<Json, Refusal>) -> Answer {
     }
 }
 
-/// Answers with a file of the page, or that the browser has it.
+/// Responds with a file of the page, or with "not modified" if the browser has the file.
 pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     let tag = asset.tag();
     let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| {
@@ -83,7 +83,7 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// Answers a path that leads nowhere with the page, which reports that.
+/// Responds to an unknown path with the page, which reports the error.
 pub(super) fn page_of_nothing(page: &Asset) -> Answer {
     answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
 }

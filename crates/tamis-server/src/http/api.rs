@@ -1,4 +1,4 @@
-//! The numbers behind the page, as JSON. Never bits, never items.
+//! The data of the page, as JSON. It never contains bits or items.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -22,10 +22,10 @@ use crate::server::SharedState;
 use crate::stats::now_millis;
 use crate::users::User;
 
-/// Filters in an answer unless asked otherwise.
+/// The default number of filters in a response.
 const USUAL_FILTERS: usize = 100;
 
-/// Filters in an answer at most. Each is measured for the answer.
+/// The maximum number of filters in a response. Each is measured for the response.
 const MAX_FILTERS: usize = 1000;
 
 /// `/api/overview.json`
@@ -92,7 +92,7 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
     }))
 }
 
-/// Reads which filters of which order are asked for.
+/// Parses the order and the page of filters in a request.
 fn page(query: &str) -> Result<Page, Refusal> {
     let or_most = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let column = match parameter(query, "sort") {
@@ -132,7 +132,8 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     Ok(body)
 }
 
-/// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: what `TM.PLAN` answers, with curves.
+/// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: the reply of `TM.PLAN`,
+/// with curves.
 pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, Refusal> {
     let mut argv = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
     for name in ["items", "rate", "memory"] {
@@ -163,7 +164,7 @@ pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, Refusal> {
     Ok(json!({ "plans": plans, "port": shared.port() }))
 }
 
-/// Returns whether a user may see a filter.
+/// Tests whether a user may see a filter.
 pub(super) fn may_see(user: &User, key: &[u8]) -> bool {
     user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
 }
@@ -176,13 +177,13 @@ fn curve_json(curve: &[RatePoint]) -> Json {
     curve.iter().map(|(items, rate)| json!([items, rate])).collect()
 }
 
-/// What a report says: all that `TM.INFO` does, by its names, and the rest.
+/// Converts a report to JSON: all fields of `TM.INFO`, with their names, and further fields.
 fn filter_json(report: &FilterReport) -> Json {
     let facts = &report.facts;
     let mut body = reply_json(&facts.to_reply(report.items_per_second));
-    // Of no number of items, JSON says null.
+    // An infinite number of items becomes `null` in JSON.
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
-    // What has no parts is one.
+    // A filter without layers is shown as one layer.
     let layers: Json = match facts.layers.is_empty() {
         true => json!([layer(facts.items, facts.held_capacity())]),
         false => facts.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
@@ -190,12 +191,12 @@ fn filter_json(report: &FilterReport) -> Json {
     body["key"] = json!(String::from_utf8_lossy(&report.key));
     body["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
     if !facts.items.is_finite() {
-        // All bits are set: they do not bound the number of items.
+        // All bits are set, so the estimated number of items is infinite.
         body["items"] = Json::Null;
     }
     body["kind_id"] = json!(kind_id(facts.kind, facts.refuses));
     body["layers"] = layers;
-    // A window holds more than the items of one span: what is full by that is said of this.
+    // A window holds more items than those of one span, so its fill relates to this number.
     body["held_capacity"] = json!(facts.held_capacity());
     body["refuses"] = json!(facts.refuses);
     body["adds_per_second"] = json!(report.items_per_second);
@@ -225,7 +226,7 @@ fn reply_json(reply: &Reply) -> Json {
     }
 }
 
-/// Returns the bytes of a parameter, decoded; of several of one name the first.
+/// Returns the decoded value of a parameter. If a name occurs several times, the first one counts.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
     let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let (_, value) = pairs.into_iter().find(|(found, _)| *found == name)?;

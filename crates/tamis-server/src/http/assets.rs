@@ -52,7 +52,7 @@ pub(super) fn find(path: &str) -> Option<&'static Asset> {
 }
 
 impl Asset {
-    /// Returns the tag by which a browser knows the file again.
+    /// Returns the entity tag of the file.
     pub fn tag(&self) -> String {
         format!("\"{:016x}\"", xxh3_64(self.bytes))
     }

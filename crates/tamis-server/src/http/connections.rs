@@ -1,4 +1,5 @@
-//! The open connections of the HTTP port: a fixed number, and a few more that only `/healthz` is answered on.
+//! The open connections of the HTTP port: a fixed number for all requests, and a few more for
+//! `/healthz` only.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,13 +7,13 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-/// Connections at a time; browsers take six.
+/// The maximum number of simultaneous connections. A browser opens six.
 pub(crate) const MAX_CONNECTIONS: usize = 64;
 
-/// Further connections, for `/healthz` only, while all others wait for answers.
+/// Further connections for `/healthz` only, while all others wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
-/// The open connections, by the order in which they came.
+/// The open connections, in the order of their arrival.
 #[derive(Default)]
 pub(crate) struct Connections {
     open: RefCell<BTreeMap<u64, Rc<Open>>>,
@@ -23,16 +24,17 @@ pub(crate) struct Connections {
 #[derive(Default)]
 pub(crate) struct Open {
     number: u64,
-    /// A whole request has come, and its answer is being made.
+    /// True while the server prepares the response to a complete request.
     pub is_answering: Cell<bool>,
-    /// The connection came while all others waited for answers: it is answered `/healthz` only.
+    /// True if the connection arrived while all others waited for responses. It may only request
+    /// `/healthz`.
     pub is_for_health: bool,
     end: Notify,
 }
 
 impl Connections {
-    /// Admits a connection. With too many connections it ends the oldest one that waits for no answer. If all of them
-    /// wait, the new connection is for `/healthz` only.
+    /// Admits a connection. If there are too many, ends the oldest connection that waits for no
+    /// response. If all of them wait, the new connection may only request `/healthz`.
     pub fn admit(&self) -> Rc<Open> {
         let mut open = self.open.borrow_mut();
         let oldest = |is_for_health: bool| {
@@ -46,7 +48,8 @@ impl Connections {
             is_for_health = ended.is_none();
         }
         if is_for_health && for_health >= HEALTH_CONNECTIONS {
-            // `/healthz` is answered at once, so no connection for it waits for an answer.
+            // The server answers `/healthz` immediately, so no connection of this kind waits for a
+            // response.
             ended = oldest(true);
         }
         if let Some(ended) = ended.and_then(|number| open.remove(&number)) {
@@ -59,7 +62,7 @@ impl Connections {
         added
     }
 
-    /// Runs a connection that was admitted until it ends by itself or for a newer one.
+    /// Runs an admitted connection until it ends or is ended for a newer one.
     pub async fn run(&self, open: &Open, connection: impl Future<Output = ()>) {
         tokio::select! {
             () = connection => {}

@@ -1,4 +1,4 @@
-//! Access control: by method, by the host asked for, by user and password.
+//! Access control by method, by requested host, and by user and password.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Answer, Console, answer};
 use crate::server::SharedState;
 use crate::users::User;
 
-/// Returns the refusal of a request that may not be answered; `None` if it may.
+/// Returns the refusal of a request; `None` if the request is allowed.
 pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refusal = answer::error(
@@ -27,7 +27,8 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
             "the console takes no body: put what is asked into the address",
         )));
     }
-    // A page of another site, whose name was made to lead here, must not read what is here.
+    // Prevent DNS rebinding: a page of another site whose name resolves to this address must not
+    // read the data.
     if console.address.ip().is_loopback() && !is_local(request) {
         return Some(answer::error(
             StatusCode::MISDIRECTED_REQUEST,
@@ -37,7 +38,8 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
     None
 }
 
-/// Returns the user of a request; without a password the default user, if that needs none.
+/// Returns the user of a request. Without credentials, this is the default user if it needs no
+/// password.
 pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<User>> {
     let Some((name, password)) = headers.get(header::AUTHORIZATION).and_then(credentials) else {
         return Some(shared.users.default_user()).filter(|user| user.is_open());
@@ -49,10 +51,11 @@ pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<U
     user
 }
 
-/// The header of questions that the page itself asks.
+/// The header that the page sets in its own requests.
 const OF_THE_PAGE: &str = "x-tamis-console";
 
-/// Asks for user and password. The browser shows its own form, unless the page asked, which has a form of its own.
+/// Requests user and password. The browser shows its login form, unless the request is from the
+/// page, which has its own form.
 pub(super) fn ask_who(headers: &HeaderMap) -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
@@ -65,13 +68,13 @@ pub(super) fn ask_who(headers: &HeaderMap) -> Answer {
     refusal
 }
 
-/// Lets the answer end its connection: what follows there is not read.
+/// Makes the response close the connection, so that the server reads no further request.
 pub(super) fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-/// Returns whether each name of a host in a request is a name of this machine for itself.
+/// Tests whether every host name in a request is a loopback name of this machine.
 fn is_local(request: &Request<Incoming>) -> bool {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -80,7 +83,7 @@ fn is_local(request: &Request<Incoming>) -> bool {
     hosts.next().is_none() && host.is_some_and(names_loopback) && is_local_target
 }
 
-/// Returns whether `host` or `host:port` is this machine for itself.
+/// Tests whether `host` or `host:port` is a loopback name of this machine.
 fn names_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
@@ -91,7 +94,7 @@ fn names_loopback(host: &str) -> bool {
         || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// Reads user and password as HTTP's `Basic` has them.
+/// Decodes user and password of HTTP Basic authentication.
 fn credentials(header: &HeaderValue) -> Option<(Vec<u8>, Vec<u8>)> {
     let (scheme, encoded) = header.as_bytes().split_at_checked(6)?;
     let decoded = scheme.eq_ignore_ascii_case(b"basic ").then(|| from_base64(encoded))??;
@@ -99,7 +102,7 @@ fn credentials(header: &HeaderValue) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((decoded[..colon].to_vec(), decoded[colon + 1..].to_vec()))
 }
 
-/// Decodes base64 of RFC 4648, padded or not.
+/// Decodes base64 as in RFC 4648, with or without padding.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let end = text.iter().rposition(|&c| c != b'=').map_or(0, |last| last + 1);
     let (mut bytes, mut bits, mut held) = (Vec::with_capacity(end), 0_u32, 0);

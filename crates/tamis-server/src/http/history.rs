@@ -1,4 +1,4 @@
-//! The server over time: the last ten minutes by the second, and the last day by the minute.
+//! The history of the server: the last ten minutes by second, and the last day by minute.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -10,16 +10,16 @@ use serde_json::{Value as Json, json};
 use crate::server::SharedState;
 use crate::stats::{Called, now_millis};
 
-/// Samples of a second that are kept: ten minutes.
+/// The number of samples by second: ten minutes.
 const SECONDS: usize = 600;
 
-/// Samples of a minute that are kept: a day.
+/// The number of samples by minute: one day.
 const MINUTES: usize = 1440;
 
-/// Seconds in a sample of a minute.
+/// The seconds in a sample by minute.
 const SECONDS_PER_MINUTE: u64 = 60;
 
-/// What happened lately. Takes 131 kB from the start, whatever the server does.
+/// The recent history of the server. Takes 131 kB from the start, independent of the load.
 #[derive(Default)]
 pub(super) struct History(Mutex<Rings>);
 
@@ -34,7 +34,7 @@ impl Default for Rings {
     }
 }
 
-/// Samples of one length, the oldest first.
+/// Samples of one length, oldest first.
 struct Ring {
     samples: VecDeque<Sample>,
     most: usize,
@@ -43,7 +43,7 @@ struct Ring {
     last_millis: u64,
 }
 
-/// What a server counts since its start.
+/// The counters of a server since its start.
 #[derive(Clone)]
 struct Counters {
     commands: u64,
@@ -52,13 +52,14 @@ struct Counters {
     called: Called,
 }
 
-/// What happened in a second or in a minute.
+/// The activity in one second or one minute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     commands: u64,
     errors: u64,
     slow: u64,
-    /// Within how many microseconds half of the commands and 99 % of them were done; `None` if there were none.
+    /// The median and the 99th percentile of command durations, in microseconds; `None` if no
+    /// command ran.
     p50_micros: Option<f64>,
     p99_micros: Option<f64>,
     memory_bytes: u64,
@@ -82,7 +83,8 @@ impl Counters {
         }
     }
 
-    /// Returns what was counted since then. After `CONFIG RESETSTAT` counters begin at zero: then nothing was.
+    /// Returns the difference to earlier counters. `CONFIG RESETSTAT` sets counters to zero; the
+    /// difference is then zero.
     fn since(&self, before: &Self, memory_bytes: u64) -> Sample {
         let called = self.called.since(&before.called);
         let percentile = |share| (called.calls() > 0).then(|| called.percentile_micros(share));
@@ -98,7 +100,7 @@ impl Counters {
 }
 
 impl Ring {
-    /// Returns an empty ring of `most` samples.
+    /// Creates an empty ring for `most` samples.
     fn of(most: usize) -> Self {
         Self { samples: VecDeque::with_capacity(most), most, last: None, last_millis: 0 }
     }
@@ -138,7 +140,7 @@ impl Rings {
 }
 
 impl History {
-    /// Takes a sample a second, until the server ends.
+    /// Takes one sample per second, until the server ends.
     pub async fn keep(&self, shared: &SharedState) {
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -149,12 +151,12 @@ impl History {
         }
     }
 
-    /// Returns the commands of the last full second.
+    /// Returns the number of commands in the last complete second.
     pub fn commands_per_second(&self) -> u64 {
         self.0.lock().seconds.samples.back().map_or(0, |sample| sample.commands)
     }
 
-    /// Returns all samples of a length, the oldest first.
+    /// Returns all samples of a length, oldest first.
     pub fn to_json(&self, step: Step) -> Json {
         let rings = self.0.lock();
         match step {
@@ -175,7 +177,7 @@ mod tests {
         let mut rings = Rings::default();
         let (mut commands, mut errors) = (0, 0);
         for second in 0..100_000_u64 {
-            // One command in fifty takes a millisecond; every other second there is none.
+            // One command in fifty takes a millisecond. No commands run in every other second.
             if second % 2 == 1 {
                 calls.count(1, 98, Duration::from_micros(10));
                 calls.count(1, 2, Duration::from_millis(1));

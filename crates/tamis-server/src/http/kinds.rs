@@ -1,9 +1,12 @@
-//! The kinds of filters as the page shows them: ids, which `console/words.js` has names for in each language.
+//! The kinds of filters on the page, as IDs. `console/words.js` has a name for each ID in each
+//! language.
 //!
-//! Replies such as that of `TM.INFO` name a kind by how it is built; people name several of these alike, and a Bloom filter that
-//! grows differently from one that does not. Ids never change, and sort as the names of kinds do.
+//! Replies such as that of `TM.INFO` name a kind by its implementation. The page uses one name for
+//! several of these kinds, and different names for a Bloom filter that grows and one that does not.
+//! IDs never change, and they sort in the order of the names.
 
-/// A kind, and its ids: of a filter that refuses adds when it is full, and of one that does not.
+/// A kind, its ID for a filter that rejects inserts when it is full, and its ID for any other
+/// filter.
 const IDS: [(&str, &str, &str); 9] = [
     ("split-block", "bloom", "bloom"),
     ("parquet", "bloom-parquet", "bloom-parquet"),
@@ -16,7 +19,7 @@ const IDS: [(&str, &str, &str); 9] = [
     ("window", "window", "window"),
 ];
 
-/// Returns the id of a kind: its own name, unless the table has another.
+/// Returns the ID of a kind: the kind itself, unless the table has another one.
 pub(super) fn kind_id(kind: &'static str, refuses: bool) -> &'static str {
     let row = IDS.iter().find(|(of, ..)| *of == kind);
     row.map_or(kind, |(_, full, growing)| if refuses { full } else { growing })

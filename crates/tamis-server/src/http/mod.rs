@@ -1,13 +1,14 @@
-//! The HTTP port: the console's page, the numbers behind it, `/metrics` and `/healthz`.
+//! The HTTP port: the console page, its data, `/metrics` and `/healthz`.
 //!
 //! ```text
-//! socket ──▶ request ──▶ may it enter? ──▶ route ──▶ page (embedded)
-//!            hyper       guard.rs                    numbers as JSON (api.rs) from sampler and history
+//! socket ──▶ request ──▶ access control ──▶ route ──▶ page (embedded)
+//!            hyper       guard.rs                     data as JSON (api.rs) from sampler and history
 //! ```
 //!
-//! One thread has all connections and answers `/healthz` at once. It takes no lock of the keyspace. Other answers are made
-//! one after the other on a second thread, and the sampler runs on a third one, so that none of them delays `/healthz`.
-//! These two take short shared locks only. All of them change nothing: only `GET` and `HEAD` are answered.
+//! One thread serves all connections and answers `/healthz` immediately. It takes no lock of the
+//! keyspace. A second thread prepares all other responses, one after the other. The sampler runs on
+//! a third thread, so that neither delays `/healthz`. The second and third threads take only short
+//! shared locks. No request changes anything: the server answers only `GET` and `HEAD`.
 
 mod answer;
 mod api;
@@ -44,25 +45,26 @@ use connections::{Connections, Open};
 use history::History;
 use sampler::Sampler;
 
-/// The longest head of a request.
+/// The maximum length of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// Time for the head of a request, and between two of one connection.
+/// The maximum time for the head of a request, and between two requests on a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// No connection lasts longer, so that a client that reads nothing does not keep one for ever.
+/// The maximum lifetime of a connection, so that a client that reads nothing cannot occupy it
+/// permanently.
 const MAX_CONNECTION: Duration = Duration::from_secs(300);
 
-/// Time for a connection to end by itself.
+/// The time in which connections may end normally at shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What all requests share.
+/// The state that all requests share.
 struct Console {
     shared: Arc<SharedState>,
     address: SocketAddr,
     history: History,
     sampler: Sampler,
-    /// The permit to make an answer other than that of `/healthz`. There is one.
+    /// The single permit to prepare a response other than that of `/healthz`.
     turn: Arc<Semaphore>,
 }
 
@@ -78,7 +80,8 @@ impl Console {
     }
 }
 
-/// Opens the port that the options say; `None` if they say none, or leave it open and it is taken.
+/// Opens the configured port. Returns `None` if the console is off, or if the default port is not
+/// required and is in use.
 pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError> {
     let (port, must_be) = match config.http_port {
         HttpPort::Off => return Ok(None),
@@ -99,7 +102,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Answers requests until the server ends.
+/// Serves requests until the server ends.
 pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
     runtime().block_on(async {
         let bound = listener.local_addr();
@@ -129,7 +132,8 @@ pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
     });
 }
 
-/// Runs the sampler until the server ends, on a thread of its own: it waits for locks of the keyspace.
+/// Runs the sampler until the server ends. It has a separate thread, because it waits for locks of
+/// the keyspace.
 fn spawn_sampler(console: &Arc<Console>) -> io::Result<JoinHandle<()>> {
     let console = console.clone();
     std::thread::Builder::new().name("tamis-sampler".to_owned()).spawn(move || {
@@ -155,7 +159,7 @@ async fn accept(
                 tokio::task::spawn_local(async move {
                     connections.run(&open, connection(&console, &open, stream)).await;
                 });
-                // The request is read before the next connection may end this one.
+                // Read the request before the next connection may end this one.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -216,7 +220,8 @@ async fn answer_to(
             "too many connections wait for answers: try again",
         )));
     }
-    // The permit goes with the work: a client that leaves does not start a second answer beside the first.
+    // The worker holds the permit: if a client disconnects, the next response still waits for this
+    // one.
     let turn = console.turn.clone().acquire_owned().await.expect("it is never closed");
     let (console, (request, _)) = (console.clone(), request.into_parts());
     let making = tokio::task::spawn_blocking(move || {
@@ -228,7 +233,7 @@ async fn answer_to(
         answer::error(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed: see the server's log")
     });
     if answer.status() == StatusCode::UNAUTHORIZED {
-        // A client that guesses passwords waits.
+        // Delay clients that guess passwords.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(answer)
@@ -242,7 +247,7 @@ fn route(console: &Console, request: &Parts) -> Answer {
     if let Some(asset) = assets::find(path) {
         return answer::asset(asset, &request.headers);
     }
-    // Each path answers as a command does, to the users that may run that command.
+    // Each path returns the data of a command, and requires the permission for that command.
     let needed = match path {
         "/metrics" | "/api/overview.json" | "/api/history.json" => "info",
         "/api/filters.json" | "/api/filter.json" => "tm.info",
@@ -265,7 +270,8 @@ fn route(console: &Console, request: &Parts) -> Answer {
     }
 }
 
-/// Answers a browser with the page, which says that there is nothing here and leads on; programs with an error.
+/// Responds to a browser with the page, which reports the unknown path and links to the start;
+/// responds to other clients with an error.
 fn not_found(path: &str, headers: &HeaderMap) -> Answer {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
     let is_browser = accepted.into_iter().any(|kinds| kinds.contains("text/html"));
@@ -326,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Runs a test as the only user of a server's HTTP port.
+    /// Runs a test as the only client of a server's HTTP port.
     fn with_port(server: &Server, test: impl AsyncFnOnce(Port)) {
         runtime().block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -342,7 +348,7 @@ mod tests {
     #[test]
     fn health_is_answered_while_all_connections_wait_for_answers() {
         with_port(&start_server(), async |port| {
-            // No answer is made until the turn is free again.
+            // No response is prepared until the permit is free again.
             let turn = port.console.turn.acquire().await.unwrap();
             let mut waiting = Vec::new();
             for _ in 0..MAX_CONNECTIONS {
@@ -351,7 +357,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             }
-            // More monitors than there are connections for health: the idle ones make room.
+            // More monitors than connections for health: idle ones are closed.
             let mut monitors = Vec::new();
             for _ in 0..HEALTH_CONNECTIONS + 3 {
                 let mut monitor = port.ask("/healthz").await;
@@ -371,7 +377,7 @@ mod tests {
     fn health_is_answered_while_another_answer_is_made() {
         let server = start_server();
         with_port(&server, async |port| {
-            // `/metrics` waits for the keys.
+            // `/metrics` waits for the lock of the keyspace.
             let alone = server.shared().keyspace.exclusive();
             let mut metrics = port.ask("/metrics").await;
             while port.console.turn.available_permits() == 1 {
@@ -393,7 +399,7 @@ mod tests {
         shared.keyspace.shared().put(b"filter", 0, filter, None);
         let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        // The first round of the sampler waits for the keys.
+        // The first round of the sampler waits for the lock of the keyspace.
         let alone = shared.keyspace.exclusive();
         let serving = std::thread::spawn({
             let shared = shared.clone();

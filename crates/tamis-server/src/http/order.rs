@@ -1,27 +1,32 @@
-//! The order of all filters by any column of the overview, as the last round of the sampler measured them.
+//! Sorts all filters by any column of the overview, with the measurements of the sampler's last
+//! round.
 //!
-//! A row takes some 80 bytes beside its key, and there are at most [`MAX_ROWS`], so a page of any order is found in
-//! memory: in about 20 ms for 100,000 filters, without a lock of the keyspace.
+//! A row takes about 80 bytes in addition to its key, and there are at most [`MAX_ROWS`] rows. So
+//! any page is sorted in memory, in about 20 ms for 100,000 filters, without a lock of the
+//! keyspace.
 
 use std::cmp::Ordering;
 
 use super::kinds::kind_id;
 use crate::report::FilterReport;
 
-/// The filters that can be sorted. Of more filters, those nearest to their limits.
+/// The maximum number of filters that can be sorted. If there are more, these are the filters
+/// closest to their limits.
 pub(super) const MAX_ROWS: usize = 100_000;
 
-/// What one filter is sorted by.
+/// The sort values of a filter.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub key: Box<[u8]>,
     kind: &'static str,
     items: f64,
-    /// The items in parts of those that it holds when it is full; 0 if there is room for any number.
+    /// The items divided by the number that the filter holds when it is full; 0 if it accepts any
+    /// number.
     fill: f32,
-    /// The present rate in parts of the planned one.
+    /// The current rate divided by the planned one.
     rate: f32,
-    /// The days until the filter is full or over its target; infinite if it never is, or if that is not known.
+    /// The days until the filter is full or exceeds its planned rate; infinite if this never
+    /// happens or is unknown.
     days: f32,
     bytes: u64,
     is_bad: bool,
@@ -30,7 +35,8 @@ pub(super) struct Row {
 /// A column of the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Filters that are full or over their target, then those that are soonest, then those that are nearest.
+    /// Filters that are full or exceed their planned rate, then those that reach their limit
+    /// soonest, then those closest to it.
     Worst,
     Key,
     Kind,
@@ -41,7 +47,7 @@ pub(super) enum Column {
     Memory,
 }
 
-/// The columns by their names in `sort=`.
+/// The columns and their names in `sort=`.
 const COLUMNS: [(&str, Column); 8] = [
     ("worst", Column::Worst),
     ("key", Column::Key),
@@ -54,12 +60,12 @@ const COLUMNS: [(&str, Column); 8] = [
 ];
 
 impl Column {
-    /// Returns the column of a name.
+    /// Returns the column with this name.
     pub fn named(name: &[u8]) -> Option<Self> {
         COLUMNS.iter().find(|(of, _)| of.as_bytes() == name).map(|(_, column)| *column)
     }
 
-    /// Returns all names, for messages.
+    /// Returns all names, for error messages.
     pub fn names() -> String {
         COLUMNS.map(|(name, _)| name).join(", ")
     }
@@ -97,7 +103,7 @@ impl Row {
     }
 }
 
-/// A page of an order.
+/// A page of the sorted filters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
     pub column: Column,
@@ -107,8 +113,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Returns the keys of the page, and how many rows are asked for in all. Rows that are equal by the column are in the
-    /// order of their keys, so that no filter is on two pages.
+    /// Returns the keys of the page, and the number of all rows that match. Rows with equal values
+    /// are sorted by key, so that no filter appears on two pages.
     pub fn of<'r>(
         &self,
         rows: &'r [Row],

@@ -1,9 +1,10 @@
-//! The sampler: measures all filters in turn, again and again, in small steps.
+//! The sampler: measures all filters repeatedly, in small steps.
 //!
-//! A round goes through the keys part by part, and then through the filters one by one, with a pause after each step that is
-//! twenty times as long as the step. So the sampler takes at most a twentieth of one core, however many filters there are,
-//! and holds the lock of one filter while it measures that filter. The round leaves a row of each filter, by which the
-//! page sorts, and samples of the worst filters over time.
+//! A round visits the keys part by part, and then the filters one by one. After each step it pauses
+//! for twenty times as long as the step. So the sampler takes at most a twentieth of one core for
+//! any number of filters. It holds the lock of one filter while it measures that filter. The result
+//! of a round is a row for each filter, by which the page sorts, and samples of the worst filters
+//! over time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::report::{FilterReport, Worst};
 use crate::server::SharedState;
 use crate::stats::now_millis;
 
-/// What a filter held at a time.
+/// The state of a filter at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub millis: u64,
@@ -25,14 +26,14 @@ pub(super) struct Sample {
     pub rate: f64,
 }
 
-/// What the sampler through all keys found.
+/// The results of the sampler.
 #[derive(Default)]
 pub(super) struct Sampler {
-    /// Filters, at most [`MAX_ROWS`], in no order.
+    /// Rows of filters, at most [`MAX_ROWS`], unsorted.
     rows: Mutex<Arc<Vec<Row>>>,
     totals: Mutex<Totals>,
     samples: Mutex<HashMap<Box<[u8]>, Samples>>,
-    /// The time of the last request.
+    /// The time of the last request of the page.
     asked: Mutex<Option<Instant>>,
 }
 
@@ -42,44 +43,44 @@ pub(super) struct Totals {
     pub keys: u64,
     pub filters: u64,
     pub over_rate: u64,
-    /// Filters that refuse adds, of those that have a row.
+    /// Filters with a row that reject inserts.
     pub full: u64,
-    /// Filters that have a row.
+    /// Filters with a row.
     pub sortable: u64,
-    /// When the round began and ended, in milliseconds since 1970; 0 before the first one.
+    /// When the round began and ended, in milliseconds since 1970; 0 before the first round.
     pub began_millis: u64,
     pub millis: u64,
 }
 
-/// Filters whose samples are kept, the worst ones.
+/// The number of worst filters whose samples are kept.
 const MAX_SAMPLED: usize = 1000;
 
-/// Other filters whose samples are kept, since their pages are open.
+/// The maximum number of other filters whose samples are kept, because their pages are open.
 const MAX_WATCHED: usize = 1000;
 
-/// How long the samples of a filter are kept after its page was asked for.
+/// How long the samples of a filter are kept after a request for its page.
 const WATCHED_MILLIS: u64 = 60_000;
 
-/// Samples of one filter.
+/// The maximum number of samples per filter.
 const MAX_SAMPLES: usize = 240;
 
-/// Time from one round to the next, with an open console and without.
+/// The time from one round to the next, without and with an open console.
 const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
-/// How long a request counts as an open console.
+/// How long the console counts as open after a request.
 const LOOKING: Duration = Duration::from_secs(15);
 
-/// Time between two pauses of a round.
+/// The time between two pauses of a round.
 const STEP: Duration = Duration::from_millis(2);
 
-/// The pause after a step, in lengths of it.
+/// The duration of a pause, as a multiple of the step before it.
 const PAUSE: u32 = 20;
 
-/// The present rate of adds is that of so long.
+/// The period over which the current rate of inserts is measured, in milliseconds.
 const RECENT_MILLIS: u64 = 600_000;
 
 impl Sampler {
-    /// Goes through all filters again and again.
+    /// Runs rounds over all filters repeatedly.
     pub async fn keep(&self, shared: &SharedState) {
         loop {
             let began = Instant::now();
@@ -116,7 +117,8 @@ impl Sampler {
                 full += u64::from(report.facts.is_full());
                 rows.push(Row::of(&report));
             }
-            // A round of very many filters takes long: the page shows the worst ones if it had fewer until now.
+            // A round over very many filters takes long. If the page had fewer filters until now,
+            // show it the worst ones early.
             if rows.len() == MAX_SAMPLED && self.rows.lock().len() < MAX_SAMPLED {
                 let keys = keyspace.shared().len() as u64;
                 let over_rate = others_over + over;
@@ -139,7 +141,7 @@ impl Sampler {
         );
     }
 
-    /// Lets the page see what a round found until now.
+    /// Publishes the results of a round so far to the page.
     fn publish(&self, rows: Vec<Row>, totals: Totals) {
         *self.totals.lock() =
             Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
@@ -152,7 +154,8 @@ impl Sampler {
         sampled.insert(report.key.clone());
     }
 
-    /// Takes a sample of a filter whose page is open, as long as there is room for its samples.
+    /// Takes a sample of a filter whose page is open, unless the maximum number of filters is
+    /// reached.
     fn sample_watched(&self, report: &mut FilterReport) {
         let mut samples = self.samples.lock();
         if let Some(of_filter) = samples.get_mut(&report.key) {
@@ -167,8 +170,8 @@ impl Sampler {
         *self.totals.lock()
     }
 
-    /// Returns the filters of a page, measured now, and how many filters there are whose keys `is_asked`. The order is
-    /// that of the last round.
+    /// Returns the filters of a page, measured now, and the number of filters whose keys `is_asked`
+    /// accepts. The order is that of the last round.
     pub fn page(
         &self,
         shared: &SharedState,
@@ -181,7 +184,7 @@ impl Sampler {
         let settings = &shared.config().filters;
         let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
         let mut reports: Vec<FilterReport> = keys.into_iter().filter_map(report).collect();
-        // No lock of the keyspace is held with this one.
+        // The thread holds no lock of the keyspace at the same time.
         let samples = self.samples.lock();
         for report in &mut reports {
             report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
@@ -189,7 +192,7 @@ impl Sampler {
         (reports, asked)
     }
 
-    /// Looks at one filter now; with its curve of rates.
+    /// Measures one filter now; returns its report and its curve of rates.
     pub fn of_key(
         &self,
         shared: &SharedState,
@@ -207,17 +210,17 @@ impl Sampler {
         Some((report, curve))
     }
 
-    /// Returns what a filter held, oldest first.
+    /// Returns the samples of a filter, oldest first.
     pub fn samples(&self, key: &[u8]) -> Vec<Sample> {
         self.samples.lock().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
     }
 }
 
-/// When the present step of a round began.
+/// The start of the current step of a round.
 struct ChunkPacing(Instant);
 
 impl ChunkPacing {
-    /// Pauses, if the step was long enough.
+    /// Pauses if the step was long enough.
     async fn keep(&mut self) {
         let worked = self.0.elapsed();
         if worked > STEP {
@@ -227,15 +230,16 @@ impl ChunkPacing {
     }
 }
 
-/// Points of a curve.
+/// The number of points of a curve.
 pub(super) const CURVE_POINTS: u64 = 61;
 
-/// What a filter held, oldest first: all of its time as long as it is known, the longer ago the sparser.
+/// The samples of a filter, oldest first. They cover the whole time since the first one, and older
+/// samples are sparser.
 #[derive(Default)]
 struct Samples(Vec<Sample>);
 
 impl Samples {
-    /// Takes what a report says as a sample, and gives it the present rate of adds.
+    /// Takes a sample from a report, and sets the report's current rate of inserts.
     fn take(&mut self, report: &mut FilterReport) {
         let (millis, facts) = (report.measured_millis, &report.facts);
         self.push(Sample { millis, items: facts.items, rate: facts.rate_now });
@@ -246,7 +250,7 @@ impl Samples {
         if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
             return;
         }
-        // The newest one moves along until it is far enough from the one before it.
+        // Replace the newest sample until it is far enough from the one before it.
         if let [.., before, last] = self.0.as_slice() {
             let least = (sample.millis - self.0[0].millis) / MAX_SAMPLES as u64;
             if last.millis.saturating_sub(before.millis) < least {
@@ -255,7 +259,7 @@ impl Samples {
         }
         self.0.push(sample);
         if self.0.len() > MAX_SAMPLES {
-            // Every other one of the older half.
+            // Drop every other sample of the older half.
             let mut at = 0;
             self.0.retain(|_| {
                 at += 1;

@@ -1,10 +1,11 @@
-//! How often each command ran, and how long it took.
+//! Counts the calls of each command and their durations.
 //!
 //! ```text
-//! thread ──▶ stripe of its own ──▶ row of the command ──▶ bucket of the time
+//! thread ──▶ its own stripe ──▶ row of the command ──▶ bucket of the duration
 //! ```
 //!
-//! A batch of neighbours costs two additions, on lines that no other thread writes. Readers add the stripes up.
+//! A batch of consecutive commands costs two additions, on cache lines that no other thread writes.
+//! Readers sum the stripes.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,11 +20,12 @@ pub(crate) struct Calls {
 
 type Stripe = Box<[Row]>;
 
-/// What a thread counts of a command. On lines of its own, so that threads do not take them from each other.
+/// The counts of one command in one stripe. Aligned to cache lines, so that threads do not contend
+/// for them.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Row {
-    /// Calls by how long they took: see [`bound_nanos`].
+    /// Calls by duration: see [`bound_nanos`].
     buckets: [AtomicU64; BUCKETS],
     nanos: AtomicU64,
     failed: AtomicU64,
@@ -33,38 +35,39 @@ struct Row {
 /// The counts of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
-    /// Calls that took no longer than the bucket's [bound](bound_nanos), and longer than the one before.
+    /// Calls that took at most the bucket's [bound](bound_nanos), and longer than the bound of the
+    /// previous bucket.
     pub buckets: [u64; BUCKETS],
-    /// The time of all calls.
+    /// The total duration of all calls, in nanoseconds.
     pub nanos: u64,
-    /// Calls that were answered by an error.
+    /// Calls that got an error reply.
     pub failed: u64,
-    /// Calls that were refused before they ran: these are in no bucket.
+    /// Calls that were rejected before they ran. They are in no bucket.
     pub rejected: u64,
 }
 
-/// How many buckets there are; the last one takes all that is longer.
+/// The number of buckets. The last one contains all longer calls.
 const BUCKETS: usize = 32;
 
-/// More threads than that share stripes.
+/// The maximum number of stripes. More threads share them.
 const MAX_STRIPES: usize = 16;
 
-/// Returns the longest time of a bucket in nanoseconds, a power of two in 1/32 µs; `None` for the last bucket, which
-/// has none.
+/// Returns the longest duration of a bucket in nanoseconds, a power of two in units of 1/32 µs;
+/// `None` for the last bucket, which has no bound.
 pub(crate) fn bound_nanos(bucket: usize) -> Option<f64> {
     (bucket < BUCKETS - 1).then(|| (1_u64 << bucket) as f64 * UNIT_NANOS)
 }
 
-/// A 32nd of a microsecond, so that powers of two microseconds are bounds.
+/// 1/32 of a microsecond, so that powers of two microseconds are bounds.
 const UNIT_NANOS: f64 = 31.25;
 
 fn bucket_of(nanos: u64) -> usize {
-    // A time that is a bound belongs to the bucket below it.
+    // A duration equal to a bound belongs to the bucket below the bound.
     let units = nanos.saturating_sub(1).min(u64::MAX / 4) * 4 / 125;
     ((u64::BITS - units.leading_zeros()) as usize).min(BUCKETS - 1)
 }
 
-/// Returns the number of the thread that asks, which it keeps.
+/// Returns the index of the calling thread, which never changes.
 fn number_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -74,7 +77,7 @@ fn number_of_thread() -> usize {
 }
 
 impl Calls {
-    /// Creates the counts of `threads` threads.
+    /// Creates the counters for `threads` threads.
     pub fn new(threads: usize) -> Self {
         let stripe = || COMMANDS.iter().map(|_| Row::default()).collect();
         let stripes = threads.next_power_of_two().min(MAX_STRIPES);
@@ -85,11 +88,11 @@ impl Calls {
         &self.stripes[number_of_thread() & (self.stripes.len() - 1)][command]
     }
 
-    /// Counts calls of a command that took so long each.
+    /// Counts calls of a command that took `each` time apiece.
     pub fn count(&self, command: usize, calls: u64, each: Duration) {
         let nanos = u64::try_from(each.as_nanos()).unwrap_or(u64::MAX);
         let row = self.row(command);
-        // Relaxed, here and below: numbers that are only ever added up.
+        // Relaxed, here and below, because these counters are only summed.
         row.buckets[bucket_of(nanos)].fetch_add(calls, Ordering::Relaxed);
         row.nanos.fetch_add(nanos.saturating_mul(calls), Ordering::Relaxed);
     }
@@ -102,7 +105,7 @@ impl Calls {
         self.row(command).rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns what was counted of a command.
+    /// Returns the counts of a command.
     pub fn of(&self, command: usize) -> Called {
         let sum = |number: fn(&Row) -> &AtomicU64| {
             let numbers = self.stripes.iter().map(|stripe| number(&stripe[command]));
@@ -122,7 +125,7 @@ impl Calls {
         }
     }
 
-    /// Returns what was counted of all commands together. Reads some ten thousand numbers.
+    /// Returns the sums over all commands. Reads about ten thousand numbers.
     pub fn all(&self) -> Called {
         let all = (0..COMMANDS.len()).map(|command| self.of(command));
         all.reduce(|mut sum, called| {
@@ -137,7 +140,7 @@ impl Calls {
         .expect("there are commands")
     }
 
-    /// Forgets all calls.
+    /// Resets all counters.
     pub fn reset(&self) {
         for row in self.stripes.iter().flat_map(|stripe| stripe.iter()) {
             let others = [&row.nanos, &row.failed, &row.rejected];
@@ -149,12 +152,12 @@ impl Calls {
 }
 
 impl Called {
-    /// Returns how often the command ran.
+    /// Returns the number of calls.
     pub fn calls(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Returns what was counted since an earlier reading; nothing if the counters were reset meanwhile.
+    /// Returns the counts since an earlier reading; zero for counters that were reset in between.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(before.buckets[i])),
@@ -164,8 +167,8 @@ impl Called {
         }
     }
 
-    /// Returns the time within which a share of the calls ended, in microseconds. Within a bucket calls are taken to
-    /// lie evenly.
+    /// Returns the duration within which the given share of the calls ended, in microseconds.
+    /// Assumes that calls are evenly distributed within a bucket.
     pub fn percentile_micros(&self, share: f64) -> f64 {
         let wanted = self.calls() as f64 * share;
         let mut before = 0.0;
@@ -193,7 +196,7 @@ mod tests {
         times.extend([0, 125, 126, 1000, 1001, 2000, 2001, u64::MAX]);
         for nanos in times {
             let bucket = bucket_of(nanos);
-            // A nanosecond is the smallest step of a clock.
+            // Allow for one nanosecond, the smallest step of a clock.
             assert!(bound_nanos(bucket).is_none_or(|most| nanos as f64 <= most + 1.0), "{nanos}");
             let before = bucket.checked_sub(1).map(|it| bound_nanos(it).unwrap());
             assert!(before.is_none_or(|least| nanos as f64 > least), "{nanos}");

@@ -1,4 +1,4 @@
-//! What a server counts of its work.
+//! The statistics of a server.
 
 mod calls;
 mod rates;
@@ -16,38 +16,38 @@ use saves::Saves;
 pub(crate) use slow::{SlowLog, shown};
 use tamis_commands::Command;
 
-/// Numbers that grow until they are reset.
+/// Counters that grow until they are reset.
 #[derive(Debug)]
 pub(crate) struct Stats {
-    /// Distinguishes this run of the server from others: 40 random digits.
+    /// Identifies this run of the server: 40 random digits.
     pub run_id: String,
-    /// Keys that commands looked up and found, and those that they did not find.
+    /// Lookups of keys by commands that found the key, and lookups that did not.
     pub hits: AtomicU64,
     pub misses: AtomicU64,
-    /// The most memory of the values that was seen.
+    /// The peak memory of the values.
     peak_memory: AtomicU64,
     pub saves: Saves,
     pub commands: AtomicU64,
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
     pub rejected: AtomicU64,
-    /// Clients that were disconnected because they did not read their replies.
+    /// Clients that the server disconnected because they did not read their replies.
     pub overflows: AtomicU64,
     pub expired_keys: AtomicU64,
     pub errors: AtomicU64,
-    /// Of each command by itself.
+    /// The calls of each command.
     pub calls: Calls,
-    /// Of commands and bytes, in the last second.
+    /// Commands and bytes in the last second.
     pub rates: Rates,
     pub slow: SlowLog,
     errors_by_code: Mutex<BTreeMap<String, u64>>,
 }
 
-/// Codes of errors that are counted, each by itself: there are some twenty.
+/// The maximum number of error codes with a counter. About twenty exist.
 const MAX_CODES: usize = 64;
 
 impl Stats {
-    /// Creates the counts of `threads` threads.
+    /// Creates the statistics for `threads` threads.
     pub fn new(threads: usize) -> Self {
         Self {
             run_id: random_digits(),
@@ -69,7 +69,7 @@ impl Stats {
         }
     }
 
-    /// Counts a command that was not run, and why.
+    /// Counts a command that was rejected before it ran, with its error.
     pub fn count_rejected(&self, command: Option<&Command>, error: &str) {
         if let Some(command) = command {
             self.calls.count_rejected(command.index());
@@ -77,7 +77,7 @@ impl Stats {
         self.count_error(error);
     }
 
-    /// Counts a command that ran and was answered by an error.
+    /// Counts a command that ran and got an error reply.
     pub fn count_failed(&self, command: &Command, error: &str) {
         self.calls.count_failed(command.index());
         self.count_error(error);
@@ -85,7 +85,7 @@ impl Stats {
 
     fn count_error(&self, error: &str) {
         self.errors.fetch_add(1, Ordering::Relaxed);
-        // Some of RedisBloom's texts have no code.
+        // Some texts of RedisBloom have no code.
         let word = error.split(' ').next().unwrap_or_default();
         let is_code = !word.is_empty() && word.bytes().all(|c| c.is_ascii_uppercase());
         let code = if is_code { word } else { "ERR" };
@@ -97,23 +97,23 @@ impl Stats {
         }
     }
 
-    /// Returns how many errors there were of each code.
+    /// Returns the number of errors for each code.
     pub fn errors_by_code(&self) -> Vec<(String, u64)> {
         self.errors_by_code.lock().iter().map(|(code, count)| (code.clone(), *count)).collect()
     }
 
-    /// Notes the memory of the values, and returns the most that was noted.
+    /// Records the memory of the values and returns the peak.
     pub fn note_memory(&self, bytes: u64) -> u64 {
         self.peak_memory.fetch_max(bytes, Ordering::Relaxed).max(bytes)
     }
 
-    /// Takes the numbers of which there are [rates](Self::rates).
+    /// Samples the counters that have [rates](Self::rates).
     pub fn sample(&self) {
         let totals = [&self.commands, &self.bytes_in, &self.bytes_out];
         self.rates.sample(totals.map(|total| total.load(Ordering::Relaxed)));
     }
 
-    /// Resets the counts, as `CONFIG RESETSTAT` asks for. The slow log keeps its entries.
+    /// Resets the counters for `CONFIG RESETSTAT`. The slow log keeps its entries.
     pub fn reset(&self) {
         for number in [
             &self.commands,
@@ -136,7 +136,7 @@ impl Stats {
 /// Returns 40 random hexadecimal digits.
 fn random_digits() -> String {
     let mut bytes = [0; 20];
-    // It only names the run: without random numbers the time does.
+    // The ID only distinguishes runs, so the time replaces missing random numbers.
     if getrandom::fill(&mut bytes).is_err() {
         bytes[..16].copy_from_slice(&since_1970().as_nanos().to_le_bytes());
     }

@@ -1,10 +1,10 @@
-//! How much a second.
+//! Rates per second.
 
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// What numbers grew by in a second, between the last two reads.
+/// The growth of counters per second, between the last two samples.
 #[derive(Debug)]
 pub(crate) struct Rates(Mutex<State>);
 
@@ -20,19 +20,19 @@ impl Rates {
         Self(Mutex::new(State { at: Instant::now(), totals: [0; 3], per_second: [0.0; 3] }))
     }
 
-    /// Looks at the numbers.
+    /// Records a sample of the counters.
     pub fn sample(&self, totals: [u64; 3]) {
         let mut state = self.0.lock();
         let now = Instant::now();
         let seconds = now.duration_since(state.at).as_secs_f64();
         if seconds > 0.0 {
-            // Fewer than before after they were reset.
+            // A counter decreases if it was reset.
             let grown = std::array::from_fn(|i| totals[i].saturating_sub(state.totals[i]) as f64);
             *state = State { at: now, totals, per_second: grown.map(|grown| grown / seconds) };
         }
     }
 
-    /// Returns what they grew by: commands, bytes that came, bytes that went.
+    /// Returns the rates per second: commands, bytes received, bytes sent.
     pub fn per_second(&self) -> [f64; 3] {
         self.0.lock().per_second
     }

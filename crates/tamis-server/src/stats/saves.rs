@@ -1,4 +1,4 @@
-//! How the snapshots went.
+//! Records the results of snapshots.
 
 use std::time::{Duration, Instant};
 
@@ -6,36 +6,37 @@ use parking_lot::Mutex;
 
 use super::now_millis;
 
-/// What is known of the snapshots since the server started.
+/// The history of snapshots since the server started.
 #[derive(Debug, Default)]
 pub(crate) struct Saves(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Snapshots that were written.
+    /// Completed snapshots.
     count: u64,
     has_failed: bool,
     last: Option<Duration>,
     began_millis: Option<u64>,
-    /// Changes that the last snapshot has.
+    /// The number of changes in the last snapshot.
     changes: u64,
 }
 
 /// The numbers of `INFO persistence`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SaveInfo {
-    /// Snapshots that were written.
+    /// Completed snapshots.
     pub count: u64,
-    /// The last one failed.
+    /// True if the last snapshot failed.
     pub has_failed: bool,
-    /// How long the last one took; -1 if there was none.
+    /// The duration of the last snapshot; -1 if there was none.
     pub last_seconds: i64,
-    /// How long the present one has taken so far; -1 if there is none.
+    /// The duration of the running snapshot so far; -1 if none runs.
     pub current_seconds: i64,
 }
 
 impl Saves {
-    /// Runs a function that writes a snapshot of a keyspace with this number of changes.
+    /// Runs a function that writes a snapshot of a keyspace with this number of changes, and
+    /// records its result.
     pub fn watch<E>(&self, changes: u64, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let began = Instant::now();
         self.0.lock().began_millis = Some(now_millis());
@@ -51,12 +52,12 @@ impl Saves {
         saved
     }
 
-    /// Returns how many of `changes` changes the last snapshot does not have.
+    /// Returns how many of `changes` changes are not in the last snapshot.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.0.lock().changes)
     }
 
-    /// Notes that the files have this number of changes, as after a start.
+    /// Records that the files contain this number of changes, after a start.
     pub fn begin(&self, changes: u64) {
         self.0.lock().changes = changes;
     }

@@ -1,4 +1,4 @@
-//! The commands that took long, the latest ones.
+//! The slow log: the latest commands that took long.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::since_1970;
 use crate::clients::Client;
 use crate::config::Config;
 
-/// What `SLOWLOG` shows.
+/// The entries of `SLOWLOG`.
 #[derive(Debug, Default)]
 pub(crate) struct SlowLog(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// The latest last.
+    /// The entries, oldest first.
     entries: VecDeque<Entry>,
     next_id: u64,
 }
@@ -25,21 +25,22 @@ struct Entries {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub id: u64,
-    /// When it ended, since 1970.
+    /// When the command ended, in seconds since 1970.
     pub seconds: u64,
     pub micros: u64,
-    /// Cut, and without passwords.
+    /// The arguments, truncated and without passwords.
     pub argv: Vec<Vec<u8>>,
     pub address: String,
     pub client: String,
 }
 
 impl SlowLog {
-    /// Keeps neighbours that took so long each, of which the last `most` stay.
+    /// Records consecutive commands that took `each` time apiece, and keeps the last `most`
+    /// entries.
     pub fn push(&self, client: &Client, commands: &[Argv<'_>], each: Duration, most: usize) {
         let (address, name) = (client.peer.to_string(), client.about.lock().name.clone());
         let mut log = self.0.lock();
-        // Those before would not stay.
+        // Earlier commands would be dropped immediately.
         let skipped = commands.len().saturating_sub(most);
         log.next_id += skipped as u64;
         for argv in &commands[skipped..] {
@@ -57,26 +58,26 @@ impl SlowLog {
         log.cut(most);
     }
 
-    /// Returns the latest ones, the last first, of those of which `most` stay.
+    /// Drops all but the last `most` entries, and returns the latest of them, newest first.
     pub fn latest(&self, count: usize, most: usize) -> Vec<Entry> {
         let mut log = self.0.lock();
         log.cut(most);
         log.entries.iter().rev().take(count).cloned().collect()
     }
 
-    /// Returns how many there are, of those of which `most` stay.
+    /// Drops all but the last `most` entries, and counts them.
     pub fn len(&self, most: usize) -> usize {
         let mut log = self.0.lock();
         log.cut(most);
         log.entries.len()
     }
 
-    /// Returns how many commands were slow since the server started, those included that are no longer kept.
+    /// Counts the slow commands since the server started, including those that are no longer kept.
     pub fn ever(&self) -> u64 {
         self.0.lock().next_id
     }
 
-    /// Forgets all.
+    /// Removes all entries.
     pub fn reset(&self) {
         self.0.lock().entries.clear();
     }
@@ -88,13 +89,13 @@ impl Entries {
     }
 }
 
-/// Words that an entry has at most; the last one counts those that are left out.
+/// The maximum number of arguments in an entry. The last one states how many arguments are omitted.
 const MAX_WORDS: usize = 32;
 
-/// Bytes of a word that an entry has at most.
+/// The maximum bytes of an argument in an entry.
 const MAX_WORD_BYTES: usize = 128;
 
-/// Cuts the arguments of a command as Redis does, and hides what must not be seen.
+/// Truncates the arguments of a command as Redis does, and hides secrets.
 pub(crate) fn shown(argv: Argv<'_>) -> Vec<Vec<u8>> {
     let is_secret = secrets(argv);
     let kept = if argv.len() > MAX_WORDS { MAX_WORDS - 1 } else { argv.len() };
@@ -116,7 +117,7 @@ pub(crate) fn shown(argv: Argv<'_>) -> Vec<Vec<u8>> {
     shown
 }
 
-/// Returns which arguments of a command are secret.
+/// Returns a function that tests whether the argument at an index is secret.
 fn secrets(argv: Argv<'_>) -> impl Fn(usize) -> bool + '_ {
     let is = |i: usize, name: &str| {
         argv.get(i).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))

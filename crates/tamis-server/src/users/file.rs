@@ -1,4 +1,4 @@
-//! Files of users, as Redis writes them: a line `user name rule rule ...` each.
+//! ACL files in Redis's format: one line `user name rule rule ...` per user.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,14 +9,14 @@ use super::permissions::is_space;
 use super::user::{User, join_selectors};
 use crate::system_error::without_code;
 
-/// Why a file of users cannot be used.
+/// Why an ACL file cannot be used.
 #[derive(Debug)]
 pub struct UsersError {
     /// The file.
     pub path: PathBuf,
-    /// The line; 0 if it is about the whole file.
+    /// The line; 0 if the error concerns the whole file.
     pub line: usize,
-    /// What is wrong with it, and what to do.
+    /// The problem, and what to do.
     pub why: String,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for UsersError {
 
 impl std::error::Error for UsersError {}
 
-/// Reads a file of users, all or none.
+/// Reads an ACL file. Returns all users or an error.
 pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<User>, UsersError> {
     let fail = |line, why| UsersError { path: path.to_owned(), line, why };
     let text = std::fs::read(path).map_err(|error| {
@@ -62,7 +62,7 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
         let mut user = User::new(number(), name);
         for rule in rules {
             user.apply(&rule).map_err(|why| {
-                // A password is not for logs.
+                // Never log a password.
                 let rule = match rule.first() {
                     Some(b'>' | b'<' | b'#' | b'!') => "the password".into(),
                     _ => format!("{:?}", String::from_utf8_lossy(&rule[..rule.len().min(128)])),
@@ -75,7 +75,7 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
     Ok(users)
 }
 
-/// Writes a file of users, which is the old or the new one whenever it is read.
+/// Replaces an ACL file. A reader sees either the old or the new file.
 pub(super) fn write<'u>(
     path: &Path,
     users: impl Iterator<Item = &'u User>,
@@ -93,7 +93,7 @@ pub(super) fn write<'u>(
 }
 
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    // What a link names is replaced, not the link.
+    // Replace the target of a symbolic link, not the link.
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));
@@ -103,7 +103,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         _ = std::fs::remove_file(&beside);
         return written;
     }
-    // The name is in the folder, which is synced by itself; where that cannot be, the file is there all the same.
+    // The directory must be synced separately. If that fails, the file is replaced nonetheless.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Ok(folder) = std::fs::File::open(folder.unwrap_or(Path::new("."))) {
         _ = folder.sync_all();
@@ -112,7 +112,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn write_beside(beside: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-    // What an earlier end left there.
+    // Remove a file that an earlier process left behind.
     _ = std::fs::remove_file(beside);
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

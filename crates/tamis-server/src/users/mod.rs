@@ -1,12 +1,13 @@
-//! Users: their passwords, and what they may do.
+//! Users, their passwords and their permissions.
 //!
 //! ```text
-//! arguments ──▶ row of the table ──▶ may the user? ──▶ runs
-//!                                 a bit a command, patterns of keys
+//! argv ──▶ row of the table ──▶ permission check ──▶ handler
+//!                               one bit per command, patterns of keys
 //! ```
 //!
-//! A connection holds its user and looks it up again only when the version of all users has changed. A user that may do
-//! everything is asked two flags a command, any other one a bit and the patterns that its keys match.
+//! A connection holds its user, and looks it up again only when the version of all users has
+//! changed. For a user with all permissions, a check reads two flags per command. For any other
+//! user, it reads a bit and matches the keys with patterns.
 
 mod file;
 mod password;
@@ -31,24 +32,25 @@ pub(crate) use permissions::{Permissions, Refusal};
 pub(crate) use refusals::{Refusals, Refused};
 pub(crate) use user::{DEFAULT, User};
 
-/// All users. There always is the default one.
+/// All users. The default user always exists.
 #[derive(Debug)]
 pub(crate) struct Users {
     all: RwLock<BTreeMap<Vec<u8>, Arc<User>>>,
-    /// Changes with every change, after it.
+    /// Incremented after each change.
     version: AtomicU64,
     last_number: AtomicU64,
-    /// The default user must have a password, or be off: the server listens for the network.
+    /// True if the default user must have a password or be disabled, because the server listens on
+    /// a network address.
     must_ask: bool,
     pub refusals: Refusals,
 }
 
 impl Users {
-    /// Makes the users that a server begins with.
+    /// Creates the users at the start of a server.
     ///
     /// # Errors
     ///
-    /// [`UsersError`] if their file cannot be used.
+    /// [`UsersError`] if the ACL file cannot be used.
     pub fn open(config: &Config) -> Result<Self, UsersError> {
         let users = Self {
             all: RwLock::default(),
@@ -71,9 +73,9 @@ impl Users {
         self.last_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns what differs when any user does.
+    /// Returns a number that changes whenever a user changes.
     pub fn version(&self) -> u64 {
-        // Acquire: a thread that sees a version sees the users of it.
+        // Acquire: a thread that reads a version also sees the users of that version.
         self.version.load(Ordering::Acquire)
     }
 
@@ -85,22 +87,22 @@ impl Users {
         self.get(DEFAULT).expect("it is never deleted")
     }
 
-    /// Returns all, by name.
+    /// Returns all users, sorted by name.
     pub fn all(&self) -> Vec<Arc<User>> {
         self.all.read().values().cloned().collect()
     }
 
-    /// Returns a user that has this password.
+    /// Returns the user with this name if the password is correct.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
         if User::lets_in(user.as_deref(), password) { user } else { None }
     }
 
-    /// Makes a user or changes it: all rules or none.
+    /// Creates or changes a user. Applies all rules or none.
     ///
     /// # Errors
     ///
-    /// The reply, and nothing has changed.
+    /// The error reply, with nothing changed.
     pub fn set(&self, name: &[u8], rules: Argv<'_>) -> Result<Arc<User>, Reply> {
         if name.is_empty() || name.iter().any(|c| permissions::is_space(*c)) {
             return Err(Reply::error(acl::NAME));
@@ -123,7 +125,7 @@ impl Users {
         Ok(user)
     }
 
-    /// Gives the default user this password only; none, if it is empty.
+    /// Sets the only password of the default user; an empty password removes all.
     pub fn set_default_password(&self, password: &str) {
         let mut all = self.all.write();
         let mut user = (**all.get(DEFAULT).expect("it is never deleted")).clone();
@@ -132,18 +134,18 @@ impl Users {
         self.changed();
     }
 
-    /// Takes a user out; false if there is none.
+    /// Deletes a user; returns false if it does not exist.
     pub fn delete(&self, name: &[u8]) -> bool {
         let is_deleted = self.all.write().remove(name).is_some();
         self.changed();
         is_deleted
     }
 
-    /// Reads the users from their file again: all or none.
+    /// Reloads the users from their file. Replaces all users or none.
     ///
     /// # Errors
     ///
-    /// The reply, and nothing has changed.
+    /// The error reply, with nothing changed.
     pub fn load(&self, path: &Path, default_password: &str) -> Result<(), Reply> {
         let read = file::read(path, || self.next_number()).map_err(acl::not_loaded)?;
         let mut next: BTreeMap<Vec<u8>, Arc<User>> = BTreeMap::new();
@@ -167,9 +169,9 @@ impl Users {
     ///
     /// # Errors
     ///
-    /// [`UsersError`], and the file is as it was.
+    /// [`UsersError`], with the file unchanged.
     pub fn save(&self, path: &Path) -> Result<(), UsersError> {
-        // Held: two that save at once would write the same file beside it.
+        // Hold the lock, because two concurrent saves would write the same temporary file.
         let all = self.all.write();
         file::write(path, all.values().map(|user| &**user))
     }

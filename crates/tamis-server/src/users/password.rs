@@ -1,23 +1,23 @@
-//! Passwords, kept as their SHA-256.
+//! Passwords, stored as their SHA-256.
 
 use std::fmt;
 
 use sha2::Digest as _;
 
-/// The SHA-256 of a password. Passwords must be long and random, since a client may guess them; the digest is what a file may
-/// show.
+/// The SHA-256 of a password. An ACL file may show the digest. Passwords must be long and random,
+/// because a client can guess short ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
-    /// What no password is found to have.
+    /// A digest that no known password has.
     pub const NONE: Digest = Digest([0; 32]);
 
     pub fn of(password: &[u8]) -> Self {
         Self(sha2::Sha256::digest(password).into())
     }
 
-    /// Reads 64 lowercase hexadecimal digits.
+    /// Parses 64 lowercase hexadecimal digits.
     pub fn from_hex(text: &[u8]) -> Option<Self> {
         let digit = |c: u8| match c {
             b'0'..=b'9' => Some(c - b'0'),
@@ -34,7 +34,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Compares in a time that does not depend on where the difference is.
+    /// Compares two digests in constant time.
     pub fn is(&self, other: &Digest) -> bool {
         let differs = self.0.iter().zip(&other.0).fold(0, |all, (a, b)| all | (a ^ b));
         std::hint::black_box(differs) == 0
@@ -48,7 +48,7 @@ impl fmt::Display for Digest {
 }
 
 impl fmt::Debug for Digest {
-    /// Says nothing of it, since logs are read by many.
+    /// Hides the digest, because many people read logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Digest(..)")
     }

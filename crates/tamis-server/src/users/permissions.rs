@@ -1,28 +1,28 @@
-//! What may be done: commands, and keys by their patterns.
+//! Permissions for commands and for keys that match patterns.
 
 use tamis_commands::text::{Text, acl};
 use tamis_commands::{Access, Argv, Category, Command, Permission};
 
 use crate::pattern::matches;
 
-/// Commands and keys that are allowed together: those of a user, or of one of its selectors.
+/// A set of permissions for commands and keys: that of a user, or of one of its selectors.
 #[derive(Clone, Debug)]
 pub(crate) struct Permissions {
-    /// A bit for each [`Permission`].
+    /// One bit per [`Permission`].
     allowed: Vec<u64>,
-    /// All of them, with none taken away since.
+    /// True if all commands are allowed and none was removed since.
     allows_all: bool,
-    /// Where the rules began: with all commands, or with none.
+    /// True if the rules start with all commands, false if they start with none.
     began_with_all: bool,
     rules: Vec<Rule>,
     allows_all_keys: bool,
     patterns: Vec<Pattern>,
-    /// Accepted for Redis's sake: there are no channels.
+    /// Accepted for compatibility with Redis. Tamis has no channels.
     allows_all_channels: bool,
     channels: Vec<Vec<u8>>,
 }
 
-/// Commands that were allowed or taken away, in the order of the rules.
+/// A rule that allows or removes commands, in the order of the rules.
 #[derive(Clone, Debug)]
 struct Rule {
     allows: bool,
@@ -42,20 +42,21 @@ struct Pattern {
     text: Vec<u8>,
 }
 
-/// Why something may not be done.
+/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The command, by its name.
+    /// No permission for the command with this name.
     Command(String),
-    /// A key.
+    /// No permission for this key.
     Key(Vec<u8>),
 }
 
-/// The longest pattern: keys are compared with it in the product of their lengths.
+/// The longest pattern, in bytes. Matching a key takes time proportional to the product of both
+/// lengths.
 const MAX_PATTERN_BYTES: usize = 1024;
 
 impl Permissions {
-    /// Nothing.
+    /// Creates an empty set of permissions.
     pub fn none() -> Self {
         Self {
             allowed: vec![0; Permission::count().div_ceil(64)],
@@ -69,7 +70,7 @@ impl Permissions {
         }
     }
 
-    /// Everything.
+    /// Creates a set of all permissions.
     pub fn all() -> Self {
         let mut all = Self::none();
         all.set_all(true);
@@ -77,7 +78,7 @@ impl Permissions {
         all
     }
 
-    /// Returns whether every command is allowed, so that no rule has to be looked at.
+    /// Tests whether every command and every key is allowed, so that no rule must be checked.
     pub fn is_all(&self) -> bool {
         self.allows_all && self.allows_all_keys
     }
@@ -87,7 +88,7 @@ impl Permissions {
         self.allowed[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Returns whether a command may run with these arguments.
+    /// Checks whether a command may run with these arguments.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
         if !self.allows_all {
             let permission = Permission::of(command, argv);
@@ -170,20 +171,20 @@ impl Permissions {
             About::Category(category) => {
                 Permission::all().filter(|it| it.is_in(category)).for_each(&mut set);
             }
-            // A command brings its subcommands.
+            // A rule for a command includes its subcommands.
             About::Permission(Permission { command, subcommand: None }) => {
                 Permission::of_command(command).for_each(&mut set);
             }
             About::Permission(permission) => set(permission),
         }
         self.allows_all &= allows;
-        // What the new rule decides alone need not be said before it.
+        // Drop earlier rules that the new rule overrides.
         self.rules.retain(|rule| !about.covers(rule.about));
         self.rules.push(Rule { allows, about });
         Ok(())
     }
 
-    /// Reads what stands behind the `%` of a pattern: `R`, `W` or both, and the pattern.
+    /// Parses the part of a pattern after `%`: `R`, `W` or both, and the pattern.
     fn add_pattern_of(&mut self, rest: &[u8]) -> Result<(), Text> {
         let at = rest.iter().position(|c| *c == b'~').ok_or(acl::SYNTAX)?;
         let mut access = Access::default();
@@ -233,7 +234,7 @@ impl Permissions {
         Ok(())
     }
 
-    /// Returns the rules of commands that lead here.
+    /// Returns command rules that produce this state.
     pub fn commands(&self) -> String {
         let mut text = if self.began_with_all { "+@all" } else { "-@all" }.to_owned();
         for Rule { allows, about } in &self.rules {
@@ -249,7 +250,7 @@ impl Permissions {
         text
     }
 
-    /// Returns the rules of keys that lead here.
+    /// Returns key rules that produce this state.
     pub fn keys(&self) -> Vec<u8> {
         if self.allows_all_keys {
             return b"~*".to_vec();
@@ -265,7 +266,7 @@ impl Permissions {
         shown.collect::<Vec<_>>().join(&b' ')
     }
 
-    /// Returns the rules of channels that lead here.
+    /// Returns channel rules that produce this state.
     pub fn channels(&self) -> Vec<u8> {
         if self.allows_all_channels {
             return b"&*".to_vec();
@@ -274,7 +275,7 @@ impl Permissions {
         shown.collect::<Vec<_>>().join(&b' ')
     }
 
-    /// Returns all rules that lead here from nothing.
+    /// Returns all rules that produce this state from an empty one.
     pub fn line(&self) -> Vec<u8> {
         let mut channels = self.channels();
         if channels.is_empty() {
@@ -287,7 +288,7 @@ impl Permissions {
 }
 
 impl About {
-    /// Returns whether this rule leaves nothing of the other one.
+    /// Tests whether this rule overrides the other one completely.
     fn covers(self, other: About) -> bool {
         match (self, other) {
             (About::Category(one), About::Category(other)) => one == other,
@@ -310,7 +311,7 @@ fn check_pattern(text: &[u8]) -> Result<(), Text> {
     Ok(())
 }
 
-/// Returns whether a byte would end a word of a file of users.
+/// Tests whether a byte would end a word in an ACL file.
 pub(super) fn is_space(c: u8) -> bool {
     matches!(c, 0 | b' ' | b'\t'..=b'\r')
 }

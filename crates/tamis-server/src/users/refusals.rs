@@ -1,18 +1,18 @@
-//! What was refused lately, for `ACL LOG`.
+//! The entries of `ACL LOG`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The last refusals, the newest first.
+/// The latest refusals, newest first.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     entries: Mutex<VecDeque<Refused>>,
     ever: AtomicU64,
 }
 
-/// Something that was refused, once or repeatedly.
+/// A refusal, with a count of its repetitions.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     pub number: u64,
@@ -21,25 +21,25 @@ pub(crate) struct Refused {
     pub reason: &'static str,
     /// `toplevel` or `multi`.
     pub context: &'static str,
-    /// The command or the key.
+    /// The name of the command or key.
     pub object: Vec<u8>,
     pub user: Vec<u8>,
-    /// The line of the client in `CLIENT LIST`.
+    /// The client's line in `CLIENT LIST`.
     pub client: String,
     pub created_millis: u64,
     pub updated_millis: u64,
 }
 
-/// The same within so long is counted, not listed again.
+/// A repetition within this time, in milliseconds, is counted in its entry.
 const SAME_MILLIS: u64 = 60_000;
 
 impl Refused {
-    /// As much of a key or name as is kept.
+    /// The maximum bytes of a key or name in an entry.
     pub const KEPT_BYTES: usize = 128;
 }
 
 impl Refusals {
-    /// Keeps a refusal, and no more than `most` of them; the number and the count are given here.
+    /// Records a refusal and keeps at most `most` entries. Sets the entry's number and count.
     pub fn push(&self, mut refused: Refused, most: usize) {
         refused.object.truncate(Refused::KEPT_BYTES);
         refused.user.truncate(Refused::KEPT_BYTES);
@@ -67,7 +67,7 @@ impl Refusals {
         entries.truncate(most);
     }
 
-    /// Returns the newest entries, at most `most`, the newest first.
+    /// Returns at most `most` entries, newest first.
     pub fn newest(&self, most: usize) -> Vec<Refused> {
         self.entries.lock().iter().take(most).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! A user: its passwords, and what it may do.
+//! A user: its passwords and permissions.
 
 use tamis_commands::text::{Text, acl};
 use tamis_commands::{Argv, Command, Flag, Permission};
@@ -6,18 +6,20 @@ use tamis_commands::{Argv, Command, Flag, Permission};
 use super::password::Digest;
 use super::permissions::{Permissions, Refusal, is_space};
 
-/// A user. Changes make another of the same name and number.
+/// A user. A change creates a new value with the same name and number.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
-    /// Of no other user, even one of the same name that comes after it was deleted.
+    /// Unique: a user that is created after another one of the same name was deleted gets another
+    /// number.
     pub number: u64,
     pub name: Vec<u8>,
     pub is_on: bool,
-    /// Any password will do.
+    /// True if any password is accepted.
     pub takes_any: bool,
     pub passwords: Vec<Digest>,
     pub permissions: Permissions,
-    /// Other permissions, each by itself: a command must be allowed by one of them as a whole.
+    /// Further sets of permissions. One of them must allow a whole command, or the user's own
+    /// permissions must.
     pub selectors: Vec<Permissions>,
 }
 
@@ -25,7 +27,7 @@ pub(crate) struct User {
 pub(crate) const DEFAULT: &[u8] = b"default";
 
 impl User {
-    /// Makes a user that may do nothing and cannot come in.
+    /// Creates a disabled user without permissions.
     pub fn new(number: u64, name: &[u8]) -> Self {
         Self {
             number,
@@ -38,7 +40,7 @@ impl User {
         }
     }
 
-    /// Makes the user that everybody is at first; without a password everybody may do everything.
+    /// Creates the default user with all permissions. Without a password, every client has them.
     pub fn default_with(number: u64, password: &str) -> Self {
         let mut user = Self::new(number, DEFAULT);
         (user.is_on, user.permissions) = (true, Permissions::all());
@@ -46,7 +48,7 @@ impl User {
         user
     }
 
-    /// Makes this the only password; none, if it is empty.
+    /// Sets the only password; an empty password means that none is required.
     pub fn set_only_password(&mut self, password: &str) {
         self.takes_any = password.is_empty();
         self.passwords.clear();
@@ -55,12 +57,13 @@ impl User {
         }
     }
 
-    /// Returns whether connections are this user without a password.
+    /// Tests whether connections get this user without a password.
     pub fn is_open(&self) -> bool {
         self.is_on && self.takes_any
     }
 
-    /// Returns whether a user has this password and may log in, in a time that does not depend on the reason for a refusal.
+    /// Tests whether a user exists, is enabled and has this password. The time does not depend on
+    /// the reason for a refusal.
     pub fn lets_in(user: Option<&User>, password: &[u8]) -> bool {
         let given = Digest::of(password);
         let known = user.map_or(&[Digest::NONE][..], |user| &user.passwords);
@@ -68,8 +71,8 @@ impl User {
         user.is_some_and(|user| user.is_on && (user.takes_any || is_known))
     }
 
-    /// Returns whether a command may run with these arguments. Every user may run the commands for connections that have not
-    /// authenticated.
+    /// Checks whether a command may run with these arguments. Every user may run the commands that
+    /// connections may run before they authenticate.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
@@ -81,7 +84,7 @@ impl User {
         for selector in &self.selectors {
             match selector.check(command, argv) {
                 Ok(()) => return Ok(()),
-                // It came further: the command was allowed.
+                // Prefer this refusal: the selector allows the command, only not the key.
                 Err(Refusal::Key(key)) => refusal = Refusal::Key(key),
                 Err(Refusal::Command(_)) => {}
             }
@@ -89,14 +92,15 @@ impl User {
         Err(refusal)
     }
 
-    /// Returns whether a command of the table may run on the allowed keys, by a name such as `info` or `config|get`.
+    /// Tests whether the user may run a command on some keys, by a name such as `info` or
+    /// `config|get`.
     pub fn may_run(&self, name: &str) -> bool {
         Permission::find(name.as_bytes()).is_some_and(|action| {
             std::iter::once(&self.permissions).chain(&self.selectors).any(|it| it.allows(action))
         })
     }
 
-    /// Applies a rule, which is a word of `ACL SETUSER`, or a selector in parentheses.
+    /// Applies a rule: an argument of `ACL SETUSER`, or a selector in parentheses.
     pub fn apply(&mut self, rule: &[u8]) -> Result<(), Text> {
         match rule.to_ascii_lowercase().as_slice() {
             b"on" => self.is_on = true,
@@ -111,7 +115,7 @@ impl User {
             }
             b"reset" => *self = Self::new(self.number, &self.name),
             b"clearselectors" => self.selectors.clear(),
-            // Payloads are always looked through.
+            // The server always validates payloads.
             b"sanitize-payload" | b"skip-sanitize-payload" => {}
             _ => match rule {
                 [b'>', password @ ..] => self.add(Digest::of(password)),
@@ -144,7 +148,7 @@ impl User {
         if self.passwords.len() == before { Err(acl::NO_SUCH_PASSWORD) } else { Ok(()) }
     }
 
-    /// Returns the rules that lead here from nothing, as files and `ACL LIST` have them.
+    /// Returns rules that produce this user from a new one, as in ACL files and `ACL LIST`.
     pub fn line(&self) -> Vec<u8> {
         let mut parts = vec![b"user".to_vec(), self.name.clone()];
         parts.push(if self.is_on { b"on".to_vec() } else { b"off".to_vec() });
@@ -158,7 +162,7 @@ impl User {
     }
 }
 
-/// Joins the arguments of each selector, which may come as several: `(+get`, `~a)`.
+/// Joins the arguments of each selector, which may be split: `(+get`, `~a)`.
 pub(crate) fn join_selectors(argv: Argv<'_>) -> Result<Vec<Vec<u8>>, Vec<u8>> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
     let mut is_within = false;

@@ -11,15 +11,16 @@ use crate::held_memory::Hold;
 use crate::server::SharedState;
 use crate::session::at_present;
 
-/// A transaction decodes data before it has the keys until the values take this many bytes: as much as the data of a
-/// transaction, but compressed data becomes longer. Its commands decode the rest.
+/// The maximum bytes of values that a transaction decodes before it locks the keys. The data of a
+/// transaction has the same limit, but compressed data decodes to more bytes. The commands decode
+/// the rest.
 pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
 
-/// Decodes the data of commands before the keys are locked, with others in between, until the values take `max_bytes`
-/// bytes. Returns the values with the numbers of their commands.
+/// Decodes the data of commands before the keys are locked, yielding to other connections, until
+/// the values take `max_bytes` bytes. Returns the values with the indexes of their commands.
 ///
-/// Data is left to its command if the command is refused as the keys are now, and if there is no memory now: a command
-/// before it may make room.
+/// A command decodes its data itself in two cases: it would currently be rejected, or there is
+/// currently not enough memory. An earlier command of the transaction may free memory.
 pub(super) async fn decode_each(
     server: &SharedState,
     prepared: &Prepared<'_>,
@@ -37,7 +38,7 @@ pub(super) async fn decode_each(
             tokio::task::yield_now().await;
         }
         if command.data(argv).is_some() {
-            // What a command before it leaves of the key is not known.
+            // The effect of an earlier command on the key is not known yet.
             if !changed.has(command, argv) && refuses_data(command, argv, &at_present(env), server)
             {
                 continue;
@@ -59,7 +60,7 @@ pub(super) async fn decode_each(
     all
 }
 
-/// The keys that the first commands of a transaction may change.
+/// The keys that the earlier commands of a transaction may change.
 struct Changed<'t> {
     keys: HashSet<&'t [u8]>,
     are_all: bool,
@@ -67,7 +68,7 @@ struct Changed<'t> {
 }
 
 impl<'t> Changed<'t> {
-    /// Returns none; what keys take is added to `held`.
+    /// Creates an empty set. The memory of added keys is added to `held`.
     fn new(held: Hold) -> Self {
         Self { keys: HashSet::new(), are_all: false, held }
     }

@@ -1,4 +1,4 @@
-//! Places in the tables of the keyspace for the new keys of a transaction.
+//! Reserves places in the hash tables of the keyspace for the new keys of a transaction.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use tamis_commands::Flag;
 use super::prepared::{Prepared, TURN_COMMANDS};
 use crate::server::SharedState;
 
-/// Makes places for the new keys of a long transaction before the keys are locked, with others in between: a table that
-/// grows moves all its keys.
+/// Reserves places for the new keys of a long transaction before the keys are locked, yielding to
+/// other connections. Without this, a table could grow under the lock, which moves all its keys.
 pub(super) async fn reserve_places(
     server: &Arc<SharedState>,
     prepared: &Prepared<'_>,
@@ -35,8 +35,8 @@ pub(super) async fn reserve_places(
     Some(places)
 }
 
-/// Places that were made for new keys. Those that are not used are given back when this is dropped, which must not be while
-/// the keys are locked.
+/// Reserved places for new keys. Dropping this releases the unused places; the keys must not be
+/// locked then.
 pub(super) struct Places(Arc<SharedState>);
 
 impl Drop for Places {

@@ -1,13 +1,13 @@
-//! The commands of a transaction, prepared before the keys are locked.
+//! Prepares the commands of a transaction before the keys are locked.
 
 use std::ops::Range;
 
 use tamis_commands::{Argv, COMMANDS, Command, find};
 
-/// Commands that are prepared before others have their turn.
+/// How many commands are prepared before the task yields to other connections.
 pub(super) const TURN_COMMANDS: usize = 4096;
 
-/// The commands of a transaction, found in the table before the keys are locked.
+/// The commands of a transaction, looked up in the table before the keys are locked.
 pub(super) struct Prepared<'t> {
     pub(super) commands: Vec<(&'static Command, Range<usize>)>,
     argv: Vec<&'t [u8]>,
@@ -16,7 +16,7 @@ pub(super) struct Prepared<'t> {
 }
 
 impl<'t> Prepared<'t> {
-    /// Prepares commands, with others in between.
+    /// Prepares commands, yielding to other connections.
     pub(super) async fn of(queued: &'t [Vec<Vec<u8>>]) -> Self {
         let commands = Vec::with_capacity(queued.len());
         let mut prepared = Self { commands, argv: Vec::new(), distinct: Vec::new() };

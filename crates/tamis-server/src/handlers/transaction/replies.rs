@@ -4,13 +4,13 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::held_memory::Hold;
 
-/// The replies of a transaction, encoded as they are made. Their memory is counted.
+/// The replies of a transaction, encoded when they are created. Their memory is counted.
 pub(super) struct Replies<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
     max_bytes: u64,
     held: Hold,
-    /// They exceeded `max_bytes`: none of them is kept.
+    /// True if the replies exceeded `max_bytes`. None of them is kept then.
     pub(super) are_discarded: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Transactions that wait for keys, and what they decode before.
+//! Transactions that wait for keys, and the data that they decode before.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -60,7 +60,7 @@ fn a_transaction_decodes_data_before_it_has_the_keys() {
         String::from_utf8(out).unwrap()
     });
     let began = std::time::Instant::now();
-    // The payloads that wait, and the values.
+    // The waiting payloads and the decoded values.
     while server.shared().held.bytes() < 4 * LEN as u64 {
         assert!(began.elapsed() < Duration::from_secs(30), "it waits for the keys");
         std::thread::sleep(Duration::from_millis(1));
@@ -94,7 +94,8 @@ fn argv(argv: &[&[u8]]) -> Vec<Vec<u8>> {
     argv.iter().map(|word| word.to_vec()).collect()
 }
 
-/// Lends a key while `EXEC` of these commands waits for it; `meanwhile` runs then. Returns the replies.
+/// Takes a lease on a key while `EXEC` of these commands waits for it, and runs `meanwhile` in that
+/// time. Returns the replies.
 fn run_at_leased_key(
     server: &Server,
     key: &[u8],
@@ -190,7 +191,7 @@ fn a_transaction_decodes_nothing_that_is_refused_anyway() {
         commands.push(argv(&[b"RESTORE", b"a", b"0", &payload]));
     }
     commands.push(argv(&[b"TM.LOAD", b"c", b"no file"]));
-    // Here the key is free when its turn comes.
+    // The key does not exist when the command runs.
     commands.push(argv(&[b"DEL", b"b"]));
     commands.push(argv(&[b"RESTORE", b"b", b"0", &payload]));
     commands.push(argv(&[b"EXEC"]));
@@ -212,7 +213,7 @@ fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
     let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
     let server = Server::start(config).unwrap();
     let payload = RedisValue::String(vec![b'x'; 1 << 20]).to_payload();
-    // Long data waits for this to be decoded.
+    // Decoding long data waits for these permits.
     let copies = &server.shared().copies;
     let all = copies.try_acquire_many(copies.available_permits() as u32).unwrap();
     let running = run_beside(
