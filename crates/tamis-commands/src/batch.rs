@@ -83,7 +83,7 @@ impl<'w> Batch<'w> {
     }
 
     /// Runs the commands at `now_millis`, in milliseconds since 1970. Returns `None`, with nothing
-    /// changed, if each command needs the exclusive lock of the value and must run separately.
+    /// changed, if the commands need an exclusive lock of the value.
     pub fn run(
         &mut self,
         items: BatchItems,

@@ -1,9 +1,9 @@
 //! The commands that every host shares.
 //!
 //! ```text
-//! words ──▶ row of the table ──▶ function of value and words ──▶ reply, and whether the value changed
-//!            name, arity, keys,    a filter, a bitmap, nothing     as RESP2 or RESP3
-//!            flags, categories
+//! argv ──▶ row of the table ──▶ handler of value and argv ──▶ reply, change of the value
+//!          name, arity, keys,   a filter, a bitmap, none      as RESP2 or RESP3
+//!          flags, categories
 //! ```
 //!
 //! A command is a row of one static [table](COMMANDS) and a handler. The handler knows no socket,

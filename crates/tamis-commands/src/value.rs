@@ -89,7 +89,6 @@ impl Value {
     /// `now_millis`, in milliseconds since 1970. Such a window forgets every item that is added
     /// before the time of its clock. Synchronized clocks of two machines differ by less than a
     /// minute.
-    /// differ by less.
     #[must_use]
     pub fn is_ahead(&self, now_millis: u64) -> bool {
         let Value::Filter(file) = self else { return false };

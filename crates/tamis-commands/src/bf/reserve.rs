@@ -34,7 +34,6 @@ impl Options {
     /// Creates an empty filter in the layout of the settings. `is_reserved` is true if the client
     /// gives the capacity. If it is false, a filter of Tamis' layout allocates no memory in
     /// advance.
-    /// filter of Tamis' layout has no memory ahead.
     pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
         let Self { rate, capacity, expansion, is_scaling } = self;
         // The size of a classic filter. The difference to other filters is smaller than the memory
@@ -106,7 +105,6 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
 
 /// Parses the arguments. As in RedisBloom, options may be any of the arguments, even the key, and
 /// unknown arguments are ignored.
-/// ignored: so does RedisBloom.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
     let rate = parse_rate(argv[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
     let capacity = parse_integer(argv[3]).ok_or(bf::BAD_CAPACITY)?;
@@ -130,6 +128,6 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
         }
         is_scaling = false;
     }
-    // A filter that does not grow needs no check of the expansion.
+    // An expansion of 0 always means that the filter does not grow.
     Ok(Options { rate, capacity: capacity as u64, expansion: expansion as u32, is_scaling })
 }

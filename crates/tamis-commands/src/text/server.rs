@@ -73,7 +73,7 @@ pub const NOTHING_SAVED: Text = "ERR persistence is off: start the server with a
 pub const SAVING: Text = "ERR Background save already in progress";
 /// `SAVE`: the server shuts down.
 pub const GIVEN_UP: Text = "ERR the snapshot was aborted: see the server's log";
-/// `COPY`, `DUMP`: the server shuts down, or the copying thread failed.
+/// `COPY`, `DUMP`: the server shuts down, or the copy was aborted.
 pub const NOT_COPIED: Text = "ERR the value could not be copied: try again";
 /// The command may not run inside a transaction.
 pub const NOT_IN_MULTI: Text = "ERR Command not allowed inside a transaction";

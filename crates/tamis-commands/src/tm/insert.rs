@@ -27,7 +27,7 @@ pub(crate) fn add_each(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>)
 }
 
 /// Inserts items in order, up to the first item that does not fit a full filter; `full` is the
-/// error of that item. An item whose buckets are full of other items gets an error, and the insert
+/// error of that item. An item whose place is full of other items gets an error, and the insert
 /// continues after it.
 pub(crate) fn insert_filter(
     file: &mut TamisFile,

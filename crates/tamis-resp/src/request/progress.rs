@@ -193,7 +193,6 @@ impl Progress {
 /// number must have few digits, the protocol's notation and a complete line.
 ///
 /// `None` only means that [`Progress::line`] must decode the line.
-/// Nothing says only that [`Progress::line`] must look.
 #[inline]
 fn short_number(line: &[u8]) -> Option<(usize, usize)> {
     let digits = line.get(1..)?;
