@@ -270,7 +270,8 @@ pub(crate) fn memory_of_process() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the processor time of the process in user mode and in the system, in seconds; `None` if the system does not report it.
+/// Returns the CPU time of the process in user mode and in system mode, in seconds; `None` if the
+/// system does not report it.
 fn cpu_seconds() -> Option<[f64; 2]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is the name of the program, which may contain spaces.

@@ -284,7 +284,8 @@ fn expire_time(unit: TimeUnit, key: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>
     time_reply(unit, keys.expires_millis(key, env.now_millis), 0)
 }
 
-/// Replies with the time between `start_millis` and the expiry of a key: -2 without a key, -1 without an expiry.
+/// Replies with the time between `start_millis` and the expiry time of a key: -2 if the key does
+/// not exist, -1 if it has no expiry time.
 fn time_reply(unit: TimeUnit, expires_millis: Option<Option<u64>>, start_millis: u64) -> Reply {
     Reply::Integer(match expires_millis {
         None => -2,
@@ -319,7 +320,8 @@ pub(super) fn must_wait(
         .then(|| Reply::error(server::LARGE_WHILE_SAVING))
 }
 
-/// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is saved.
+/// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is
+/// saved.
 pub(super) fn image_bytes(
     handler: WriteKeys,
     argv: Argv<'_>,
@@ -381,7 +383,7 @@ fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: 
     Done { reply, has_changed }
 }
 
-/// The most bytes of strings in one reply, as long as the longest string.
+/// The maximum bytes of strings in one reply, equal to the longest string.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
 fn get_each(session: &Session, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {

@@ -55,7 +55,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// permanently.
 const MAX_CONNECTION: Duration = Duration::from_secs(300);
 
-/// The time in which connections may end normally at shutdown.
+/// The time in which a connection may end normally after [`MAX_CONNECTION`].
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The state that all requests share.
