@@ -5,8 +5,8 @@ use std::ops::{Deref, DerefMut};
 
 use tamis::allocation_bytes;
 
-/// A byte string that takes 24 bytes and, up to 22 bytes long, no allocation. This fits most keys
-/// and many values.
+/// A byte string in 24 bytes. Up to 22 bytes are stored inline, without an allocation, which fits
+/// most keys and many values.
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
-//! `TYPE`, and the string commands that Tamis supports: those of `GET`, `SET` and `INCR` with which
-//! tools check a server, and the range commands that clients use for Bloom filters over bitmaps.
+//! `TYPE` and the string commands. Tools check a server with `GET`, `SET`, `INCR` and similar
+//! commands. Clients use the range commands for Bloom filters over bitmaps.
 
 use tamis_resp::Reply;
 

@@ -1586,7 +1586,7 @@ pub static COMMANDS: &[Command] = &[
 /// Finds a command by its name, ignoring case.
 #[must_use]
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    // As long as the longest name, or longer. A longer word is no command.
+    // The buffer fits every name, so a longer word is no command.
     let mut capitals = [0; 32];
     let capitals = capitals.get_mut(..name.len())?;
     capitals.copy_from_slice(name);

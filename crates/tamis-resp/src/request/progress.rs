@@ -189,8 +189,9 @@ impl Progress {
     }
 }
 
-/// Returns the number after the first byte of a line and the length of the line, in bytes. The
-/// number must have few digits, the protocol's notation and a complete line.
+/// Returns the number after the first byte of a line and the length of the line, in bytes. Returns
+/// a result only if the line is complete and the number has few digits and the notation of the
+/// protocol.
 ///
 /// `None` only means that [`Progress::line`] must decode the line.
 #[inline]
