@@ -56,8 +56,8 @@ impl Feed {
         Some(bytes)
     }
 
-    /// Appends a line, unless more than `most` bytes would be unread by the client, including its
-    /// replies.
+    /// Appends a line. Drops all lines instead if the unread bytes of the client, including its
+    /// replies, would exceed `most`.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
         let before = lines.bytes.capacity() as u64;

@@ -61,8 +61,8 @@ impl FilterReport {
         }
     }
 
-    /// Orders the worst filter first: filters above the planned rate, then filters that reach their
-    /// limit soonest, then filters whose rate is closest to the planned one.
+    /// Orders the worst filter first: filters that are full or exceed their planned rate, then
+    /// filters that reach their limit soonest, then filters whose rate is closest to the planned one.
     pub fn cmp_worst(&self, other: &Self) -> Ordering {
         let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
         let nearness = |it: &Self| {
@@ -86,9 +86,9 @@ impl FilterReport {
 /// All parts of a keyspace with millions of keys take about a second.
 pub(crate) struct Worst {
     limit: usize,
-    /// Counts the filters.
+    /// The number of filters.
     pub filters: u64,
-    /// Counts the omitted filters that exceed their planned rates.
+    /// The number of omitted filters that exceed their planned rates.
     pub others_over: u64,
     found: BinaryHeap<Candidate>,
 }
@@ -131,9 +131,9 @@ impl Worst {
 /// The reports on the filters of a server.
 #[derive(Debug)]
 pub(crate) struct FilterReports {
-    /// Counts all filters.
+    /// The number of filters.
     pub filters: u64,
-    /// Reports on some of the filters, worst first.
+    /// The reports on some of them, worst first.
     pub reports: Vec<FilterReport>,
 }
 

@@ -5,8 +5,8 @@
 //! several of these kinds, and different names for a Bloom filter that grows and one that does not.
 //! IDs never change, and they sort in the order of the names.
 
-/// A kind, its ID for a filter that rejects inserts when it is full, and its ID for any other
-/// filter.
+/// A kind and two IDs. The first ID is for a filter that rejects inserts when it is full, the
+/// second for any other filter.
 const IDS: [(&str, &str, &str); 9] = [
     ("split-block", "bloom", "bloom"),
     ("parquet", "bloom-parquet", "bloom-parquet"),
