@@ -5,7 +5,7 @@ mod count_first;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{AnyFilter, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span, Window};
+use tamis::{AnyFilter, Geometry, Hasher, InsertError, Kind, NoRoom, Plan, Span, Window};
 use tamis_formats::{Format, TamisFile};
 
 use crate::budget::left_bytes;
@@ -299,9 +299,9 @@ impl Args {
             (Some(kind), ..) => Plan::for_kind(kind, items, self.rate),
             (None, ..) => Plan::new(items, self.rate),
         };
-        let plan = plan.and_then(|plan| match (self.window, plan.shape()) {
+        let plan = plan.and_then(|plan| match (self.window, plan.geometry()) {
             // Few items do not divide evenly.
-            (Some(SpanArg(Span::Items(span))), Shape::Slices(slices)) => {
+            (Some(SpanArg(Span::Items(span))), Geometry::Slices(slices)) => {
                 let even = even_slices(span, slices.into());
                 Plan::window(items, self.rate, u8::try_from(even).map_or(slices, u32::from))
             }

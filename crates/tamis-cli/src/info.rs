@@ -368,7 +368,7 @@ impl<'a> Facts<'a> {
                     "{} ({} bits, {})",
                     Size { bytes: self.bytes() },
                     Count(self.bits()),
-                    plan.shape()
+                    plan.geometry()
                 ),
             ),
             row("hash", layout.hasher.to_string()),
@@ -398,7 +398,7 @@ impl<'a> Facts<'a> {
             "kind": plan.kind().name(),
             "bits": self.bits(),
             "bytes": self.bytes(),
-            "shape": plan.shape().to_string(),
+            "shape": plan.geometry().to_string(),
             "probes": plan.probes(),
             "cache_lines": plan.cache_lines(),
             "hash": self.file.filter.hasher().to_string(),

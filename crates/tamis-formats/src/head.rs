@@ -1,6 +1,6 @@
 //! All of a Tamis file before its words. Drawn in `docs/formats/tamis.md`.
 
-use tamis::{Hasher, Kind, Plan, Shape};
+use tamis::{Geometry, Hasher, Kind, Plan};
 
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::metadata::Metadata;
@@ -110,14 +110,15 @@ impl Head {
         let hash = reader.u8("hash")?;
         let number = reader.u32("shape")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };
-        let shape = Shape::from_number(kind, number).ok_or(error("shape", SHAPE_AT, unknown))?;
+        let geometry =
+            Geometry::from_number(kind, number).ok_or(error("shape", SHAPE_AT, unknown))?;
         let bits = reader.u64("bits")?;
         let seed = reader.array("seed")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(hash) };
         let hasher = Hasher::from_parts(hash, seed).ok_or(error("hash", HASHER_AT, unknown))?;
         let capacity = reader.u64("capacity")?;
         let rate = f64::from_bits(reader.u64("rate")?);
-        let plan = Plan::from_parts(kind, capacity, rate, bits, shape)
+        let plan = Plan::from_parts(kind, capacity, rate, bits, geometry)
             .map_err(|plan| error("bits", BITS_AT, DecodeErrorKind::Plan(plan)))?;
         if capacity == 0 {
             let kind = DecodeErrorKind::Invalid { reason: "above zero" };
@@ -149,7 +150,7 @@ impl Head {
         head.extend_from_slice(&VERSION.to_le_bytes());
         head.push(plan.kind() as u8);
         head.push(hash);
-        head.extend_from_slice(&plan.shape().to_number().to_le_bytes());
+        head.extend_from_slice(&plan.geometry().to_number().to_le_bytes());
         head.extend_from_slice(&bits.to_le_bytes());
         head.extend_from_slice(&seed);
         head.extend_from_slice(&plan.items().to_le_bytes());

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, OutOfMemory, Parquet, Plan, Shape};
+use tamis::{AnyFilter, Bits as _, Bloom, Geometry, Hasher, Kind, OutOfMemory, Parquet, Plan};
 
 use crate::contents::Contents;
 use crate::error::{DecodeError, DecodeErrorKind, EncodeError};
@@ -179,7 +179,7 @@ const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 /// If the memory is not there.
 pub fn empty(bytes: u64, told: &Told) -> Result<Bloom<Parquet>, OutOfMemory> {
     let bits = bytes.max(1).div_ceil(MIN_BYTES).saturating_mul(MIN_BYTES * 8);
-    let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Shape::Probes(8));
+    let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Geometry::Probes(8));
     let rate = told.rate.filter(|&rate| rate > 0.0 && rate < 1.0).unwrap_or(JAVA_RATE);
     let out_of_memory = |_| OutOfMemory { bytes };
     let plan = of(1, rate).map_err(out_of_memory)?;

@@ -28,7 +28,7 @@ pub trait Filter {
         let plan = self.plan();
         // A growing filter has no size of its own: those of equal rate merge, however much they hold.
         let bits = if plan.kind().grows() { 0 } else { plan.bits() };
-        Layout { kind: plan.kind(), bits, shape: plan.shape(), hasher: self.hasher() }
+        Layout { kind: plan.kind(), bits, geometry: plan.geometry(), hasher: self.hasher() }
     }
 
     /// Tells whether an item with this hash may have been inserted.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::geometry::Geometry;
 use crate::hash::Hasher;
-use crate::shape::Shape;
 use crate::strategy::Kind;
 
 /// All that decides which bits an item sets: filters of equal layout merge, others do not.
@@ -25,18 +25,18 @@ pub struct Layout {
     /// The number of bits.
     pub bits: u64,
     /// What the kind must know besides.
-    pub shape: Shape,
+    pub geometry: Geometry,
     /// The hash function with its seed or key.
     pub hasher: Hasher,
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Layout { kind, bits, shape, hasher } = self;
+        let Layout { kind, bits, geometry, hasher } = self;
         // A growing filter has as many bits as it needs, and merges with one of any number.
         if !kind.grows() {
-            return write!(f, "{kind}, {bits} bits, {shape}, {hasher}");
+            return write!(f, "{kind}, {bits} bits, {geometry}, {hasher}");
         }
-        write!(f, "{kind}, {shape}, {hasher}")
+        write!(f, "{kind}, {geometry}, {hasher}")
     }
 }

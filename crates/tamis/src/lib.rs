@@ -77,8 +77,10 @@ mod bits;
 mod bloom;
 mod chunks;
 mod cuckoo;
+mod debug;
 mod digest_set;
 mod filter;
+mod geometry;
 mod growing;
 mod hash;
 mod inherent;
@@ -90,9 +92,7 @@ mod no_std;
 mod parallel;
 mod plan;
 #[cfg(all(feature = "serde", not(loom)))]
-mod serial;
-mod shape;
-mod shown;
+mod serde_impl;
 mod strategy;
 mod sync;
 mod window;
@@ -114,6 +114,7 @@ pub use filter::{
     Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
     TryInsert,
 };
+pub use geometry::Geometry;
 pub use growing::{
     Growing, RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
     RedisHeaderErrorKind, RedisInsertError, RedisLayer,
@@ -122,6 +123,5 @@ pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
-pub use shape::Shape;
 pub use strategy::{Classic, Kind, Parquet, RedisHash, SplitBlock, Strategy};
 pub use window::{Span, Window};

@@ -14,10 +14,10 @@ pub(crate) mod sizes;
 mod tests;
 
 use crate::cuckoo;
+use crate::geometry::Geometry;
 use crate::growing::prefixes::Growth;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::shape::Shape;
 use crate::strategy::Kind;
 pub use error::PlanError;
 use rates::blocks_deviation;
@@ -43,7 +43,7 @@ pub struct Plan {
     items: u64,
     rate: f64,
     bits: u64,
-    shape: Shape,
+    geometry: Geometry,
 }
 
 /// How much larger than the classic filter a blocked one may be before [`Plan::new`] leaves it.
@@ -66,12 +66,12 @@ impl Plan {
     ///
     /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] above 2⁵⁶ bits.
     pub fn new(items: u64, rate: f64) -> Result<Plan, PlanError> {
-        let (kind, shape) = (Kind::SplitBlock, Shape::Probes(LANES));
+        let (kind, geometry) = (Kind::SplitBlock, Geometry::Probes(LANES));
         check_rate(kind, rate)?;
         let items = items.max(1);
         let worth_bits = worth_one_line(items, rate);
-        match sizes::fewest_within(kind, shape, items, rate, worth_bits) {
-            Some(bits) => Ok(Plan { kind, items, rate, bits, shape }),
+        match sizes::fewest_within(kind, geometry, items, rate, worth_bits) {
+            Some(bits) => Ok(Plan { kind, items, rate, bits, geometry }),
             None => Plan::for_kind(Kind::Classic, items, rate),
         }
     }
@@ -104,7 +104,7 @@ impl Plan {
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
     pub fn counting(items: u64, rate: f64, counter_bits: u32) -> Result<Plan, PlanError> {
-        Plan::for_shape(Kind::Counting, Shape::Counters(counter_bits), items, rate)
+        Plan::for_geometry(Kind::Counting, Geometry::Counters(counter_bits), items, rate)
     }
 
     /// Plans a window of `items` whose span is divided into 1 to 255 `slices`: an item is forgotten at
@@ -114,7 +114,7 @@ impl Plan {
     ///
     /// As for [`new`](Self::new), and [`PlanError::Geometry`] for other numbers of slices.
     pub fn window(items: u64, rate: f64, slices: u32) -> Result<Plan, PlanError> {
-        Plan::for_shape(Kind::Window, Shape::Slices(slices), items, rate)
+        Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
     }
 
     /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two, the usual, take the fewest bits and
@@ -124,26 +124,31 @@ impl Plan {
     ///
     /// As for [`new`](Self::new), and [`PlanError::Geometry`] for other buckets.
     pub fn cuckoo(items: u64, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
-        Plan::for_shape(Kind::Cuckoo, Shape::Slots { bits: 8, bucket }, items, rate)
+        Plan::for_geometry(Kind::Cuckoo, Geometry::Slots { bits: 8, bucket }, items, rate)
     }
 
-    fn for_shape(kind: Kind, shape: Shape, items: u64, rate: f64) -> Result<Plan, PlanError> {
+    fn for_geometry(
+        kind: Kind,
+        geometry: Geometry,
+        items: u64,
+        rate: f64,
+    ) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
-        if Shape::from_number(kind, shape.to_number()) != Some(shape) {
-            return Err(PlanError::Geometry { kind, bits: 0, shape });
+        if Geometry::from_number(kind, geometry.to_number()) != Some(geometry) {
+            return Err(PlanError::Geometry { kind, bits: 0, geometry });
         }
         let items = items.max(1);
-        Plan::of_size(kind, items, rate, sizes::fewest(kind, shape, items, rate))
+        Plan::of_size(kind, items, rate, sizes::fewest(kind, geometry, items, rate))
     }
 
     fn of_size(
         kind: Kind,
         items: u64,
         rate: f64,
-        size: Option<(u64, Shape)>,
+        size: Option<(u64, Geometry)>,
     ) -> Result<Plan, PlanError> {
-        let (bits, shape) = size.ok_or(PlanError::TooLarge { kind, items, rate })?;
-        Ok(Plan { kind, items, rate, bits, shape })
+        let (bits, geometry) = size.ok_or(PlanError::TooLarge { kind, items, rate })?;
+        Ok(Plan { kind, items, rate, bits, geometry })
     }
 
     /// Plans the largest filter of this kind within `max_bytes`: its capacity follows from `rate`.
@@ -158,8 +163,8 @@ impl Plan {
         match kind {
             Kind::Cuckoo => {
                 let (table, items) = sizes::largest_cuckoo(max_bytes, rate).ok_or(too_small)?;
-                let (bits, shape) = sizes::geometry_of(&table);
-                return Ok(Plan { kind, items, rate, bits, shape });
+                let (bits, geometry) = sizes::geometry_of(&table);
+                return Ok(Plan { kind, items, rate, bits, geometry });
             }
             Kind::Growing => {
                 let items = sizes::most_growing(max_bytes, rate).ok_or(too_small)?;
@@ -167,10 +172,10 @@ impl Plan {
             }
             _ => {}
         }
-        // The shape of a window hardly depends on its size.
-        let shape = sizes::usual_shape(kind, max_bytes.max(1), rate);
-        let bits = sizes::usable_bits(kind, shape, max_bytes).ok_or(too_small.clone())?;
-        let fits = |items: u64| sizes::best(kind, shape, items, bits).rate <= rate;
+        // The geometry of a window hardly depends on its size.
+        let geometry = sizes::usual_geometry(kind, max_bytes.max(1), rate);
+        let bits = sizes::usable_bits(kind, geometry, max_bytes).ok_or(too_small.clone())?;
+        let fits = |items: u64| sizes::best(kind, geometry, items, bits).rate <= rate;
         // The smallest number of items that is too many, less one.
         let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
             Some(over) => over - 1,
@@ -179,8 +184,8 @@ impl Plan {
         if items == 0 {
             return Err(too_small);
         }
-        let best = sizes::best(kind, shape, items, bits);
-        Ok(Plan { kind, items, rate, bits: best.bits, shape: best.shape })
+        let best = sizes::best(kind, geometry, items, bits);
+        Ok(Plan { kind, items, rate, bits: best.bits, geometry: best.geometry })
     }
 
     /// Plans the best filter of this kind for `items` within `max_bytes`: its rate follows.
@@ -191,18 +196,18 @@ impl Plan {
     pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
         let too_small = PlanError::TooSmall { kind, max_bytes };
         let items = items.max(1);
-        // The shape depends on the rate, and the rate hardly on the shape.
-        let (mut rate, mut shape, mut bits) = (0.01_f64, Shape::Probes(1), 0);
+        // The geometry depends on the rate, and the rate hardly on the geometry.
+        let (mut rate, mut geometry, mut bits) = (0.01_f64, Geometry::Probes(1), 0);
         for _ in 0..2 {
-            shape = sizes::usual_shape(kind, items, rate.clamp(f64::MIN_POSITIVE, 0.9));
-            bits = sizes::usable_bits(kind, shape, max_bytes).ok_or(too_small.clone())?;
-            sizes::Best { rate, shape, bits } = sizes::best(kind, shape, items, bits);
+            geometry = sizes::usual_geometry(kind, items, rate.clamp(f64::MIN_POSITIVE, 0.9));
+            bits = sizes::usable_bits(kind, geometry, max_bytes).ok_or(too_small.clone())?;
+            sizes::Best { rate, geometry, bits } = sizes::best(kind, geometry, items, bits);
         }
         if rate >= 1.0 {
             return Err(too_small);
         }
         // A rate of zero is one below the smallest double.
-        Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, shape })
+        Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, geometry })
     }
 
     /// Restores a plan whose geometry is known, such as from a file.
@@ -210,21 +215,21 @@ impl Plan {
     /// # Errors
     ///
     /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if `kind` has no filter
-    /// of so many bits and this shape.
+    /// of so many bits and this geometry.
     pub fn from_parts(
         kind: Kind,
         items: u64,
         rate: f64,
         bits: u64,
-        shape: Shape,
+        geometry: Geometry,
     ) -> Result<Plan, PlanError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(PlanError::Rate { rate });
         }
-        if !sizes::is_valid(kind, shape, bits) {
-            return Err(PlanError::Geometry { kind, bits, shape });
+        if !sizes::is_valid(kind, geometry, bits) {
+            return Err(PlanError::Geometry { kind, bits, geometry });
         }
-        Ok(Plan { kind, items: items.max(1), rate, bits, shape })
+        Ok(Plan { kind, items: items.max(1), rate, bits, geometry })
     }
 
     /// Returns the family of the filter.
@@ -259,18 +264,18 @@ impl Plan {
 
     /// Returns what the kind must know besides its bits.
     #[must_use]
-    pub const fn shape(&self) -> Shape {
-        self.shape
+    pub const fn geometry(&self) -> Geometry {
+        self.geometry
     }
 
     /// Returns the bits an item sets, or the counters it counts up.
     #[must_use]
     pub const fn probes(&self) -> u32 {
-        match self.shape {
-            Shape::Probes(probes) => probes,
-            Shape::Counters(_) | Shape::Slices(_) => LANES,
-            Shape::Slots { .. } => 2,
-            Shape::Prefixes { .. } => 1,
+        match self.geometry {
+            Geometry::Probes(probes) => probes,
+            Geometry::Counters(_) | Geometry::Slices(_) => LANES,
+            Geometry::Slots { .. } => 2,
+            Geometry::Prefixes { .. } => 1,
         }
     }
 
@@ -283,17 +288,17 @@ impl Plan {
     /// Returns how many cache lines a lookup of a member reads.
     #[must_use]
     pub const fn cache_lines(&self) -> u32 {
-        match (self.kind, self.shape) {
-            (Kind::Classic, Shape::Probes(probes)) => probes,
-            (_, Shape::Probes(_)) => 1,
+        match (self.kind, self.geometry) {
+            (Kind::Classic, Geometry::Probes(probes)) => probes,
+            (_, Geometry::Probes(_)) => 1,
             // Neighbours: where they are not whole lines, or half a line, some places reach into one more.
-            (kind, Shape::Counters(_) | Shape::Slices(_)) => {
-                sizes::place_bits(kind, self.shape).div_ceil(LINE_BITS) as u32
+            (kind, Geometry::Counters(_) | Geometry::Slices(_)) => {
+                sizes::place_bits(kind, self.geometry).div_ceil(LINE_BITS) as u32
             }
             // A bucket lies on one line, mostly.
-            (_, Shape::Slots { .. }) => 2,
+            (_, Geometry::Slots { .. }) => 2,
             // The directory, the page's head, and mostly one of a block.
-            (_, Shape::Prefixes { .. }) => 3,
+            (_, Geometry::Prefixes { .. }) => 3,
         }
     }
 
@@ -301,13 +306,13 @@ impl Plan {
     /// 20 µs for a small classic filter, whose rate is exact.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
-        sizes::rate_of(self.kind, self.shape, self.bits, items)
+        sizes::rate_of(self.kind, self.geometry, self.bits, items)
     }
 
     /// Computes how many items this filter may hold before its rate passes `rate`.
     #[must_use]
     pub fn items_at(&self, rate: f64) -> u64 {
-        if let Some(table) = sizes::cuckoo_table(self.shape, self.bits) {
+        if let Some(table) = sizes::cuckoo_table(self.geometry, self.bits) {
             return cuckoo::plan::items_at(&table, rate).min(cuckoo::plan::room(&table));
         }
         // At 64 items a bit every kind is full.
@@ -334,11 +339,12 @@ impl Plan {
     #[must_use]
     pub fn rate_limit(&self) -> f64 {
         // These know their rate exactly.
-        if let Shape::Slots { .. } | Shape::Prefixes { .. } = self.shape {
+        if let Geometry::Slots { .. } | Geometry::Prefixes { .. } = self.geometry {
             return self.rate_at(self.items).max(self.rate);
         }
         // Of a window each slice is a filter of its own.
-        let slices = if let Shape::Slices(slices) = self.shape { f64::from(slices) } else { 1.0 };
+        let slices =
+            if let Geometry::Slices(slices) = self.geometry { f64::from(slices) } else { 1.0 };
         let (n, k) = (self.items as f64 / slices, f64::from(self.probes()));
         // Linear counting (Whang et al. 1990, §4): m bits under load t = draws/m let n be told with
         // a deviation of √(m(eᵗ − t − 1)) draws. The lanes of blocks are each drawn from once.
@@ -369,13 +375,13 @@ impl Plan {
         if max_bits >= self.bits {
             return None;
         }
-        let bits = match self.shape {
-            Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
+        let bits = match self.geometry {
+            Geometry::Slots { .. } | Geometry::Prefixes { .. } => return None,
             _ if self.kind == Kind::Classic => max_bits,
-            _ => sizes::whole_places(self.kind, self.shape, max_bits),
+            _ => sizes::whole_places(self.kind, self.geometry, max_bits),
         };
         let items = (self.items as f64 * bits as f64 / self.bits as f64) as u64;
-        Plan::from_parts(self.kind, items, self.rate, bits, self.shape).ok()
+        Plan::from_parts(self.kind, items, self.rate, bits, self.geometry).ok()
     }
 
     /// Checks that there are as many words as this plan's bits take.
@@ -383,18 +389,18 @@ impl Plan {
         if len_words as u64 == self.bits.div_ceil(64) {
             return Ok(());
         }
-        let (kind, bits, shape) = (self.kind, len_words as u64 * 64, self.shape);
-        Err(PlanError::Geometry { kind, bits, shape })
+        let (kind, bits, geometry) = (self.kind, len_words as u64 * 64, self.geometry);
+        Err(PlanError::Geometry { kind, bits, geometry })
     }
 
     /// How many blocks there are, those of all slices or of all bits of counters taken for one.
     pub(crate) fn places(&self) -> u64 {
-        sizes::places(self.kind, self.shape, self.bits)
+        sizes::places(self.kind, self.geometry, self.bits)
     }
 
     /// The bits of a lane of a block.
     pub(crate) fn lane_bits(&self) -> u64 {
-        sizes::lane_bits(self.kind, self.shape)
+        sizes::lane_bits(self.kind, self.geometry)
     }
 
     /// Says why [`new`](Self::new) takes this kind, in a line.

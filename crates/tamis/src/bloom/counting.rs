@@ -24,14 +24,14 @@ use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::chunks;
+use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
+use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::shape::Shape;
-use crate::shown::{self, Shown};
 use crate::strategy::{Kind, Narrow, lanes_items, lanes_rate, scale};
 
 /// A Bloom filter that counts: items can be deleted, and asked how often they are in.
@@ -73,10 +73,10 @@ impl<B: PartialEq> PartialEq for Counting<B> {
 impl<B: Bits<Word = u64>> fmt::Debug for Counting<B> {
     /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.counters.words()[..plan.bits().div_ceil(64) as usize];
         let part = Counting::of(&plan, self.hasher, self.counter_bits, BitView::new(words));
-        Shown::of(&part).of_part(&plan, &self.plan).fmt("Counting", &self.plan, self.hasher, f)
+        DebugState::of(&part).of_part(&plan, &self.plan).fmt("Counting", &self.plan, self.hasher, f)
     }
 }
 
@@ -125,7 +125,7 @@ impl<'a> Counting<BitView<'a>> {
 impl<B: Bits<Word = u64>> Counting<B> {
     /// Uses words that hold a filter of this plan; errors as for [`view`](Counting::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, counters: B) -> Result<Self, PlanError> {
-        let Shape::Counters(counter_bits) = plan.shape() else {
+        let Geometry::Counters(counter_bits) = plan.geometry() else {
             return Err(PlanError::OtherKind { expected: Kind::Counting, found: plan.kind() });
         };
         plan.check_len(counters.words().len())?;

@@ -9,10 +9,10 @@ mod union;
 use std::fmt;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
+use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
-use crate::shown::{self, Shown};
 use crate::strategy::sealed::Crate;
 use crate::strategy::{SplitBlock, Strategy};
 pub use builder::BloomBuilder;
@@ -123,16 +123,16 @@ impl<S: Strategy, B: BitsMut> Bloom<S, B> {
 impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
     /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
         let strategy = S::of(&plan, Crate);
         let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
-        let shown = Shown {
+        let state = DebugState {
             items: strategy.estimate_items(words),
             fill: ones as f64 / plan.bits() as f64,
             rate: strategy.estimate_rate(words),
         };
-        shown.of_part(&plan, &self.plan).fmt("Bloom", &self.plan, self.hasher, f)
+        state.of_part(&plan, &self.plan).fmt("Bloom", &self.plan, self.hasher, f)
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
     /// Inserts the same batches into a shared filter and an owned one of so many blocks.
     fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {
         let plan =
-            Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Shape::Probes(8))
+            Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Geometry::Probes(8))
                 .unwrap();
         let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
         let mut owned = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();

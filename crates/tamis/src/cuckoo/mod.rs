@@ -12,13 +12,13 @@ mod table;
 use std::fmt;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::debug::DebugState;
 use crate::filter::{
     Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
 use crate::hash::Hasher;
 use crate::plan::sizes::cuckoo_table;
 use crate::plan::{Plan, PlanError};
-use crate::shown::Shown;
 use crate::strategy::Kind;
 pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
@@ -88,13 +88,13 @@ impl Cuckoo {
 impl Cuckoo {
     /// Makes an empty filter of this geometry, for tests of it.
     fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
-        let (bits, shape) = crate::plan::sizes::geometry_of(&table);
-        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, shape)?, hasher)
+        let (bits, geometry) = crate::plan::sizes::geometry_of(&table);
+        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
     }
 }
 
 fn table_of(plan: &Plan) -> Result<Table, PlanError> {
-    cuckoo_table(plan.shape(), plan.bits())
+    cuckoo_table(plan.geometry(), plan.bits())
         .ok_or(PlanError::OtherKind { expected: Kind::Cuckoo, found: plan.kind() })
 }
 
@@ -158,19 +158,19 @@ impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
             || {
-                let few = slots.min(SHOWN_SLOTS);
+                let few = slots.min(DEBUG_SLOTS);
                 self.table.items_in(self.bits.words(), few) as f64 * slots as f64 / few as f64
             },
             |items| items as f64,
         );
         let rate = plan::rate_at(&self.table, items as u64);
-        let shown = Shown { items, fill: items / slots as f64, rate };
-        shown.fmt("Cuckoo", &self.plan, self.hasher, f)
+        let state = DebugState { items, fill: items / slots as f64, rate };
+        state.fmt("Cuckoo", &self.plan, self.hasher, f)
     }
 }
 
 /// How many slots are read to show a filter whose items were not counted.
-const SHOWN_SLOTS: u64 = 1 << 16;
+const DEBUG_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
     fn plan(&self) -> &Plan {

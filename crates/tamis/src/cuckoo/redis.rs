@@ -30,13 +30,13 @@ use std::fmt;
 
 use crate::answers::Answers;
 use crate::bits::{OutOfMemory, heap_bytes};
+use crate::debug;
 use crate::growing::RedisInsertError;
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::hash::murmur2;
 use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::shown;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
@@ -441,7 +441,7 @@ impl RedisCuckoo {
 impl fmt::Debug for RedisCuckoo {
     /// Shows items, sizes and the present rate, estimated from up to 64 KiB of each sub-filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = self.estimate_rate(shown::SHOWN_BYTES);
+        let rate = self.estimate_rate(debug::DEBUG_BYTES);
         f.debug_struct("RedisCuckoo")
             .field("items", &self.items)
             .field("removed", &self.removed)

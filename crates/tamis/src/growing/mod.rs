@@ -9,12 +9,12 @@ pub(crate) mod redis;
 use std::fmt;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
+use crate::debug::DebugState;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::shown::Shown;
 use crate::strategy::Kind;
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 pub use redis::{
@@ -91,7 +91,7 @@ impl Growing {
 }
 
 fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
-    Growth::of_shape(plan.shape())
+    Growth::of_geometry(plan.geometry())
         .ok_or(PlanError::OtherKind { expected: Kind::Growing, found: plan.kind() })
 }
 
@@ -116,9 +116,9 @@ impl<B: Bits<Word = u64>> Growing<B> {
             return Err(refused("the rule of growth is not that of the rate"));
         }
         // As it was planned: a file's number of bits is that of its words.
-        let (bits_planned, shape) = (growth.bits_at(plan.items()), plan.shape());
+        let (bits_planned, geometry) = (growth.bits_at(plan.items()), plan.geometry());
         let planned =
-            Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, shape)?;
+            Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, geometry)?;
         let table = Table::view(growth, bits).map_err(|error| {
             refused(match error {
                 WordsError::Head => "the head does not fit the pages",
@@ -229,7 +229,7 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
 impl<B: Bits<Word = u64>> fmt::Debug for Growing<B> {
     /// Shows kind, capacity, rates, items and fill. Constant time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown::of(self).fmt("Growing", &self.plan, self.hasher, f)
+        DebugState::of(self).fmt("Growing", &self.plan, self.hasher, f)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bits::OutOfMemory;
-use crate::shape::Shape;
+use crate::geometry::Geometry;
 use crate::strategy::Kind;
 
 /// Why there is no such plan, or no memory for it.
@@ -46,8 +46,8 @@ pub enum PlanError {
         kind: Kind,
         /// The bits asked for.
         bits: u64,
-        /// The shape asked for.
-        shape: Shape,
+        /// The geometry asked for.
+        geometry: Geometry,
     },
     /// The plan is for another kind than the filter's type.
     OtherKind {
@@ -93,8 +93,8 @@ impl fmt::Display for PlanError {
             PlanError::Words { kind, reason } => {
                 write!(f, "these words are no {kind} filter: {reason}")
             }
-            PlanError::Geometry { kind, bits, shape } => {
-                write!(f, "no {kind} filter has {bits} bits and {shape}")
+            PlanError::Geometry { kind, bits, geometry } => {
+                write!(f, "no {kind} filter has {bits} bits and {geometry}")
             }
             PlanError::OtherKind { expected, found } => {
                 write!(f, "this filter is {expected}, and the plan is for {found}")

@@ -30,14 +30,14 @@ use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::chunks;
+use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError, Step, in_batches};
+use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::shape::Shape;
-use crate::shown::{self, Shown};
 use crate::strategy::{Kind, lanes_rate};
 use clock::Clock;
 pub use clock::Span;
@@ -272,8 +272,8 @@ impl<B: BitsMut> Window<B> {
 }
 
 fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
-    match plan.shape() {
-        Shape::Slices(slices) => Ok(slices),
+    match plan.geometry() {
+        Geometry::Slices(slices) => Ok(slices),
         _ => Err(PlanError::OtherKind { expected: Kind::Window, found: plan.kind() }),
     }
 }
@@ -281,10 +281,10 @@ fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
 impl<B: Bits<Word = u64>> fmt::Debug for Window<B> {
     /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
         let part = Window::of(&plan, self.hasher, self.clock, BitView::new(words));
-        Shown::of(&part).of_part(&plan, &self.plan).fmt("Window", &self.plan, self.hasher, f)
+        DebugState::of(&part).of_part(&plan, &self.plan).fmt("Window", &self.plan, self.hasher, f)
     }
 }
 

@@ -1,8 +1,8 @@
 //! How the filter grows: which remainders at which depth, and when pages split, for a rate for ever.
 
+use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::shape::Shape;
 
 use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 
@@ -118,13 +118,13 @@ impl Growth {
     }
 
     /// Returns what files and layouts keep of the rule.
-    pub(crate) fn shape(self) -> Shape {
-        Shape::Prefixes { bits: self.base_bits, split_at: self.split_at }
+    pub(crate) fn geometry(self) -> Geometry {
+        Geometry::Prefixes { bits: self.base_bits, split_at: self.split_at }
     }
 
     /// Restores a rule, if it is one that [`for_rate`](Self::for_rate) could have found.
-    pub(crate) fn of_shape(shape: Shape) -> Option<Self> {
-        let Shape::Prefixes { bits: base_bits, split_at } = shape else { return None };
+    pub(crate) fn of_geometry(geometry: Geometry) -> Option<Self> {
+        let Geometry::Prefixes { bits: base_bits, split_at } = geometry else { return None };
         let is_known = (1..ENTRY_BITS_MAX - 4).contains(&base_bits)
             && (SPLIT_AT.0..=SPLIT_AT.1).contains(&split_at);
         let growth = is_known.then(|| Self::new(base_bits, split_at));

@@ -7,10 +7,10 @@ use crate::hash::Hasher;
 use crate::plan::Plan;
 
 /// How many bytes of a filter are read at most to show it.
-pub(crate) const SHOWN_BYTES: u64 = 64 << 10;
+pub(crate) const DEBUG_BYTES: u64 = 64 << 10;
 
 /// The state of a filter, or of the part of it that is read.
-pub(crate) struct Shown {
+pub(crate) struct DebugState {
     /// Distinct items, estimated.
     pub items: f64,
     /// The share of bits that are set.
@@ -19,7 +19,7 @@ pub(crate) struct Shown {
     pub rate: f64,
 }
 
-impl Shown {
+impl DebugState {
     /// Returns the state of a filter.
     pub fn of(filter: &impl Filter) -> Self {
         let (items, fill, rate) = (filter.estimate_items(), filter.fill(), filter.estimate_rate());

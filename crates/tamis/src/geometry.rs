@@ -11,16 +11,16 @@ use crate::strategy::Kind;
 /// # Examples
 ///
 /// ```
-/// use tamis::{Kind, Plan, Shape};
+/// use tamis::{Kind, Plan, Geometry};
 ///
 /// let plan = Plan::for_kind(Kind::Classic, 1_000, 0.01)?;
-/// assert_eq!(plan.shape(), Shape::Probes(7));
-/// assert_eq!(Shape::from_number(Kind::Classic, 7), Some(Shape::Probes(7)));
+/// assert_eq!(plan.geometry(), Geometry::Probes(7));
+/// assert_eq!(Geometry::from_number(Kind::Classic, 7), Some(Geometry::Probes(7)));
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Shape {
+pub enum Geometry {
     /// Bloom filters: the bits an item sets.
     Probes(u32),
     /// Counting filters: the bits of a counter, 4, 8 or 16, of which an item counts up eight.
@@ -43,49 +43,53 @@ pub enum Shape {
     Slices(u32),
 }
 
-impl Shape {
+impl Geometry {
     /// Returns the number that files keep.
     #[must_use]
     pub const fn to_number(self) -> u32 {
         match self {
-            Shape::Probes(number) | Shape::Counters(number) | Shape::Slices(number) => number,
-            Shape::Slots { bits, bucket } => bits | bucket << 8,
-            Shape::Prefixes { bits, split_at } => bits | split_at << 8,
+            Geometry::Probes(number) | Geometry::Counters(number) | Geometry::Slices(number) => {
+                number
+            }
+            Geometry::Slots { bits, bucket } => bits | bucket << 8,
+            Geometry::Prefixes { bits, split_at } => bits | split_at << 8,
         }
     }
 
-    /// Restores the shape of a filter of this kind; `None` if the kind has none of this number.
+    /// Restores the geometry of a filter of this kind; `None` if the kind has none of this number.
     #[must_use]
-    pub fn from_number(kind: Kind, number: u32) -> Option<Shape> {
+    pub fn from_number(kind: Kind, number: u32) -> Option<Geometry> {
         match kind {
-            Kind::SplitBlock | Kind::Parquet => (number == 8).then_some(Shape::Probes(8)),
-            Kind::Classic => (1..=255).contains(&number).then_some(Shape::Probes(number)),
-            Kind::Counting => matches!(number, 4 | 8 | 16).then_some(Shape::Counters(number)),
+            Kind::SplitBlock | Kind::Parquet => (number == 8).then_some(Geometry::Probes(8)),
+            Kind::Classic => (1..=255).contains(&number).then_some(Geometry::Probes(number)),
+            Kind::Counting => matches!(number, 4 | 8 | 16).then_some(Geometry::Counters(number)),
             Kind::Cuckoo => {
                 let (bits, bucket) = (number & 0xff, number >> 8);
                 let is_known = (4..=32).contains(&bits) && (2..=4).contains(&bucket);
-                is_known.then_some(Shape::Slots { bits, bucket })
+                is_known.then_some(Geometry::Slots { bits, bucket })
             }
             Kind::Growing => {
                 let (bits, split_at) = (number & 0xff, number >> 8);
                 let is_known = (1..=64).contains(&bits) && (1..=1 << 16).contains(&split_at);
-                is_known.then_some(Shape::Prefixes { bits, split_at })
+                is_known.then_some(Geometry::Prefixes { bits, split_at })
             }
-            Kind::Window => (1..=255).contains(&number).then_some(Shape::Slices(number)),
+            Kind::Window => (1..=255).contains(&number).then_some(Geometry::Slices(number)),
         }
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for Geometry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Shape::Probes(1) => f.write_str("1 probe"),
-            Shape::Probes(probes) => write!(f, "{probes} probes"),
-            Shape::Counters(bits) => write!(f, "counters of {bits} bits"),
-            Shape::Slots { bits, bucket } => write!(f, "slots of {bits} bits, {bucket} a bucket"),
-            Shape::Prefixes { bits, .. } => write!(f, "remainders of {bits} bits"),
-            Shape::Slices(1) => f.write_str("1 slice and one"),
-            Shape::Slices(slices) => write!(f, "{slices} slices and one"),
+            Geometry::Probes(1) => f.write_str("1 probe"),
+            Geometry::Probes(probes) => write!(f, "{probes} probes"),
+            Geometry::Counters(bits) => write!(f, "counters of {bits} bits"),
+            Geometry::Slots { bits, bucket } => {
+                write!(f, "slots of {bits} bits, {bucket} a bucket")
+            }
+            Geometry::Prefixes { bits, .. } => write!(f, "remainders of {bits} bits"),
+            Geometry::Slices(1) => f.write_str("1 slice and one"),
+            Geometry::Slices(slices) => write!(f, "{slices} slices and one"),
         }
     }
 }

@@ -17,12 +17,12 @@ use crate::any::AnyFilter;
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
+use crate::geometry::Geometry;
 use crate::growing::Growing;
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::shape::Shape;
 use crate::strategy::{Kind, Strategy};
 use crate::window::Window;
 
@@ -34,7 +34,8 @@ struct PlanParts {
     items: u64,
     rate: f64,
     bits: u64,
-    shape: u32,
+    #[serde(rename = "shape")]
+    geometry: u32,
 }
 
 impl Serialize for Plan {
@@ -44,7 +45,7 @@ impl Serialize for Plan {
             items: self.items(),
             rate: self.rate(),
             bits: self.bits(),
-            shape: self.shape().to_number(),
+            geometry: self.geometry().to_number(),
         };
         parts.serialize(serializer)
     }
@@ -52,12 +53,13 @@ impl Serialize for Plan {
 
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PlanParts { kind, items, rate, bits, shape } = PlanParts::deserialize(deserializer)?;
+        let PlanParts { kind, items, rate, bits, geometry } = PlanParts::deserialize(deserializer)?;
         let kind = Kind::from_number(kind)
             .ok_or_else(|| D::Error::custom(format_args!("no kind of filter has number {kind}")))?;
-        let shape = Shape::from_number(kind, shape)
-            .ok_or_else(|| D::Error::custom(format_args!("no {kind} filter has shape {shape}")))?;
-        Plan::from_parts(kind, items, rate, bits, shape).map_err(D::Error::custom)
+        let geometry = Geometry::from_number(kind, geometry).ok_or_else(|| {
+            D::Error::custom(format_args!("no {kind} filter has geometry {geometry}"))
+        })?;
+        Plan::from_parts(kind, items, rate, bits, geometry).map_err(D::Error::custom)
     }
 }
 
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn bits_past_the_end_are_refused() {
-        let plan = Plan::from_parts(Kind::Classic, 10, 0.01, 100, Shape::Probes(7)).unwrap();
+        let plan = Plan::from_parts(Kind::Classic, 10, 0.01, 100, Geometry::Probes(7)).unwrap();
         let filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
         let mut json = serde_json::to_value(&filter).unwrap();
         assert!(serde_json::from_value::<AnyFilter>(json.clone()).is_ok());
