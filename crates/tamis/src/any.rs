@@ -74,7 +74,7 @@ impl AnyFilter<Bitmap> {
             Kind::Classic => AnyFilter::Classic(Bloom::new(plan, hasher)?),
             Kind::Counting => AnyFilter::Counting(Counting::new(plan, hasher)?),
             Kind::Cuckoo => AnyFilter::Cuckoo(Cuckoo::new(plan, hasher)?),
-            Kind::Growing => AnyFilter::Growing(Growing::by_plan(plan, hasher)?),
+            Kind::Growing => AnyFilter::Growing(Growing::new(plan, hasher)?),
             Kind::Window => {
                 AnyFilter::Window(Window::new(plan, hasher, Span::Items(plan.items()))?)
             }

@@ -160,7 +160,7 @@ fn expiry() -> Done {
 fn growth() -> Done {
     use tamis::{Growing, Hasher};
 
-    let mut seen = Growing::new(0.01, Hasher::default())?;
+    let mut seen = Growing::for_rate(0.01, Hasher::default())?;
     for item in 0..200_000_u64 {
         seen.try_insert(&item)?;
     }

@@ -34,7 +34,7 @@ pub use redis::{
 /// ```
 /// use tamis::{Growing, Hasher};
 ///
-/// let mut seen = Growing::new(0.01, Hasher::default())?;
+/// let mut seen = Growing::for_rate(0.01, Hasher::default())?;
 /// for item in 0..100_000_u64 {
 ///     seen.try_insert(&item)?;
 /// }
@@ -75,8 +75,8 @@ impl Growing {
     ///
     /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if not even a small
     /// filter of 64-bit hashes keeps it; [`PlanError::Memory`].
-    pub fn new(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
-        Self::by_plan(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
+    pub fn for_rate(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
+        Self::new(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
     }
 
     /// Makes an empty filter by a plan: its rate counts, its number of items is what you expect.
@@ -84,7 +84,7 @@ impl Growing {
     /// # Errors
     ///
     /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
-    pub fn by_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = Table::new(growth_of(plan)?)?;
         Ok(Self { plan: *plan, hasher, held: Held::Pages(table) })
     }

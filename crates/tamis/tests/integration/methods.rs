@@ -95,7 +95,7 @@ macro_rules! assert_try_methods {
 fn filters_that_may_refuse_items_share_their_methods() {
     let mut seen = assert_try_methods!(Cuckoo::for_items(10_000, 0.01).unwrap());
     assert_eq!((seen.count("other"), seen.remove("other")), (1, Removed::Yes));
-    assert_try_methods!(Growing::new(0.01, Hasher::default()).unwrap());
+    assert_try_methods!(Growing::for_rate(0.01, Hasher::default()).unwrap());
     for kind in Kind::ALL {
         let plan = Plan::for_kind(kind, 10_000, 0.01).unwrap();
         let mut seen = assert_try_methods!(AnyFilter::new(&plan, Hasher::default()).unwrap());
