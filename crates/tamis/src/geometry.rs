@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::strategy::Kind;
+use crate::kind::Kind;
 
 /// The numbers that, with a kind and its bits, fix where an item lies.
 ///
@@ -55,26 +55,11 @@ impl Geometry {
             Geometry::Prefixes { bits, split_at } => bits | split_at << 8,
         }
     }
-
-    /// Restores the geometry of a filter of this kind; `None` if the kind has none of this number.
+    /// Restores the geometry of a filter of this kind from its number in files. `None` if the kind has no geometry with
+    /// this number.
     #[must_use]
     pub fn from_number(kind: Kind, number: u32) -> Option<Geometry> {
-        match kind {
-            Kind::SplitBlock | Kind::Parquet => (number == 8).then_some(Geometry::Probes(8)),
-            Kind::Classic => (1..=255).contains(&number).then_some(Geometry::Probes(number)),
-            Kind::Counting => matches!(number, 4 | 8 | 16).then_some(Geometry::Counters(number)),
-            Kind::Cuckoo => {
-                let (bits, bucket) = (number & 0xff, number >> 8);
-                let is_known = (4..=32).contains(&bits) && (2..=4).contains(&bucket);
-                is_known.then_some(Geometry::Slots { bits, bucket })
-            }
-            Kind::Growing => {
-                let (bits, split_at) = (number & 0xff, number >> 8);
-                let is_known = (1..=64).contains(&bits) && (1..=1 << 16).contains(&split_at);
-                is_known.then_some(Geometry::Prefixes { bits, split_at })
-            }
-            Kind::Window => (1..=255).contains(&number).then_some(Geometry::Slices(number)),
-        }
+        kind.sizing().geometry(number)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
-use crate::strategy::Kind;
+use crate::kind::Kind;
 
 /// All that decides which bits an item sets: filters of equal layout merge, others do not.
 ///

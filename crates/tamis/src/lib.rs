@@ -85,6 +85,7 @@ mod growing;
 mod hash;
 mod inherent;
 mod item;
+mod kind;
 mod layout;
 #[cfg(not(any(feature = "std", test)))]
 mod no_std;
@@ -121,7 +122,8 @@ pub use growing::{
 };
 pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
+pub use kind::Kind;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
-pub use strategy::{Classic, Kind, Parquet, RedisHash, SplitBlock, Strategy};
+pub use strategy::{Classic, Parquet, RedisHash, SplitBlock, Strategy};
 pub use window::{Span, Window};

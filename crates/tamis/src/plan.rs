@@ -5,23 +5,23 @@
 //! their rate is computed exactly are planned by a formula that is never below it, so they take up to two
 //! bits more.
 
+mod blocks;
 mod error;
-mod rates;
-mod search;
-pub(crate) mod sizes;
+pub(crate) mod rates;
+pub(crate) mod search;
+mod sizing;
 
 #[cfg(test)]
 mod tests;
 
-use crate::cuckoo;
 use crate::geometry::Geometry;
-use crate::growing::prefixes::Growth;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::strategy::Kind;
+use crate::strategy::{classic, split_block};
+pub(crate) use blocks::{BlockSizing, Blocks, LANES};
 pub use error::PlanError;
-use rates::blocks_deviation;
-use search::smallest;
+pub(crate) use sizing::{Best, MAX_BITS, Sample, Sizing};
 
 /// A filter's size, planned from items and rate, or from any two of items, rate and memory.
 ///
@@ -52,9 +52,6 @@ const WORTH_ONE_LINE: f64 = 1.25;
 /// Up to here a block more or less is no waste.
 const TINY_BITS: u64 = 4096;
 
-/// The largest filter: bit numbers and byte counts stay far inside 64 bits.
-const MAX_BITS: u64 = 1 << 56;
-
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
@@ -70,7 +67,7 @@ impl Plan {
         check_rate(kind, rate)?;
         let items = items.max(1);
         let worth_bits = worth_one_line(items, rate);
-        match sizes::fewest_within(kind, geometry, items, rate, worth_bits) {
+        match split_block::BLOCKS.fewest_within(items, rate, worth_bits) {
             Some(bits) => Ok(Plan { kind, items, rate, bits, geometry }),
             None => Plan::for_kind(Kind::Classic, items, rate),
         }
@@ -84,7 +81,7 @@ impl Plan {
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let items = items.max(1);
-        Plan::of_size(kind, items, rate, sizes::fewest_usual(kind, items, rate))
+        Plan::of_size(kind, items, rate, kind.sizing().fewest_usual(items, rate))
     }
 
     /// Plans a counting filter with counters of 4, 8 or 16 bits: counting ends at 15, 255 or 65 535.
@@ -138,7 +135,7 @@ impl Plan {
             return Err(PlanError::Geometry { kind, bits: 0, geometry });
         }
         let items = items.max(1);
-        Plan::of_size(kind, items, rate, sizes::fewest(kind, geometry, items, rate))
+        Plan::of_size(kind, items, rate, kind.sizing().fewest(geometry, items, rate))
     }
 
     fn of_size(
@@ -147,7 +144,9 @@ impl Plan {
         rate: f64,
         size: Option<(u64, Geometry)>,
     ) -> Result<Plan, PlanError> {
-        let (bits, geometry) = size.ok_or(PlanError::TooLarge { kind, items, rate })?;
+        let (bits, geometry) = size
+            .filter(|&(bits, _)| bits <= MAX_BITS)
+            .ok_or(PlanError::TooLarge { kind, items, rate })?;
         Ok(Plan { kind, items, rate, bits, geometry })
     }
 
@@ -159,33 +158,11 @@ impl Plan {
     /// even one item keeps the rate in so little memory.
     pub fn for_memory(kind: Kind, max_bytes: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
-        let too_small = PlanError::TooSmall { kind, max_bytes };
-        match kind {
-            Kind::Cuckoo => {
-                let (table, items) = sizes::largest_cuckoo(max_bytes, rate).ok_or(too_small)?;
-                let (bits, geometry) = sizes::geometry_of(&table);
-                return Ok(Plan { kind, items, rate, bits, geometry });
-            }
-            Kind::Growing => {
-                let items = sizes::most_growing(max_bytes, rate).ok_or(too_small)?;
-                return Plan::for_kind(kind, items, rate);
-            }
-            _ => {}
-        }
-        // The geometry of a window hardly depends on its size.
-        let geometry = sizes::usual_geometry(kind, max_bytes.max(1), rate);
-        let bits = sizes::usable_bits(kind, geometry, max_bytes).ok_or(too_small.clone())?;
-        let fits = |items: u64| sizes::best(kind, geometry, items, bits).rate <= rate;
-        // The smallest number of items that is too many, less one.
-        let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
-            Some(over) => over - 1,
-            None => bits,
-        };
-        if items == 0 {
-            return Err(too_small);
-        }
-        let best = sizes::best(kind, geometry, items, bits);
-        Ok(Plan { kind, items, rate, bits: best.bits, geometry: best.geometry })
+        let (items, size) = kind
+            .sizing()
+            .largest(max_bytes, rate)
+            .ok_or(PlanError::TooSmall { kind, max_bytes })?;
+        Plan::of_size(kind, items, rate, Some(size))
     }
 
     /// Plans the best filter of this kind for `items` within `max_bytes`: its rate follows.
@@ -195,13 +172,13 @@ impl Plan {
     /// [`PlanError::TooSmall`] if no filter fits, or none that ever answers no.
     pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
         let too_small = PlanError::TooSmall { kind, max_bytes };
-        let items = items.max(1);
+        let (items, sizing) = (items.max(1), kind.sizing());
         // The geometry depends on the rate, and the rate hardly on the geometry.
         let (mut rate, mut geometry, mut bits) = (0.01_f64, Geometry::Probes(1), 0);
         for _ in 0..2 {
-            geometry = sizes::usual_geometry(kind, items, rate.clamp(f64::MIN_POSITIVE, 0.9));
-            bits = sizes::usable_bits(kind, geometry, max_bytes).ok_or(too_small.clone())?;
-            sizes::Best { rate, geometry, bits } = sizes::best(kind, geometry, items, bits);
+            geometry = sizing.usual_geometry(items, rate.clamp(f64::MIN_POSITIVE, 0.9));
+            bits = sizing.usable_bits(geometry, max_bytes).ok_or(too_small.clone())?;
+            Best { rate, geometry, bits } = sizing.best(geometry, items, bits);
         }
         if rate >= 1.0 {
             return Err(too_small);
@@ -226,7 +203,10 @@ impl Plan {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(PlanError::Rate { rate });
         }
-        if !sizes::is_valid(kind, geometry, bits) {
+        let is_known = (1..=MAX_BITS).contains(&bits)
+            && Geometry::from_number(kind, geometry.to_number()) == Some(geometry)
+            && kind.sizing().is_valid(geometry, bits);
+        if !is_known {
             return Err(PlanError::Geometry { kind, bits, geometry });
         }
         Ok(Plan { kind, items: items.max(1), rate, bits, geometry })
@@ -287,37 +267,21 @@ impl Plan {
 
     /// Returns how many cache lines a lookup of a member reads.
     #[must_use]
-    pub const fn cache_lines(&self) -> u32 {
-        match (self.kind, self.geometry) {
-            (Kind::Classic, Geometry::Probes(probes)) => probes,
-            (_, Geometry::Probes(_)) => 1,
-            // Neighbours: where they are not whole lines, or half a line, some places reach into one more.
-            (kind, Geometry::Counters(_) | Geometry::Slices(_)) => {
-                sizes::place_bits(kind, self.geometry).div_ceil(LINE_BITS) as u32
-            }
-            // A bucket lies on one line, mostly.
-            (_, Geometry::Slots { .. }) => 2,
-            // The directory, the page's head, and mostly one of a block.
-            (_, Geometry::Prefixes { .. }) => 3,
-        }
+    pub fn cache_lines(&self) -> u32 {
+        self.kind.sizing().cache_lines(self.geometry)
     }
 
     /// Computes the rate of this filter when it holds `items` distinct items. Cost: 0.1 to 0.3 µs; up to some
     /// 20 µs for a small classic filter, whose rate is exact.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
-        sizes::rate_of(self.kind, self.geometry, self.bits, items)
+        self.kind.sizing().rate_at(self.geometry, self.bits, items)
     }
 
     /// Computes how many items this filter may hold before its rate passes `rate`.
     #[must_use]
     pub fn items_at(&self, rate: f64) -> u64 {
-        if let Some(table) = sizes::cuckoo_table(self.geometry, self.bits) {
-            return cuckoo::plan::items_at(&table, rate).min(cuckoo::plan::room(&table));
-        }
-        // At 64 items a bit every kind is full.
-        smallest(1, self.bits.saturating_mul(64), |items| self.rate_at(items) > rate)
-            .map_or(u64::MAX, |over| over - 1)
+        self.kind.sizing().items_at(self.geometry, self.bits, rate)
     }
 
     /// Returns the highest rate that a filter at capacity shows by chance: its own bits say what its
@@ -338,32 +302,20 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn rate_limit(&self) -> f64 {
-        // These know their rate exactly.
-        if let Geometry::Slots { .. } | Geometry::Prefixes { .. } = self.geometry {
+        let sizing = self.kind.sizing();
+        let Some(sample) = sizing.sample(self.geometry, self.bits, self.items) else {
+            // A filter that counts its items knows its rate exactly.
             return self.rate_at(self.items).max(self.rate);
-        }
-        // Of a window each slice is a filter of its own.
-        let slices =
-            if let Geometry::Slices(slices) = self.geometry { f64::from(slices) } else { 1.0 };
-        let (n, k) = (self.items as f64 / slices, f64::from(self.probes()));
-        // Linear counting (Whang et al. 1990, §4): m bits under load t = draws/m let n be told with
-        // a deviation of √(m(eᵗ − t − 1)) draws. The lanes of blocks are each drawn from once.
-        let (m, draws) = match self.kind {
-            Kind::Classic => (self.bits as f64, n * k),
-            _ => ((self.places() * self.lane_bits()) as f64, n),
         };
+        let Sample { parts, bits: m, draws, rate_deviation } = sample;
+        let n = self.items as f64 / parts;
+        // Linear counting (Whang et al. 1990, §4): m bits under load t = draws/m estimate n with
+        // a deviation of √(m(eᵗ − t − 1)) draws.
         let t = draws / m;
         let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
         // An item more at least: tiny filters jump.
-        let items = slices * n + (4.0 * deviation * slices.sqrt()).max(slices);
-        let uneven = match self.kind {
-            Kind::Classic => 0.0,
-            _ => {
-                let deviation = blocks_deviation(n.ceil() as u64, self.places(), self.lane_bits());
-                (slices + 1.0).sqrt() * deviation
-            }
-        };
-        (self.rate_at(items.ceil() as u64) + 4.0 * uneven).max(self.rate)
+        let items = parts * n + (4.0 * deviation * parts.sqrt()).max(parts);
+        (self.rate_at(items.ceil() as u64) + 4.0 * rate_deviation).max(self.rate)
     }
 
     /// Plans what the first `max_bytes` of this filter are as a filter of their own, which holds its share of the
@@ -375,11 +327,7 @@ impl Plan {
         if max_bits >= self.bits {
             return None;
         }
-        let bits = match self.geometry {
-            Geometry::Slots { .. } | Geometry::Prefixes { .. } => return None,
-            _ if self.kind == Kind::Classic => max_bits,
-            _ => sizes::whole_places(self.kind, self.geometry, max_bits),
-        };
+        let bits = self.kind.sizing().part_bits(self.geometry, max_bits)?;
         let items = (self.items as f64 * bits as f64 / self.bits as f64) as u64;
         Plan::from_parts(self.kind, items, self.rate, bits, self.geometry).ok()
     }
@@ -391,16 +339,6 @@ impl Plan {
         }
         let (kind, bits, geometry) = (self.kind, len_words as u64 * 64, self.geometry);
         Err(PlanError::Geometry { kind, bits, geometry })
-    }
-
-    /// How many blocks there are, those of all slices or of all bits of counters taken for one.
-    pub(crate) fn places(&self) -> u64 {
-        sizes::places(self.kind, self.geometry, self.bits)
-    }
-
-    /// The bits of a lane of a block.
-    pub(crate) fn lane_bits(&self) -> u64 {
-        sizes::lane_bits(self.kind, self.geometry)
     }
 
     /// Says why [`new`](Self::new) takes this kind, in a line.
@@ -428,7 +366,7 @@ impl Plan {
 /// Computes the most bits that [`Plan::new`] takes for a blocked filter. Tiny filters are never too large:
 /// a block is the least one can have.
 fn worth_one_line(items: u64, rate: f64) -> u64 {
-    ((sizes::about_classic_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
+    ((classic::estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }
 
 /// Refuses a rate that is no probability, or that no filter of this kind keeps.
@@ -436,14 +374,8 @@ fn check_rate(kind: Kind, rate: f64) -> Result<(), PlanError> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(PlanError::Rate { rate });
     }
-    if kind == Kind::Growing && Growth::for_rate(rate).is_none() {
-        return Err(PlanError::RateTooLow { kind, rate, lowest: Growth::lowest_rate() });
+    match kind.sizing().lowest_rate_above(rate) {
+        Some(lowest) => Err(PlanError::RateTooLow { kind, rate, lowest }),
+        None => Ok(()),
     }
-    Ok(())
 }
-
-/// Lanes in a block, and so probes of a blocked filter.
-const LANES: u32 = 8;
-
-/// Bits of a cache line.
-const LINE_BITS: u64 = 512;

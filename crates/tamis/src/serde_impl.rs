@@ -13,17 +13,18 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::any::AnyFilter;
+use crate::any::{AnyFilter, Variant, with_filter};
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
 use crate::geometry::Geometry;
 use crate::growing::Growing;
 use crate::hash::Hasher;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::{Kind, Strategy};
+use crate::strategy::Strategy;
 use crate::window::Window;
 
 /// A [`Plan`] as serde sees it.
@@ -102,12 +103,6 @@ struct FilterParts {
 
 /// Words as little-endian bytes.
 struct WordBytes(Vec<u8>);
-
-impl WordBytes {
-    fn of(words: impl Iterator<Item = u64>) -> Self {
-        Self(words.flat_map(u64::to_le_bytes).collect())
-    }
-}
 
 impl Serialize for WordBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -193,29 +188,25 @@ macro_rules! serde_filters {
 }
 
 serde_filters! {
-    [S: Strategy] Bloom<S>, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Bloom::restore;
+    [S: Strategy] Bloom<S>, words_of, Bloom::restore;
     [S: Strategy] Bloom<S, AtomicBitmap>,
-        |it: &Self| WordBytes::of(it.bits().words().iter().map(Word::get)),
+        |it: &Self| WordBytes(it.bits().words().iter().flat_map(|word| word.get().to_le_bytes()).collect()),
         |plan: &Plan, hasher, bits: Bitmap| {
             Bloom::<S>::restore(plan, hasher, bits).map(Bloom::into_shared)
         };
-    [] Counting, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Counting::restore;
-    [] Cuckoo, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Cuckoo::restore;
-    [] Growing, |it: &Self| collect(|each| it.each_words(0, each)), Growing::restore;
-    [] Window, |it: &Self| collect(|each| it.each_words(0, each)), Window::restore;
-    [] AnyFilter, |it: &Self| collect(|each| it.each_words(each)), AnyFilter::restore;
+    [] Counting, words_of, Counting::restore;
+    [] Cuckoo, words_of, Cuckoo::restore;
+    [] Growing, words_of, Growing::restore;
+    [] Window, words_of, Window::restore;
+    [] AnyFilter, |it: &Self| with_filter!(it, filter => words_of(filter)), AnyFilter::restore;
 }
 
-/// Collects words that a filter hands out in parts.
-fn collect(
-    each_words: impl FnOnce(
-        &mut dyn FnMut(&[u64]) -> Result<(), std::convert::Infallible>,
-    ) -> Result<(), std::convert::Infallible>,
-) -> WordBytes {
+/// Collects the words of a filter.
+fn words_of(filter: &impl Variant<Bitmap>) -> WordBytes {
     let mut bytes = Vec::new();
-    let Ok(()) = each_words(&mut |words| {
+    let Ok(()) = filter.each_words(0, |words| {
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        Ok(())
+        Ok::<(), std::convert::Infallible>(())
     });
     WordBytes(bytes)
 }

@@ -177,8 +177,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kind::Kind;
     use crate::plan::Plan;
-    use crate::strategy::Kind;
 
     fn one_by_one(plan: &Plan, items: &[u64]) -> Bloom {
         let mut one_by_one = Bloom::<SplitBlock>::new(plan, Hasher::xxh3(5)).unwrap();

@@ -126,7 +126,8 @@ impl<S: Strategy> BloomBuilder<S> {
 mod tests {
     use super::*;
     use crate::bits::Bits as _;
-    use crate::strategy::{Classic, Kind, Parquet};
+    use crate::kind::Kind;
+    use crate::strategy::{Classic, Parquet};
 
     #[test]
     fn each_option_reaches_the_filter() {

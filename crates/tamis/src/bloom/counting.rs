@@ -20,19 +20,32 @@
 
 use std::fmt;
 
+use crate::any::Variant;
 use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::chunks;
 use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::{Plan, PlanError};
-use crate::strategy::{Kind, Narrow, lanes_items, lanes_rate, scale};
+use crate::plan::{BlockSizing, Blocks, Plan, PlanError};
+use crate::strategy::{Narrow, lanes_items, lanes_rate, scale};
+
+/// The formulas of this kind's sizes: a block for each bit of a counter.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    geometry: |number| matches!(number, 4 | 8 | 16).then_some(Geometry::Counters(number)),
+    usual: &[Geometry::Counters(4)],
+    blocks: |geometry| Blocks {
+        lane_bits: Narrow::LANE_BITS as u64,
+        layers: geometry.to_number() as u64,
+        ..Blocks::PLAIN
+    },
+};
 
 /// A Bloom filter that counts: items can be deleted, and asked how often they are in.
 ///
@@ -303,6 +316,40 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
             }
         }
         Ok(())
+    }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Counting<B> {
+    type View<'a>
+        = Counting<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.counters.words(), start))
+    }
+
+    fn count_hash(&self, hash: u64) -> Option<u64> {
+        Some(Count::count_hash(self, hash))
+    }
+
+    fn max_count(&self) -> Option<u64> {
+        Some(Count::max_count(self))
+    }
+
+    fn remove_hash(&mut self, hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        Some(Remove::remove_hash(self, hash))
     }
 }
 

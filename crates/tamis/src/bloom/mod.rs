@@ -2,13 +2,14 @@
 
 mod build;
 mod builder;
-mod counting;
+pub(crate) mod counting;
 mod shared;
 mod union;
 
 use std::fmt;
 
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
+use crate::any::Variant;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _, words_from};
 use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
@@ -200,5 +201,24 @@ impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
             *word |= other.get();
         }
         Ok(())
+    }
+}
+
+impl<S: Strategy, B: Bits<Word = u64>> Variant<B> for Bloom<S, B> {
+    type View<'a>
+        = Bloom<S, BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.bits.words(), start))
     }
 }

@@ -215,7 +215,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::strategy::Kind;
+    use crate::kind::Kind;
 
     /// Inserts the same batches into a shared filter and an owned one of so many blocks.
     fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {

@@ -4,26 +4,26 @@
 
 mod batch;
 mod lanes;
-pub(crate) mod plan;
+mod plan;
 mod redis;
 mod search;
+pub(crate) mod sizing;
 mod table;
 
 use std::fmt;
 
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::any::Variant;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::debug::DebugState;
 use crate::filter::{
     Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
 use crate::hash::Hasher;
-use crate::plan::sizes::cuckoo_table;
+use crate::kind::Kind;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::Kind;
 pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
-pub(crate) use table::Table;
-use table::{Added, Full, Key};
+use table::{Added, Full, Key, Table};
 
 /// A cuckoo filter over bits `B`: items can be deleted, and an item counted up to four times or more.
 ///
@@ -88,13 +88,13 @@ impl Cuckoo {
 impl Cuckoo {
     /// Makes an empty filter of this geometry, for tests of it.
     fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
-        let (bits, geometry) = crate::plan::sizes::geometry_of(&table);
+        let (bits, geometry) = sizing::size_of_table(&table);
         Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
     }
 }
 
 fn table_of(plan: &Plan) -> Result<Table, PlanError> {
-    cuckoo_table(plan.geometry(), plan.bits())
+    sizing::table(plan.geometry(), plan.bits())
         .ok_or(PlanError::OtherKind { expected: Kind::Cuckoo, found: plan.kind() })
 }
 
@@ -340,6 +340,40 @@ fn insert_all(
         copies += u64::from(table.insert(words, search, key)? != Added::Saturated);
     }
     Ok(copies)
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Cuckoo<B> {
+    type View<'a>
+        = Cuckoo<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.bits.words(), start))
+    }
+
+    fn count_hash(&self, hash: u64) -> Option<u64> {
+        Some(Count::count_hash(self, hash))
+    }
+
+    fn max_count(&self) -> Option<u64> {
+        Some(Count::max_count(self))
+    }
+
+    fn remove_hash(&mut self, hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        Some(Remove::remove_hash(self, hash))
+    }
 }
 
 #[cfg(test)]

@@ -3,19 +3,21 @@
 //! [`Growing`] is ours, a table of hash prefixes whose pages split (`prefixes/`); `redis` has the layers of
 //! RedisBloom.
 
-pub(crate) mod prefixes;
+mod prefixes;
 pub(crate) mod redis;
+pub(crate) mod sizing;
 
 use std::fmt;
 
+use crate::any::Variant;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::debug::DebugState;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
 use crate::hash::Hasher;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::Kind;
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 pub use redis::{
     RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
@@ -168,24 +170,6 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns how many words [`each_words`](Self::each_words) hands on.
-    pub(crate) fn len_words(&self) -> u64 {
-        with_table!(self, table => table.len_words())
-    }
-
-    /// Hands on the words of a file from the one numbered `start` on, in order.
-    ///
-    /// # Errors
-    ///
-    /// Those of `each`.
-    pub(crate) fn each_words<E>(
-        &self,
-        start: u64,
-        each: impl FnMut(&[u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        with_table!(self, table => table.write_words(start, each))
-    }
-
     /// Copies the table into pages.
     fn to_pages(&self) -> Result<Table, OutOfMemory> {
         with_table!(self, table => table.to_owned())
@@ -200,6 +184,33 @@ impl<B: Bits<Word = u64>> Growing<B> {
             Held::Pages(table) => Ok(table),
             Held::Words(_) => unreachable!("just copied into pages"),
         }
+    }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Growing<B> {
+    type View<'a>
+        = Growing<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        self.as_view()
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        with_table!(self, table => table.write_words(start, each))
+    }
+
+    fn len_words(&self) -> u64 {
+        with_table!(self, table => table.len_words())
+    }
+
+    fn heap_bytes(&self) -> u64 {
+        Growing::heap_bytes(self)
     }
 }
 

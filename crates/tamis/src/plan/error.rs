@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::bits::OutOfMemory;
 use crate::geometry::Geometry;
-use crate::strategy::Kind;
+use crate::kind::Kind;
 
 /// Why there is no such plan, or no memory for it.
 #[derive(Clone, Debug, PartialEq)]

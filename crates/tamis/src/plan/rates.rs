@@ -19,7 +19,7 @@
 //!
 //! Formulas that plans search return their slope too: −d ln rate / d ln size.
 
-use super::LANES;
+use super::blocks::LANES;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -28,7 +28,7 @@ use crate::no_std::*;
 const CLOSED_FROM: f64 = 0.4;
 
 /// The rate of `items` in `blocks` blocks of eight lanes, and its slope.
-pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64) {
+pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64) {
     let (n, b, l) = (items as f64, blocks as f64, lane_bits as f64);
     let mean = n / b;
     if blocks > 1 && mean < CLOSED_FROM * l {
@@ -54,7 +54,7 @@ pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
 
 /// The standard deviation of the rate of `items` in `blocks` blocks, from how unevenly they fall:
 /// what is left of the variance of f(j) once Σ j = n has taken away the part that is linear in j.
-pub(super) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
+pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     // In one block there is no spread. Far above any useful load it no longer matters.
     if blocks == 1 || items as f64 / blocks as f64 > 500.0 {
         return 0.0;
@@ -105,7 +105,7 @@ fn block_rate(filled: f64) -> f64 {
 }
 
 /// The rate of `items` in a classic filter: E\[(X/m)^k\].
-pub(super) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let steps = items.saturating_mul(u64::from(probes) * u64::from(probes));
     // With one probe the approximation is exact.
     if probes > 1 && steps <= EXACT_STEPS {
@@ -146,7 +146,7 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
 }
 
 /// E\[(X/m)^k\] if ln X is taken as normal, and its slope to a few per cent.
-pub(super) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
+pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
         return (1.0, 0.0);

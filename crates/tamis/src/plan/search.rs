@@ -1,10 +1,11 @@
 //! The smallest number that suffices.
 
+use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
 /// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
-pub(super) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     if !enough(high) {
         return None;
     }
@@ -43,7 +44,7 @@ const MAX_FACTOR: f64 = 8.0;
 /// finds the root of ln rate as a function of ln number. The search stops when a number suffices and the
 /// one before it does not, so neither the guess nor the slope changes the result. Only above
 /// [`STRAIGHT_FROM`] the slope alone may show that the number before does not suffice.
-pub(super) fn smallest_from(
+pub(crate) fn smallest_from(
     guess: f64,
     most: u64,
     rate: f64,
@@ -74,4 +75,20 @@ pub(super) fn smallest_from(
         }
     }
     (over <= most).then_some(over)
+}
+
+/// Finds which of two geometries takes fewer bits, the first one of equals. `settle` finds the fewest bits of a
+/// geometry from a guess, up to a limit.
+pub(crate) fn fewer(
+    guesses: [f64; 2],
+    geometries: [Geometry; 2],
+    max_bits: u64,
+    settle: impl Fn(Geometry, f64, u64) -> Option<u64>,
+) -> Option<(u64, Geometry)> {
+    // The better guess first: then one step shows that the other geometry takes more.
+    let first = usize::from(guesses[1] < guesses[0]);
+    let of = |i: usize, max_bits| settle(geometries[i], guesses[i], max_bits).map(|bits| (bits, i));
+    let found = of(first, max_bits);
+    let other = of(1 - first, found.map_or(max_bits, |(bits, _)| bits));
+    found.into_iter().chain(other).min().map(|(bits, i)| (bits, geometries[i]))
 }

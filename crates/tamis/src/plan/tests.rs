@@ -1,5 +1,6 @@
 //! Plans are exact, tight and keep their word.
 
+use super::search::smallest;
 use super::*;
 
 #[test]
@@ -36,15 +37,22 @@ fn the_default_needs_as_few_bits_as_promised() {
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);
 }
 
+/// The bits of a place of a kind with blocks: what the smallest filter has besides its head.
+fn place_bits(kind: Kind, geometry: Geometry) -> u64 {
+    let head = if kind == Kind::Window { 512 } else { 0 };
+    let mut bytes = (1_u64..).map(|words| words * 8);
+    bytes.find_map(|bytes| kind.sizing().usable_bits(geometry, bytes)).unwrap() - head
+}
+
 /// By how many bits filters of this plan's kind differ, where that is what limits the rate.
 fn step_bits(plan: &Plan) -> Option<u64> {
-    Some(match plan.geometry {
+    match plan.kind {
         // Room limits these, and whole bits of an entry.
-        Geometry::Slots { .. } | Geometry::Prefixes { .. } => return None,
+        Kind::Cuckoo | Kind::Growing => None,
         // Planned by a formula that is up to two bits above the exact one.
-        Geometry::Probes(_) if plan.kind == Kind::Classic => 3,
-        geometry => sizes::place_bits(plan.kind, geometry),
-    })
+        Kind::Classic => Some(3),
+        kind => Some(place_bits(kind, plan.geometry)),
+    }
 }
 
 #[test]
@@ -56,7 +64,7 @@ fn plans_are_tight() {
                 assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
                 let smaller = step_bits(&plan).map(|step| plan.bits.saturating_sub(step));
                 if let Some(bits) =
-                    smaller.filter(|&bits| sizes::is_valid(kind, plan.geometry, bits))
+                    smaller.filter(|&bits| bits > 0 && kind.sizing().is_valid(plan.geometry, bits))
                 {
                     let smaller = Plan { bits, ..plan };
                     assert!(smaller.rate_at(items) > rate, "{kind} {items} {rate} is too large");
@@ -69,9 +77,9 @@ fn plans_are_tight() {
 
 /// The fewest bits of a kind with places, by halving.
 fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> {
-    let step = sizes::place_bits(kind, geometry);
+    let step = place_bits(kind, geometry);
     let head = if kind == Kind::Window { 512 } else { 0 };
-    let rate_of = |places: u64| sizes::rate_of(kind, geometry, head + places * step, items);
+    let rate_of = |places: u64| kind.sizing().rate_at(geometry, head + places * step, items);
     let most = if kind == Kind::Parquet { (1 << 26) - 1 } else { (MAX_BITS - head) / step };
     smallest(1, most, |places| rate_of(places) <= rate).map(|places| head + places * step)
 }
@@ -146,7 +154,7 @@ fn the_rate_of_a_window_keeps_its_digits() {
     let (items, rate) = (34_359_738_634, 4.656681724250834e-10);
     let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
     assert!(plan.rate_at(items) <= rate, "{plan:?}");
-    let place_bits = sizes::place_bits(plan.kind, plan.geometry);
+    let place_bits = place_bits(plan.kind, plan.geometry);
     let smaller = Plan { bits: plan.bits - place_bits * 1000, ..plan };
     assert!(smaller.rate_at(items) > rate, "{plan:?}");
 }

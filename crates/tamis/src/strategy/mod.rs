@@ -1,11 +1,11 @@
 //! From a hash to bits: the rules that decide which bits an item sets. Pure, without storage.
 
 mod by_stripe;
-mod classic;
+pub(crate) mod classic;
 mod narrow;
-mod parquet;
+pub(crate) mod parquet;
 pub(crate) mod redis;
-mod split_block;
+pub(crate) mod split_block;
 
 use std::fmt;
 use std::ops::Range;
@@ -17,103 +17,10 @@ pub use redis::RedisHash;
 pub use split_block::SplitBlock;
 
 use crate::bits::{AtomicBitmap, Bits as _, Word};
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::Plan;
-
-/// A family of filters, numbered for files. Numbers are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Kind {
-    /// Split-block Bloom, 512-bit blocks of eight 64-bit lanes: the default.
-    SplitBlock = 1,
-    /// Split-block Bloom as in Parquet files: 256-bit blocks of eight 32-bit lanes.
-    Parquet = 2,
-    /// The Bloom filter of 1970: any number of bits and probes.
-    Classic = 3,
-    /// Blocks of 128 counters, eight lanes of 16: items can be deleted.
-    Counting = 4,
-    /// Fingerprints in one of two buckets: items can be deleted and counted, in few bits.
-    Cuckoo = 5,
-    /// Prefixes of hashes in pages that split: any number of items.
-    Growing = 6,
-    /// A ring of filters of small blocks: items are forgotten once they are out of the window.
-    Window = 7,
-}
-
-impl Kind {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Kind; 7] = [
-        Kind::SplitBlock,
-        Kind::Parquet,
-        Kind::Classic,
-        Kind::Counting,
-        Kind::Cuckoo,
-        Kind::Growing,
-        Kind::Window,
-    ];
-
-    /// Returns the name used on command lines, in files and in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::SplitBlock => "split-block",
-            Kind::Parquet => "parquet",
-            Kind::Classic => "classic",
-            Kind::Counting => "counting",
-            Kind::Cuckoo => "cuckoo",
-            Kind::Growing => "growing",
-            Kind::Window => "window",
-        }
-    }
-
-    /// Returns what the kind is for, in a line.
-    #[must_use]
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Kind::SplitBlock => "one cache line a lookup; the fastest at rates of 0.3 % and above",
-            Kind::Parquet => "the same in the layout of Parquet's column filters",
-            Kind::Classic => "the fewest bits, one cache line a probe",
-            Kind::Counting => {
-                "items can be deleted, and counted to 15 or more; over four times the bits"
-            }
-            Kind::Cuckoo => "items can be deleted, and counted to 4; two cache lines a lookup",
-            Kind::Growing => "any number of items at one rate, for ever",
-            Kind::Window => "items are forgotten after a time, or after so many others",
-        }
-    }
-
-    /// Tells whether items can be deleted from filters of this kind, and counted.
-    #[must_use]
-    pub const fn can_remove(self) -> bool {
-        matches!(self, Kind::Counting | Kind::Cuckoo)
-    }
-
-    /// Tells whether filters of this kind forget items by themselves.
-    #[must_use]
-    pub const fn forgets(self) -> bool {
-        matches!(self, Kind::Window)
-    }
-
-    /// Returns whether filters of this kind grow with the items that they hold.
-    #[must_use]
-    pub const fn grows(self) -> bool {
-        matches!(self, Kind::Growing)
-    }
-
-    /// Finds a kind by its number in files.
-    #[must_use]
-    pub fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A rule from hashes to bits, over words that the caller holds.
 ///

@@ -7,10 +7,11 @@
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
 use super::sealed::Crate;
-use super::{Kind, Strategy, lanes_items, lanes_rate};
+use super::{Strategy, lanes_items, lanes_rate, split_block};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Word};
-use crate::plan::Plan;
+use crate::kind::Kind;
+use crate::plan::{BlockSizing, Blocks, Plan};
 
 /// Split-block Bloom as Parquet defines it; with [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has
 /// the bytes of a Parquet column's filter.
@@ -52,6 +53,13 @@ impl Parquet {
         (Self::block(hash, blocks), Self::mask(hash))
     }
 }
+
+/// The formulas of this kind's sizes.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    // The rule takes the block from 32 bits of the hash; 2³¹ − 1 bytes is the most that its files can state.
+    blocks: |_| Blocks { lane_bits: 32, max_places: (1 << 31) / 32 - 1, ..Blocks::PLAIN },
+    ..split_block::SIZING
+};
 
 impl Strategy for Parquet {
     const KIND: Kind = Kind::Parquet;

@@ -24,12 +24,14 @@ use std::ops::Range;
 
 use super::by_stripe::ByStripe;
 use super::sealed::Crate;
-use super::{Kind, Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
+use super::{Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
 use crate::arch;
 use crate::arch::scalar::answer_each;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
 use crate::chunks::CHUNK;
-use crate::plan::Plan;
+use crate::geometry::Geometry;
+use crate::kind::Kind;
+use crate::plan::{BlockSizing, Blocks, LANES, Plan};
 
 /// Split-block Bloom with 512-bit blocks: one cache line a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,16 @@ impl SplitBlock {
 /// Up to this many hashes are answered one by one. A kernel first fills buffers: a batch of one hash took 54 ns, and takes 5
 /// ns so.
 const ONE_BY_ONE_MAX: usize = 8;
+
+/// The formulas of this kind's sizes.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    geometry: |number| (number == LANES).then_some(Geometry::Probes(LANES)),
+    usual: &[Geometry::Probes(LANES)],
+    blocks: |_| BLOCKS,
+};
+
+/// The blocks of every filter of this kind.
+pub(crate) const BLOCKS: Blocks = Blocks::PLAIN;
 
 impl Strategy for SplitBlock {
     const KIND: Kind = Kind::SplitBlock;

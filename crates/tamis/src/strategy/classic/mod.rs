@@ -5,13 +5,17 @@
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
+mod sizing;
+
 use super::sealed::Crate;
-use super::{Kind, Strategy, scale};
+use super::{Strategy, scale};
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word};
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::Plan;
+pub(crate) use sizing::{ClassicSizing, estimate_bits};
 
 /// The classic Bloom filter of `bits` bits and `probes` probes an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
