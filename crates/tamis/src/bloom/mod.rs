@@ -14,8 +14,7 @@ use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::sealed::Crate;
-use crate::strategy::{SplitBlock, Strategy};
+use crate::strategy::{self, SplitBlock, Strategy};
 pub use builder::BloomBuilder;
 pub use counting::Counting;
 pub use shared::SharedBloom;
@@ -96,7 +95,7 @@ impl<S: Strategy, B: Bits> Bloom<S, B> {
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         plan.check_len(bits.words().len())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
+        Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
     }
 
     /// Returns the storage.
@@ -126,7 +125,7 @@ impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
-        let strategy = S::of(&plan, Crate);
+        let strategy: S = strategy::for_plan(&plan);
         let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
         let state = DebugState {
             items: strategy.estimate_items(words),

@@ -12,8 +12,7 @@ use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::sealed::Crate;
-use crate::strategy::{SplitBlock, Strategy};
+use crate::strategy::{self, SplitBlock, Strategy};
 
 /// The default Bloom filter, filled by threads at once: its inserts take `&self`.
 ///
@@ -118,7 +117,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     pub fn shared(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         let bits = AtomicBitmap::zeroed(plan.bits())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
+        Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
     }
 }
 

@@ -26,8 +26,8 @@ use crate::plan::Plan;
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// A value comes from [`of`](Self::of) alone, which only this crate can call: the words given to the
-/// other methods are those of a filter of that plan, which unchecked kernels rely on.
+/// Only this crate can create a value, with a private constructor: kernels that do not check indices rely on words
+/// of a filter with the plan of the strategy.
 ///
 /// ```compile_fail,E0451
 /// // Would allow writing past the end, if it compiled.
@@ -35,15 +35,13 @@ use crate::plan::Plan;
 /// ```
 ///
 /// ```compile_fail,E0277
-/// let plan = tamis::Plan::new(10, 0.01).unwrap();
-/// let rule = <tamis::SplitBlock as tamis::Strategy>::of(&plan, Default::default());
+/// fn create<S: tamis::Strategy>(plan: &tamis::Plan) -> S {
+///     S::for_plan(plan, Default::default())
+/// }
 /// ```
-pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'static {
+pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Construct + 'static {
     /// The family, as files name it.
     const KIND: Kind;
-
-    /// Returns the rule for filters of this plan, whose kind is [`KIND`](Self::KIND).
-    fn of(plan: &Plan, caller: sealed::Crate) -> Self;
 
     /// Tells whether all bits of `hash` are set.
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool;
@@ -88,15 +86,20 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'sta
     fn estimate_rate<W: Word>(&self, words: &[W]) -> f64;
 }
 
-pub(crate) mod sealed {
-    /// What only this crate can name, and so only this crate can give: never `Default`.
-    #[derive(Debug)]
-    pub struct Crate;
+/// Creates the strategy of filters with this plan, whose kind is [`S::KIND`](Strategy::KIND).
+pub(crate) fn for_plan<S: Strategy>(plan: &Plan) -> S {
+    S::for_plan(plan, sealed::Token)
+}
 
-    pub trait Sealed {}
-    impl Sealed for super::Classic {}
-    impl Sealed for super::Parquet {}
-    impl Sealed for super::SplitBlock {}
+mod sealed {
+    /// The constructor of strategies. Other crates cannot name this trait, nor create a [`Token`].
+    pub trait Construct {
+        fn for_plan(plan: &super::Plan, _: Token) -> Self;
+    }
+
+    /// Proves that this crate is the caller. It must not implement `Default`.
+    #[derive(Debug)]
+    pub struct Token;
 }
 
 /// How many items have their memory asked for before the first of them is set.

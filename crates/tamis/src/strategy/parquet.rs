@@ -6,7 +6,7 @@
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
-use super::sealed::Crate;
+use super::sealed::{Construct, Token};
 use super::{Strategy, lanes_items, lanes_rate, split_block};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Word};
@@ -61,12 +61,14 @@ pub(crate) const SIZING: BlockSizing = BlockSizing {
     ..split_block::SIZING
 };
 
-impl Strategy for Parquet {
-    const KIND: Kind = Kind::Parquet;
-
-    fn of(_: &Plan, _: Crate) -> Self {
+impl Construct for Parquet {
+    fn for_plan(_: &Plan, _: Token) -> Self {
         Parquet(())
     }
+}
+
+impl Strategy for Parquet {
+    const KIND: Kind = Kind::Parquet;
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {

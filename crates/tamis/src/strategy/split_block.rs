@@ -23,7 +23,7 @@
 use std::ops::Range;
 
 use super::by_stripe::ByStripe;
-use super::sealed::Crate;
+use super::sealed::{Construct, Token};
 use super::{Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
 use crate::arch;
 use crate::arch::scalar::answer_each;
@@ -103,12 +103,14 @@ pub(crate) const SIZING: BlockSizing = BlockSizing {
 /// The blocks of every filter of this kind.
 pub(crate) const BLOCKS: Blocks = Blocks::PLAIN;
 
-impl Strategy for SplitBlock {
-    const KIND: Kind = Kind::SplitBlock;
-
-    fn of(_: &Plan, _: Crate) -> Self {
+impl Construct for SplitBlock {
+    fn for_plan(_: &Plan, _: Token) -> Self {
         SplitBlock { level: arch::level() }
     }
+}
+
+impl Strategy for SplitBlock {
+    const KIND: Kind = Kind::SplitBlock;
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {

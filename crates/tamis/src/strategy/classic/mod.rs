@@ -7,7 +7,7 @@
 
 mod sizing;
 
-use super::sealed::Crate;
+use super::sealed::{Construct, Token};
 use super::{Strategy, scale};
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word};
@@ -44,12 +44,14 @@ const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
 /// How many items have their lines asked for before the first is read.
 const BATCH: usize = 32;
 
-impl Strategy for Classic {
-    const KIND: Kind = Kind::Classic;
-
-    fn of(plan: &Plan, _: Crate) -> Self {
+impl Construct for Classic {
+    fn for_plan(plan: &Plan, _: Token) -> Self {
         Self { bits: plan.bits(), probes: plan.probes() }
     }
+}
+
+impl Strategy for Classic {
+    const KIND: Kind = Kind::Classic;
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
