@@ -33,6 +33,32 @@ impl Answers {
         Self { words: Vec::new(), len: 0 }
     }
 
+    /// Creates `len` answers: number `i` is `answer(i)`. Calls `answer` in order.
+    #[must_use]
+    pub fn from_fn(len: usize, answer: impl FnMut(usize) -> bool) -> Self {
+        let mut answers = Self::new();
+        answers.fill_with(len, answer);
+        answers
+    }
+
+    /// Replaces the answers by `len` others: number `i` is `answer(i)`. Calls `answer` in order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut is_even = tamis::Answers::from_fn(100, |i| i % 2 == 0);
+    /// assert_eq!(is_even.count_ones(), 50);
+    /// is_even.fill_with(3, |i| i % 2 == 0);
+    /// assert_eq!(is_even.iter().collect::<Vec<_>>(), [true, false, true]);
+    /// ```
+    pub fn fill_with(&mut self, len: usize, mut answer: impl FnMut(usize) -> bool) {
+        for (word, first) in self.reset(len).iter_mut().zip((0..).step_by(64)) {
+            for i in 0..64.min(len - first) {
+                *word |= u64::from(answer(first + i)) << i;
+            }
+        }
+    }
+
     /// Returns how many questions were answered.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -54,6 +80,18 @@ impl Answers {
     pub fn get(&self, index: usize) -> bool {
         assert!(index < self.len, "answer {index} of {}", self.len);
         self.words[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Replaces answer `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not below [`len`](Self::len).
+    #[inline]
+    pub fn set(&mut self, index: usize, is_yes: bool) {
+        assert!(index < self.len, "answer {index} of {}", self.len);
+        self.words[index / 64] &= !(1 << (index % 64));
+        set_answer(&mut self.words, index, is_yes);
     }
 
     /// Counts the answers that are yes.
@@ -93,6 +131,32 @@ impl Answers {
         self.len = len;
         &mut self.words
     }
+}
+
+/// Sets answer `index` of a mask to yes if `is_yes`.
+#[inline(always)]
+pub(crate) fn set_answer(words: &mut [u64], index: usize, is_yes: bool) {
+    words[index / 64] |= u64::from(is_yes) << (index % 64);
+}
+
+/// Writes the answer to each of `items`, in order, to a mask with one word for each 64 items.
+#[inline]
+pub(crate) fn answer_each<T>(items: &[T], words: &mut [u64], mut answer: impl FnMut(&T) -> bool) {
+    for (word, items) in words.iter_mut().zip(items.chunks(64)) {
+        *word = answer_word(items, &mut answer);
+    }
+}
+
+/// Returns the answers to up to 64 items as a word of a mask.
+#[inline(always)]
+pub(crate) fn answer_word<T>(items: &[T], mut answer: impl FnMut(&T) -> bool) -> u64 {
+    items.iter().enumerate().fold(0, |mask, (i, item)| mask | u64::from(answer(item)) << i)
+}
+
+/// Returns the bits of `mask` for whose numbers `keep` returns true.
+#[inline(always)]
+pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
+    ones([mask].into_iter()).fold(0, |kept, i| kept | u64::from(keep(i)) << i)
 }
 
 /// Walks the set bits of consecutive words.

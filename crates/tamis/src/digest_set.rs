@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, set_answer};
 use crate::arch::memory::{LINE_BYTES, Lines};
 use crate::arch::{self, digests};
 use crate::bits::OutOfMemory;
@@ -298,7 +298,7 @@ impl<D: Digest> DigestSet<D> {
             // In the table zero is a free slot, and so found.
             let zero = digests.iter().position(|digest| is_zero(*digest));
             if let Some(at) = zero.filter(|_| !self.holds_zero) {
-                words[at / 64] |= 1 << (at % 64);
+                set_answer(words, at, true);
                 self.holds_zero = true;
             }
         }

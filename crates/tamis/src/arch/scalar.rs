@@ -1,6 +1,7 @@
 //! The kernels in plain Rust: the meaning of all others, and what runs where no SIMD is known.
 
 use super::{Kernels, OwnedKernels};
+use crate::answers::answer_each;
 use crate::bits::Word;
 use crate::strategy::{Parquet, SplitBlock};
 use crate::sync::{AtomicU64, Ordering};
@@ -48,38 +49,23 @@ pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
 }
 
 pub(crate) fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| contains_one_512(words, hash));
+    answer_each(hashes, answers, |&hash| contains_one_512(words, hash));
 }
 
 pub(crate) fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| insert_one_512(words, hash));
+    answer_each(hashes, answers, |&hash| insert_one_512(words, hash));
 }
 
 pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| insert_one_512_shared(words, hash));
+    answer_each(hashes, answers, |&hash| insert_one_512_shared(words, hash));
 }
 
 pub(crate) fn contains_256<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| contains_one_256(words, hash));
+    answer_each(hashes, answers, |&hash| contains_one_256(words, hash));
 }
 
 pub(crate) fn insert_256(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| insert_one_256(words, hash));
-}
-
-/// Writes the answers of consecutive hashes as a bit mask, the first in the lowest bit.
-#[inline]
-pub(crate) fn answer_each(
-    hashes: &[u64],
-    answers: &mut [u64],
-    mut answer: impl FnMut(u64) -> bool,
-) {
-    for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
-        *word = hashes
-            .iter()
-            .enumerate()
-            .fold(0, |mask, (i, &hash)| mask | u64::from(answer(hash)) << i);
-    }
+    answer_each(hashes, answers, |&hash| insert_one_256(words, hash));
 }
 
 /// Tells whether every bit of `mask` is set, without a branch on any of them.

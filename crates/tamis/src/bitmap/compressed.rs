@@ -7,7 +7,7 @@ use roaring::RoaringTreemap;
 
 use super::{DenseSet, RangeError};
 use crate::answers::Answers;
-use crate::bits::BitsMut as _;
+use crate::bits::{BitsMut as _, set_bit};
 
 /// An exact set of any `u64` values, compressed (Roaring bitmaps underneath).
 ///
@@ -77,22 +77,12 @@ impl CompressedSet {
 
     /// Inserts many values in order and tells which were new.
     pub fn insert_each<T: Copy + Into<u64>>(&mut self, values: &[T], new: &mut Answers) {
-        let masks = new.reset(values.len());
-        for (mask, values) in masks.iter_mut().zip(values.chunks(64)) {
-            for (i, &value) in values.iter().enumerate() {
-                *mask |= u64::from(self.insert(value.into())) << i;
-            }
-        }
+        new.fill_with(values.len(), |i| self.insert(values[i].into()));
     }
 
     /// Tells of many values whether they are in.
     pub fn contains_each<T: Copy + Into<u64>>(&self, values: &[T], answers: &mut Answers) {
-        let masks = answers.reset(values.len());
-        for (mask, values) in masks.iter_mut().zip(values.chunks(64)) {
-            for (i, &value) in values.iter().enumerate() {
-                *mask |= u64::from(self.contains(value.into())) << i;
-            }
-        }
+        answers.fill_with(values.len(), |i| self.contains(values[i].into()));
     }
 
     /// Inserts every value of `range`; returns how many were new. An empty range inserts none.
@@ -215,8 +205,7 @@ impl CompressedSet {
         let mut values = self.map.iter();
         values.advance_to(first);
         for value in values.take_while(|&value| value <= last) {
-            let bit = value - first;
-            words[(bit / 64) as usize] |= 1 << (bit % 64);
+            set_bit(words, value - first);
         }
         Ok(dense)
     }

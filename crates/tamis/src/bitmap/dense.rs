@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::{OutOfRange, RangeError};
-use crate::answers::Answers;
+use crate::answers::{Answers, answer_word};
 use crate::arch::prefetch_index;
-use crate::bits::{Bitmap, Bits as _, BitsMut as _};
+use crate::bits::{Bitmap, Bits as _, BitsMut as _, get_bit, set_bit};
 
 /// An exact set of the integers of a stated range, one bit each.
 ///
@@ -81,10 +81,7 @@ impl DenseSet {
     #[inline]
     pub fn insert(&mut self, value: u64) -> Result<bool, OutOfRange> {
         let bit = self.check(value)?;
-        let word = &mut self.bits.words_mut()[(bit / 64) as usize];
-        let new = *word >> (bit % 64) & 1 == 0;
-        *word |= 1 << (bit % 64);
-        Ok(new)
+        Ok(set_bit(self.bits.words_mut(), bit))
     }
 
     /// Removes `value`; true if it was in.
@@ -101,8 +98,7 @@ impl DenseSet {
     #[inline]
     #[must_use]
     pub fn contains(&self, value: u64) -> bool {
-        self.bit_of(value)
-            .is_some_and(|bit| self.bits.words()[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+        self.bit_of(value).is_some_and(|bit| get_bit(self.bits.words(), bit))
     }
 
     /// Inserts many values in order and tells which were new, several times as fast as one by one
@@ -146,10 +142,7 @@ impl DenseSet {
                 if let Some(&later) = ahead.get(i) {
                     prefetch_index(words, word_of(later));
                 }
-                let bit = value.into() - first;
-                let word = &mut words[(bit / 64) as usize];
-                *mask |= (!*word >> (bit % 64) & 1) << i;
-                *word |= 1 << (bit % 64);
+                *mask |= u64::from(set_bit(words, value.into() - first)) << i;
             }
         }
         Ok(())
@@ -165,9 +158,7 @@ impl DenseSet {
                 // A hint, so a value outside the range may ask for any line.
                 prefetch_index(words, (value.into().wrapping_sub(self.first) / 64) as usize);
             }
-            for (i, &value) in values.iter().enumerate() {
-                *mask |= u64::from(self.contains(value.into())) << i;
-            }
+            *mask = answer_word(values, |&value| self.contains(value.into()));
         }
     }
 

@@ -74,6 +74,21 @@ pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
     crate::arch::memory::Lines::heap_bytes(len_words)
 }
 
+/// Returns true if bit `bit` of `words` is set.
+#[inline(always)]
+pub(crate) fn get_bit<W: Word>(words: &[W], bit: u64) -> bool {
+    words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1
+}
+
+/// Sets bit `bit` of `words`. Returns true if it was not set.
+#[inline(always)]
+pub(crate) fn set_bit(words: &mut [u64], bit: u64) -> bool {
+    let word = &mut words[(bit / 64) as usize];
+    let was_unset = *word >> (bit % 64) & 1 == 0;
+    *word |= 1 << (bit % 64);
+    was_unset
+}
+
 /// Returns the words from the one numbered `start` on, if any.
 pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()

@@ -135,12 +135,11 @@ impl RedisCuckoo {
 
     /// Tests many items, whose memory is waited for together. Answer `i` is that of `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
-        let words = answers.reset(items.len());
+        answers.reset(items.len());
         let mut hashes = [0; BATCH];
         for (batch, items) in items.chunks(BATCH).enumerate() {
             for (i, &hash) in self.hash_batch(items, &mut hashes).iter().enumerate() {
-                let index = batch * BATCH + i;
-                words[index / 64] |= u64::from(self.contains_hash(hash)) << (index % 64);
+                answers.set(batch * BATCH + i, self.contains_hash(hash));
             }
         }
     }

@@ -8,8 +8,9 @@
 //! and Montgomery, "Division by Invariant Integers using Multiplication" (1994), section 4.
 
 use super::scale;
-use crate::answers::ones;
+use crate::answers::{filter_ones, ones};
 use crate::arch::prefetch_index;
+use crate::bits::{get_bit, set_bit};
 use crate::hash::murmur2;
 
 /// The two hashes by which a [`RedisBloom`](crate::RedisBloom) knows an item, computed once an item.
@@ -105,19 +106,14 @@ impl DoubleHashing {
     /// Tells whether all bits of `hash` are set.
     #[inline]
     pub(crate) fn contains(self, words: &[u64], hash: RedisHash) -> bool {
-        self.probes(hash).all(|bit| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+        self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
     /// Sets the bits of `hash`; true if one was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
-        let mut missing = false;
-        for bit in self.probes(hash) {
-            let word = &mut words[(bit / 64) as usize];
-            missing |= *word >> (bit % 64) & 1 == 0;
-            *word |= 1 << (bit % 64);
-        }
-        missing
+        // `fold`, not `any`: every probe must be set.
+        self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
     }
 
     /// Asks for the memory of all probes of `hash`.
@@ -133,25 +129,17 @@ impl DoubleHashing {
     /// In two passes: an absent item has on average two bits tested, so no more are asked for until both
     /// were set.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], asked: u64) -> u64 {
-        let is_set = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1;
+        let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
         let others = |i: usize| self.probes_from(FIRST_PROBES, hashes[i]);
         for i in ones([asked].into_iter()) {
             first_probes(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
         }
-        let mut left = 0;
-        for i in ones([asked].into_iter()) {
-            let is_left = first_probes(i).fold(true, |all, bit| all & is_set(bit));
-            left |= u64::from(is_left) << i;
-        }
+        let left = filter_ones(asked, |i| first_probes(i).fold(true, |all, bit| all & is_set(bit)));
         for i in ones([left].into_iter()) {
             others(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
         }
-        let mut found = 0;
-        for i in ones([left].into_iter()) {
-            found |= u64::from(others(i).all(is_set)) << i;
-        }
-        found
+        filter_ones(left, |i| others(i).all(is_set))
     }
 }
 

@@ -25,8 +25,8 @@ use std::ops::Range;
 use super::by_stripe::ByStripe;
 use super::sealed::{Construct, Token};
 use super::{Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
+use crate::answers::answer_each;
 use crate::arch;
-use crate::arch::scalar::answer_each;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
 use crate::chunks::CHUNK;
 use crate::geometry::Geometry;
@@ -119,7 +119,7 @@ impl Strategy for SplitBlock {
 
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
         if hashes.len() <= ONE_BY_ONE_MAX {
-            return answer_each(hashes, answers, |hash| self.contains(words, hash));
+            return answer_each(hashes, answers, |&hash| self.contains(words, hash));
         }
         (self.level.readers::<W>().contains_512)(words, hashes, answers);
     }
@@ -131,7 +131,7 @@ impl Strategy for SplitBlock {
 
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
         if hashes.len() <= ONE_BY_ONE_MAX {
-            return answer_each(hashes, answers, |hash| self.insert(words, hash));
+            return answer_each(hashes, answers, |&hash| self.insert(words, hash));
         }
         (self.level.owned().insert_512)(words, hashes, answers);
     }

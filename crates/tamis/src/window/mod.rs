@@ -26,6 +26,7 @@ mod clock;
 
 use std::fmt;
 
+use crate::answers::answer_word;
 use crate::any::Variant;
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
@@ -430,18 +431,15 @@ impl<B: BitsMut> Insert for Window<B> {
             }
             // Close to its end, one by one to the end of a word of answers.
             let len = rest.len().min(64);
-            words[0] = 0;
-            for (i, hash) in rest[..len].iter().enumerate() {
-                words[0] |= self.insert_one(*hash) << i;
-            }
+            words[0] = answer_word(&rest[..len], |&hash| self.insert_one(hash));
             (rest, words) = (&rest[len..], &mut words[1..]);
         }
     }
 }
 
 impl<B: BitsMut> Window<B> {
-    /// Stores one item, in the next slice if the present one is full; 1 if it was not remembered.
-    fn insert_one(&mut self, hash: u64) -> u64 {
+    /// Stores one item, in the next slice if the present one is full. Returns true if it was not remembered.
+    fn insert_one(&mut self, hash: u64) -> bool {
         if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
             self.clock.next_slice();
             self.turn();
@@ -450,7 +448,7 @@ impl<B: BitsMut> Window<B> {
         if self.clock.room() > 0 {
             self.insert_now(&[hash], &mut answer);
         }
-        answer[0]
+        answer[0] != 0
     }
 }
 

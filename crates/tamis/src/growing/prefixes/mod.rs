@@ -45,6 +45,7 @@ mod tests;
 
 use std::hint::select_unpredictable;
 
+use crate::answers::set_answer;
 use crate::arch::run_wide;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
@@ -447,7 +448,7 @@ impl Table {
             for (i, &hash) in hashes.iter().enumerate() {
                 let at = batch * BATCH + i;
                 let is_new = self.insert_here(hash).map_err(|error| (at, error))?;
-                answers[at / 64] |= u64::from(is_new) << (at % 64);
+                set_answer(answers, at, is_new);
             }
         }
         Ok(())

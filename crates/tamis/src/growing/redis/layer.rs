@@ -2,7 +2,7 @@
 
 use super::error::RedisInsertError;
 use super::growth_limit::GrowthLimit;
-use crate::answers::ones;
+use crate::answers::filter_ones;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -157,8 +157,7 @@ impl Layer {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, asked);
         }
-        ones([asked].into_iter())
-            .fold(0, |found, i| found | u64::from(self.contains(hashes[i])) << i)
+        filter_ones(asked, |i| self.contains(hashes[i]))
     }
 
     /// Asks for the memory of an item, unless it is near.

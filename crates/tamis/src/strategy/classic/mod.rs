@@ -10,7 +10,7 @@ mod sizing;
 use super::sealed::{Construct, Token};
 use super::{Strategy, scale};
 use crate::arch::prefetch_index;
-use crate::bits::{AtomicBitmap, Word};
+use crate::bits::{AtomicBitmap, Word, get_bit, set_bit};
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -55,7 +55,7 @@ impl Strategy for Classic {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
-        self.probes(hash).all(|bit| words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1)
+        self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
@@ -72,13 +72,8 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert(&self, words: &mut [u64], hash: u64) -> bool {
-        let mut missing = false;
-        for bit in self.probes(hash) {
-            let word = &mut words[(bit / 64) as usize];
-            missing |= *word >> (bit % 64) & 1 == 0;
-            *word |= 1 << (bit % 64);
-        }
-        missing
+        // `fold`, not `any`: every probe must be set.
+        self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
     }
 
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
@@ -95,7 +90,6 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
-        // `fold`, not `any`: every probe must be set.
         self.probes(hash)
             .fold(false, |missing, bit| missing | bits.set((bit / 64) as usize, &[1 << (bit % 64)]))
     }
