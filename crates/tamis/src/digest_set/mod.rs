@@ -14,113 +14,19 @@
 //! the peak is the new table alone; turning it into a Bloom filter, whose blocks are numbered by the
 //! same rule, works alike.
 
+mod digest;
+
 use std::fmt;
 
 use crate::answers::{Answers, set_answer};
+use crate::arch::digests;
 use crate::arch::memory::{LINE_BYTES, Lines};
-use crate::arch::{self, digests};
 use crate::bits::OutOfMemory;
 use crate::chunks::CHUNK;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A hash wide enough to stand for an item: `u64` or `u128`.
-///
-/// With `n` items in a set, about n²/2⁶⁵ pairs share a 64-bit digest: 10⁻⁴ at 60 million items.
-pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
-    /// The width in bits.
-    const BITS: u32;
-
-    /// Returns 64 bits of the digest that place it: a 64-bit digest itself, the high half of a wide
-    /// one. Filters take them as the hash of the item.
-    fn hash64(self) -> u64;
-}
-
-mod sealed {
-    pub trait Sealed {
-        /// 64-bit words in a digest.
-        const WORDS: usize;
-        fn insert_each(words: &mut [u64], digests: &[Self], answers: &mut [u64])
-        where
-            Self: Sized;
-        fn insert_absent(words: &mut [u64], digests: &[Self])
-        where
-            Self: Sized;
-        fn taken_words(line: &[u64]) -> usize;
-        fn contains(words: &[u64], digest: Self) -> bool;
-        fn of(slot: &[u64]) -> Self;
-    }
-}
-
-impl Digest for u64 {
-    const BITS: u32 = 64;
-
-    #[inline]
-    fn hash64(self) -> u64 {
-        self
-    }
-}
-
-impl sealed::Sealed for u64 {
-    const WORDS: usize = 1;
-
-    fn insert_each(words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
-        digests::insert_64(arch::level(), words, digests, answers);
-    }
-
-    fn insert_absent(words: &mut [u64], digests: &[u64]) {
-        digests::insert_absent(words, digests.iter().map(|&digest| [digest]));
-    }
-
-    #[inline(always)]
-    fn taken_words(line: &[u64]) -> usize {
-        digests::taken_words::<1>(line)
-    }
-
-    fn contains(words: &[u64], digest: u64) -> bool {
-        digests::contains(words, [digest])
-    }
-
-    #[inline]
-    fn of(slot: &[u64]) -> u64 {
-        slot[0]
-    }
-}
-
-impl Digest for u128 {
-    const BITS: u32 = 128;
-
-    #[inline]
-    fn hash64(self) -> u64 {
-        (self >> 64) as u64
-    }
-}
-
-impl sealed::Sealed for u128 {
-    const WORDS: usize = 2;
-
-    fn insert_each(words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
-        digests::insert_128(arch::level(), words, digests, answers);
-    }
-
-    fn insert_absent(words: &mut [u64], digests: &[u128]) {
-        digests::insert_absent(words, digests.iter().map(|&digest| digests::halves(digest)));
-    }
-
-    #[inline(always)]
-    fn taken_words(line: &[u64]) -> usize {
-        digests::taken_words::<2>(line)
-    }
-
-    fn contains(words: &[u64], digest: u128) -> bool {
-        digests::contains(words, digests::halves(digest))
-    }
-
-    #[inline]
-    fn of(slot: &[u64]) -> u128 {
-        u128::from(slot[0]) << 64 | u128::from(slot[1])
-    }
-}
+pub use digest::{Digest, expected_collisions};
 
 /// Words in a line.
 const LINE_WORDS: usize = LINE_BYTES / 8;
@@ -381,16 +287,6 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
     }
 }
 
-/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier one:
-/// n²/2^(w+1) for n items and w bits, as of a random function.
-///
-/// With 64 bits of the fold hash it is up to twice as many, since it folds twice.
-#[must_use]
-pub fn expected_collisions(items: u64, bits: u32) -> f64 {
-    let (n, w) = (items as f64, f64::from(bits));
-    n * n * (-(w + 1.0)).exp2()
-}
-
 /// The largest step of growth, as a multiple of the present size. Larger steps waste memory if the expected number is too high.
 const MAX_STEP: u64 = 4;
 
@@ -444,134 +340,4 @@ fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::hash::Hasher;
-
-    /// Digests that crowd a few lines, repeat, and are sometimes zero or at the very end.
-    fn crowded() -> impl Strategy<Value = Vec<u64>> {
-        let digest = prop_oneof![
-            4 => 0_u64..40,
-            4 => (0_u64..300).prop_map(|i| i << 55),
-            1 => (0_u64..20).prop_map(|i| u64::MAX - i),
-            4 => any::<u64>(),
-        ];
-        prop::collection::vec(digest, 0..2500)
-    }
-
-    fn check<D: Digest + std::hash::Hash>(batches: &[Vec<D>]) {
-        let mut set = DigestSet::new();
-        let mut oracle = HashSet::new();
-        let mut new = Answers::new();
-        for batch in batches {
-            set.insert_each(batch, &mut new).unwrap();
-            let expected: Vec<bool> = batch.iter().map(|digest| oracle.insert(*digest)).collect();
-            assert_eq!(new.iter().collect::<Vec<_>>(), expected);
-        }
-        assert_eq!(set.len(), oracle.len() as u64);
-        assert!(oracle.iter().all(|digest| set.contains(*digest)));
-        assert_eq!(set.iter().collect::<HashSet<_>>(), oracle);
-        assert!(set.iter().count() == oracle.len());
-        assert!(set.memory_bytes() <= (DigestSet::<D>::bytes_for(set.len()) * 2).max(1 << 16));
-        let mut drained = Vec::new();
-        set.drain_each(|digests| drained.extend_from_slice(digests));
-        assert_eq!(drained.len(), oracle.len());
-        assert_eq!(drained.into_iter().collect::<HashSet<_>>(), oracle);
-    }
-
-    #[test]
-    fn a_wrong_expectation_loses_nothing() {
-        let len = if cfg!(miri) { 100 } else { 5000 };
-        let digests: Vec<u64> = (0..len).map(|i| Hasher::default().hash_item(&i)).collect();
-        for (expected, max_bytes) in [
-            (0, u64::MAX),
-            (10, u64::MAX),
-            (1 << 20, u64::MAX),
-            (u64::MAX, u64::MAX),
-            (1 << 20, 1 << 16),
-        ] {
-            let mut set = DigestSet::within(max_bytes);
-            set.set_expected(expected);
-            for digests in digests.chunks(7) {
-                set.insert_each(digests, &mut Answers::new()).unwrap();
-            }
-            assert_eq!(set.len(), len, "{expected}");
-            assert!(digests.iter().all(|&digest| set.contains(digest)), "{expected}");
-            let needed_bytes = DigestSet::<u64>::bytes_for(len).max(MIN_BYTES);
-            let most_bytes = max_bytes.min(MAX_STEP * needed_bytes);
-            assert!(set.memory_bytes() <= most_bytes, "{expected}: {}", set.memory_bytes());
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 64 }))]
-
-        #[test]
-        fn it_holds_what_a_hash_set_holds(batches in prop::collection::vec(crowded(), 1..4)) {
-            check(&batches);
-        }
-
-        #[test]
-        fn wide_digests_differ_in_either_half(batches in prop::collection::vec(crowded(), 1..4)) {
-            let widen = |batch: &Vec<u64>| -> Vec<u128> {
-                batch
-                    .chunks_exact(2)
-                    .map(|pair| u128::from(pair[0]) << 64 | u128::from(pair[1]))
-                    .collect()
-            };
-            check(&batches.iter().map(widen).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn a_large_set_grows_and_drains_in_order() {
-        let hasher = Hasher::default();
-        let digests: Vec<u64> = (0..1_000_000_u64).map(|i| hasher.hash_item(&i)).collect();
-        let mut set = DigestSet::new();
-        let mut new = Answers::new();
-        for batch in digests.chunks(5000) {
-            set.insert_each(batch, &mut new).unwrap();
-            assert_eq!(new.count_ones(), batch.len());
-        }
-        set.insert_each(&digests, &mut new).unwrap();
-        assert_eq!(new.count_ones(), 0);
-        assert!(!set.contains(1) && set.contains(digests[77]));
-        let (mut last, mut count) = (0, 0);
-        set.drain_each(|batch| {
-            assert!(batch[0] >> 48 >= last, "almost ascending");
-            last = batch[0] >> 48;
-            count += batch.len();
-        });
-        assert_eq!(count, digests.len());
-    }
-
-    #[test]
-    fn a_limit_is_kept_and_refusal_changes_nothing() {
-        let mut set = DigestSet::<u64>::within(100_000);
-        let hasher = Hasher::default();
-        let mut items = 0_u64;
-        let error = loop {
-            match set.insert(hasher.hash_item(&items)) {
-                Ok(new) => assert!(new),
-                Err(error) => break error,
-            }
-            items += 1;
-        };
-        assert!(error.bytes > 100_000 && set.memory_bytes() <= 100_000);
-        assert_eq!(set.len(), items);
-        // Three quarters of 12,500 slots, less what whole lines and the last step cost.
-        assert!((9_300..=9_375).contains(&items), "{items}");
-        assert!((0..items).all(|item| set.contains(hasher.hash_item(&item))));
-    }
-
-    #[test]
-    fn collisions_are_expected_by_the_square() {
-        assert!(expected_collisions(60_000_000, 64) < 1e-4);
-        assert!(expected_collisions(61_000_000, 64) > 1e-4);
-        assert!(expected_collisions(u64::MAX, 128) <= 0.5);
-    }
-}
+mod tests;
