@@ -366,7 +366,7 @@ impl Args {
                     "{}: with {} items the filter needs more than --memory {limit}; nothing was written: allow more memory or a \
                      higher rate, or plan a filter of another kind with --items N",
                     input::name(&self.output),
-                    Count(growing.items()),
+                    Count(growing.len()),
                 )))
             }
             _ => Ok(()),

@@ -305,7 +305,7 @@ impl<'a> Facts<'a> {
         let items = Count(plan.items());
         match &self.file.filter {
             AnyFilter::Growing(filter) if self.is_full => {
-                format!("{} items: it has used all bits of the hash", Count(filter.items()))
+                format!("{} items: it has used all bits of the hash", Count(filter.len()))
             }
             AnyFilter::Growing(_) => "any number of items".into(),
             AnyFilter::Window(_) => format!("{items} items in a window"),
@@ -433,7 +433,7 @@ fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
         _ => return false,
     };
     // Far from its capacity no item is refused, unless it was added many times.
-    if filter.items() < filter.plan().items() / 10 * 9 {
+    if filter.len() < filter.plan().items() / 10 * 9 {
         return false;
     }
     let mut bytes = Vec::new();

@@ -257,7 +257,7 @@ fn write_bloom(to: &mut Writer, filter: &RedisBloom) {
     let number = |at: usize| {
         u64::from(u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
     };
-    to.number(filter.items());
+    to.number(filter.len());
     to.number(filter.layers().len() as u64);
     to.number(number(12));
     to.number(number(16));
@@ -328,7 +328,7 @@ fn read_cuckoo(from: &mut Reader<'_>, version: u64) -> Option<RedisValue> {
 fn write_cuckoo(to: &mut Writer, filter: &RedisCuckoo) {
     let (sub_filters, expansion) = (filter.sub_filters() as u64, u64::from(filter.expansion()));
     to.number(sub_filters);
-    for number in [filter.buckets(), filter.items(), filter.removed()] {
+    for number in [filter.buckets(), filter.len(), filter.removed()] {
         to.number(number);
     }
     to.number(u64::from(filter.bucket_size()));

@@ -229,7 +229,7 @@ pub(crate) fn bloom_facts(filter: &RedisBloom) -> Facts {
         bits,
         probes: (filter.layers().len() == 1).then_some(newest.probes),
         fill: ones as f64 / bits as f64,
-        items: filter.items() as f64,
+        items: filter.len() as f64,
         rate,
         noise: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
         // Of all its layers, as each has its chance to be wrong.
@@ -268,7 +268,7 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
         slots += buckets * bucket_size;
         buckets = buckets.saturating_mul(u64::from(filter.expansion().max(1)));
     }
-    let fill = filter.items() as f64 / slots as f64;
+    let fill = filter.len() as f64 / slots as f64;
     let mut warnings = Vec::new();
     if filter.sub_filters() > 1 {
         let parts = filter.sub_filters();
@@ -282,7 +282,7 @@ pub(crate) fn cuckoo_facts(filter: &RedisCuckoo) -> Facts {
         bits: 8 * slots,
         probes: None,
         fill,
-        items: filter.items() as f64,
+        items: filter.len() as f64,
         rate: filter.estimate_rate(u64::MAX),
         noise: 0.0,
         planned_rate: None,

@@ -133,6 +133,16 @@ impl Answers {
     }
 }
 
+/// Checks that a mask has one word for each 64 of `len` answers.
+///
+/// # Panics
+///
+/// If it has fewer or more words.
+#[inline(always)]
+pub(crate) fn check_words(words: &[u64], len: usize) {
+    assert_eq!(words.len(), len.div_ceil(64), "a word for each 64 hashes");
+}
+
 /// Sets answer `index` of a mask to yes if `is_yes`.
 #[inline(always)]
 pub(crate) fn set_answer(words: &mut [u64], index: usize, is_yes: bool) {

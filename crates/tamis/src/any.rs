@@ -348,8 +348,9 @@ impl<B: BitsMut> Clear for AnyFilter<B> {
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<AnyFilter<C>> for AnyFilter<B> {
     fn merge(&mut self, other: &AnyFilter<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        let differ = Err(MergeError::Layout { expected, found });
-        with_filters!(self, other, (one, two) => one.merge(two), else differ)
+        MergeError::check_layouts(self, other)?;
+        with_filters!(self, other, (one, two) => one.merge(two), else {
+            unreachable!("filters of one layout are of one kind")
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use crate::answers::check_words;
 use crate::filter::Insert;
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -121,4 +122,52 @@ fn with_buffer<R>(len: usize, run: impl FnOnce(&mut [u64]) -> R) -> R {
         65..=256 => run(&mut [0; 256]),
         _ => run(&mut [0; CHUNK]),
     }
+}
+
+/// What [`in_batches`] asks of its caller for a hash.
+pub(crate) enum Step {
+    /// Prefetch the memory that the answer will touch. The returned value is ignored.
+    Prefetch,
+    /// Return the answer.
+    Answer,
+}
+
+/// Answers each hash in order into a mask, a group's memory asked for while the group before is answered.
+///
+/// # Panics
+///
+/// If `answers` has not one word for each 64 hashes.
+#[inline(always)]
+pub(crate) fn in_batches(
+    hashes: &[u64],
+    answers: &mut [u64],
+    mut step: impl FnMut(Step, u64) -> bool,
+) {
+    check_words(answers, hashes.len());
+    for &hash in hashes.iter().take(GROUP) {
+        step(Step::Prefetch, hash);
+    }
+    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
+        let mut mask = 0;
+        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
+            if i % GROUP == 0 {
+                for &hash in coming(hashes, first + i) {
+                    step(Step::Prefetch, hash);
+                }
+            }
+            mask |= u64::from(step(Step::Answer, hash)) << i;
+        }
+        *word = mask;
+    }
+}
+
+/// How many items have their memory asked for at a time: few enough for a core to keep under way together with
+/// those that are being answered.
+pub(crate) const GROUP: usize = 16;
+
+/// Returns the group after the one that begins at `at`.
+#[inline(always)]
+pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
+    let from = hashes.len().min(at + GROUP);
+    &hashes[from..hashes.len().min(from + GROUP)]
 }

@@ -362,6 +362,14 @@ pub enum MergeError {
     NoRoom(NoRoom),
 }
 
+impl MergeError {
+    /// Checks that two filters have one layout.
+    pub(crate) fn check_layouts(one: &impl Filter, other: &impl Filter) -> Result<(), MergeError> {
+        let (expected, found) = (one.layout(), other.layout());
+        if expected == found { Ok(()) } else { Err(MergeError::Layout { expected, found }) }
+    }
+}
+
 impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -386,51 +394,3 @@ impl fmt::Display for MergeError {
 }
 
 impl std::error::Error for MergeError {}
-
-/// What is to be done for a hash of a batch.
-pub(crate) enum Step {
-    /// Ask for the memory that it will touch; the answer is not looked at.
-    Ask,
-    /// Answer it.
-    Answer,
-}
-
-/// Answers each hash in order into a mask, a group's memory asked for while the group before is answered.
-///
-/// # Panics
-///
-/// If `answers` has not one word for each 64 hashes.
-#[inline(always)]
-pub(crate) fn in_batches(
-    hashes: &[u64],
-    answers: &mut [u64],
-    mut step: impl FnMut(Step, u64) -> bool,
-) {
-    assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
-    for &hash in hashes.iter().take(GROUP) {
-        step(Step::Ask, hash);
-    }
-    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
-        let mut mask = 0;
-        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
-            if i % GROUP == 0 {
-                for &hash in coming(hashes, first + i) {
-                    step(Step::Ask, hash);
-                }
-            }
-            mask |= u64::from(step(Step::Answer, hash)) << i;
-        }
-        *word = mask;
-    }
-}
-
-/// How many items have their memory asked for at a time: few enough for a core to keep under way together with
-/// those that are being answered.
-pub(crate) const GROUP: usize = 16;
-
-/// Returns the group after the one that begins at `at`.
-#[inline(always)]
-pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
-    let from = hashes.len().min(at + GROUP);
-    &hashes[from..hashes.len().min(from + GROUP)]
-}

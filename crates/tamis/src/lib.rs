@@ -36,9 +36,8 @@
 //! | name | means |
 //! | --- | --- |
 //! | `capacity()` | for how many distinct items a filter was planned: [`Plan::items`] |
-//! | `items()` | how many items a filter has counted, in constant time: [`Cuckoo::items`], [`Growing::items`] |
 //! | `estimate_items()` | how many distinct items the bits of a filter suggest; reads all bits |
-//! | `len()` | how many elements a collection holds, exactly: [`Answers::len`], [`DigestSet::len`], [`DenseSet::len`] |
+//! | `len()` | how many items a collection holds: exactly ([`Answers::len`], [`DigestSet::len`], [`DenseSet::len`]), or as a filter has counted them ([`Cuckoo::len`], [`Growing::len`]) |
 //! | `count(item)` | how often one item is in: [`Counting::count`], [`Cuckoo::count`] |
 //! | `rate` | a false positive rate, a probability: 0.01 is one percent |
 //! | `insert` | inserts an item; true if it is new. `try_insert` is that of filters that may refuse items |

@@ -23,7 +23,7 @@ impl Expandable {
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
-        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::items);
+        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::len);
         // An image may count any number.
         reserved.saturating_add(grown)
     }
@@ -101,7 +101,7 @@ impl Expandable {
             }
         });
         let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| Part {
-            items: overflow.items(),
+            items: overflow.len(),
             capacity: None,
             fill: overflow.fill(),
             rate: overflow.estimate_rate(),

@@ -243,7 +243,7 @@ pub(super) fn write_cuckoo(
     key: &[u8],
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    if filter.items() == 0 {
+    if filter.is_empty() {
         let why = "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve it anew";
         return Err(EncodeError::NoPlace(why.into()));
     }

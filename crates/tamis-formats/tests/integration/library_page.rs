@@ -174,7 +174,7 @@ fn deletes() -> Done {
 
     let mut seen = Cuckoo::for_items(1_000, 0.01)?;
     seen.try_insert("tamis")?;
-    assert_eq!((seen.count("tamis"), seen.items()), (1, 1));
+    assert_eq!((seen.count("tamis"), seen.len()), (1, 1));
     assert_eq!(seen.remove("tamis"), Removed::Yes);
     assert!(seen.is_empty());
 

@@ -11,7 +11,8 @@
 
 use std::ops::Range;
 
-use crate::filter::{Removed, Step, in_batches};
+use crate::chunks::{Step, in_batches};
+use crate::filter::Removed;
 use crate::strategy::{Narrow, scale};
 
 use super::{Level, prefetch_lines};
@@ -109,7 +110,7 @@ fn place<const P: usize>(len_words: usize, hash: u64) -> Range<usize> {
 #[inline(always)]
 fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
@@ -126,7 +127,7 @@ fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
 #[inline(always)]
 fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
@@ -143,7 +144,7 @@ fn insert<const P: usize>(words: &mut [u64], hash: u64) -> bool {
 #[inline(always)]
 fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }

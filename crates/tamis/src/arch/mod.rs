@@ -20,7 +20,6 @@ pub(crate) mod partition;
 pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod select;
-pub(crate) mod shift;
 pub(crate) mod sip;
 mod unaligned;
 

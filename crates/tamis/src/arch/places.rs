@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::filter::{Step, in_batches};
+use crate::chunks::{Step, in_batches};
 use crate::strategy::{Narrow, Parquet, scale};
 
 use super::{Level, prefetch_lines};
@@ -84,7 +84,7 @@ pub(crate) fn contains_each(
         };
     }
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, places.words(hash));
             false
         }
@@ -116,7 +116,7 @@ pub(crate) fn insert_each(
     let _ = level;
     let mut stored = 0;
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, places.words(hash));
             false
         }

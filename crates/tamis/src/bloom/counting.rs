@@ -297,10 +297,7 @@ impl<B: BitsMut> Clear for Counting<B> {
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
     /// Adds up the counters; those that pass their highest value stick.
     fn merge(&mut self, other: &Counting<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         let block_words = self.block_words();
         let blocks = self.counters.words_mut().chunks_exact_mut(block_words);
         for (block, other) in blocks.zip(other.counters.words().chunks_exact(block_words)) {

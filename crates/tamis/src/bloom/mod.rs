@@ -8,6 +8,7 @@ mod union;
 
 use std::fmt;
 
+use crate::answers::check_words;
 use crate::any::Variant;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _, words_from};
 use crate::debug::{self, DebugState};
@@ -152,7 +153,7 @@ impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         self.strategy.contains_each(self.bits.words(), hashes, answers);
     }
 
@@ -180,7 +181,7 @@ impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         self.strategy.insert_each(self.bits.words_mut(), hashes, answers);
     }
 }
@@ -193,9 +194,7 @@ impl<S: Strategy, B: BitsMut> Clear for Bloom<S, B> {
 
 impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
-        if self.layout() != other.layout() {
-            return Err(MergeError::Layout { expected: self.layout(), found: other.layout() });
-        }
+        MergeError::check_layouts(self, other)?;
         for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
             *word |= other.get();
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Bloom, check_kind};
-use crate::answers::Answers;
+use crate::answers::{Answers, check_words};
 #[cfg(all(feature = "rayon", not(loom)))]
 use crate::bits::Bitmap;
 use crate::bits::{AtomicBitmap, Bits, Word as _};
@@ -168,7 +168,7 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         let copy = |range: Range<usize>, to: &mut [u64]| to.copy_from_slice(&hashes[range]);
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
@@ -199,10 +199,7 @@ impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
     /// Takes in the bits of the other. It needs the filter alone: inserts of other threads write whole
     /// words, and would lose bits that come by another way.
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         let other = other.bits.words();
         self.bits.update_each(|i, word| word | other[i].get());
         Ok(())

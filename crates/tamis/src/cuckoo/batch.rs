@@ -1,9 +1,10 @@
 //! Batches: keys are found several at a time, and their memory asked for before it is touched.
 
 use super::table::{Key, MULTIPLIER, Table};
+use crate::answers::check_words;
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
-use crate::filter::{Step, in_batches};
+use crate::chunks::{Step, in_batches};
 
 impl Table {
     /// Returns what the kernels know of the table; `None` if it is none for them.
@@ -19,14 +20,14 @@ impl Table {
     ///
     /// If `answers` has not one word for each 64 hashes.
     pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
         // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
         let table = *self;
         in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
+            Step::Prefetch => {
                 if table.is_large() {
                     table.prefetch(words, hash);
                 }
@@ -50,7 +51,7 @@ impl Table {
         answers: &mut [u64],
         mut change: impl FnMut(&mut [u64], Key) -> bool,
     ) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         let pairs = self.pairs();
         let is_large = self.is_large();
         let mut ring = [Keys::NONE; 2];

@@ -139,7 +139,7 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
 
     /// Returns how many items are in, each as often as it is counted: the slots taken. Reads all of
     /// them if the words came from elsewhere.
-    pub fn items(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
 }
@@ -201,16 +201,16 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
     /// Returns how many items are in, each as often as it is counted: exact but for copies that were too many
     /// to count.
     fn estimate_items(&self) -> f64 {
-        self.items() as f64
+        self.len() as f64
     }
 
     fn estimate_rate(&self) -> f64 {
-        plan::rate_at(&self.table, self.items())
+        plan::rate_at(&self.table, self.len())
     }
 
     /// Returns the share of slots that are taken.
     fn fill(&self) -> f64 {
-        self.items() as f64 / self.table.slots() as f64
+        self.len() as f64 / self.table.slots() as f64
     }
 }
 
@@ -272,7 +272,7 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
 impl<B: Bits<Word = u64>> Cuckoo<B> {
     #[cold]
     fn full(&self, inserted: usize) -> InsertError {
-        InsertError { inserted, reason: NoRoom::Full { items: self.items() } }
+        InsertError { inserted, reason: NoRoom::Full { items: self.len() } }
     }
 }
 
@@ -308,10 +308,7 @@ impl<B: BitsMut> Clear for Cuckoo<B> {
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     /// Takes in the items of the other as if each were inserted as often as it is there.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         // Into a copy, since a merge that fails half way must leave this filter as it was.
         let copy = Bitmap::zeroed(self.bits.len_bits());
         let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;

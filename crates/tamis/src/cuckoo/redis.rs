@@ -366,7 +366,7 @@ impl RedisCuckoo {
 
     /// Returns how many items are in.
     #[must_use]
-    pub fn items(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.items
     }
 

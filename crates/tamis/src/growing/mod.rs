@@ -9,6 +9,7 @@ pub(crate) mod sizing;
 
 use std::fmt;
 
+use crate::answers::check_words;
 use crate::any::Variant;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::debug::DebugState;
@@ -143,7 +144,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
     }
 
     /// Returns how many items were new when they came.
-    pub fn items(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         with_table!(self, table => table.counts().items)
     }
 
@@ -260,19 +261,19 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         with_table!(self, table => table.contains_each(hashes, answers));
     }
 
     fn is_empty(&self) -> bool {
-        self.items() == 0
+        self.len() == 0
     }
 
     /// Returns the number of items that were new, with those that were taken for present: about exact.
     fn estimate_items(&self) -> f64 {
         // Of the absent ones that came, a share of the present rate was not stored, half of it on the way.
         let rate = self.estimate_rate().min(0.999);
-        self.items() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
+        self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
 
     /// Returns the present rate, exactly.
@@ -301,7 +302,7 @@ impl<B: BitsMut> TryInsert for Growing<B> {
         hashes: &[u64],
         answers: &mut [u64],
     ) -> Result<(), InsertError> {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         let table = self.pages_mut().map_err(|reason| InsertError { inserted: 0, reason })?;
         table.insert_each(hashes, answers).map_err(|(inserted, error)| InsertError {
             inserted,
@@ -334,10 +335,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
     /// Takes in the prefixes of the other: the rate is at most the sum of both, and may be above the one asked
     /// for then, which [`is_over_rate`](Filter::is_over_rate) tells. Time in proportion to both.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         // Into a copy, since a merge that fails half way must leave this filter as it was.
         let mut table =
             self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;

@@ -361,7 +361,7 @@ impl RedisBloom {
 
     /// Returns how many items were counted as new: `BF.CARD`.
     #[must_use]
-    pub fn items(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.items
     }
 

@@ -26,14 +26,14 @@ mod clock;
 
 use std::fmt;
 
-use crate::answers::answer_word;
+use crate::answers::{answer_word, check_words};
 use crate::any::Variant;
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
-use crate::chunks;
+use crate::chunks::{self, Step, in_batches};
 use crate::debug::{self, DebugState};
-use crate::filter::{Clear, Filter, Insert, Merge, MergeError, Step, in_batches};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -359,13 +359,13 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         if self.clock.all_live() {
             places::contains_each(self.level, self.words(), self.places, hashes, answers);
             return;
         }
         in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
+            Step::Prefetch => {
                 prefetch_lines(self.words(), self.places.words(hash));
                 false
             }
@@ -412,7 +412,7 @@ impl<B: BitsMut> Insert for Window<B> {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         self.turn();
         let (mut rest, mut words) = (hashes, answers);
         // As many as the present slice has room for are stored without a look at the clock.
@@ -465,10 +465,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// together, or where items are counted those of one age. The later of two clocks counts: what is out of the
     /// window by it is forgotten. Slices hold the items of both, so the rate may be above the planned one.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
         self.turn();
         let places = self.places;

@@ -112,7 +112,7 @@ fn a_full_filter_says_how_many_of_a_batch_are_in() {
     let error = seen.try_insert_all(&items).unwrap_err();
     assert!(error.inserted >= 2_000, "{error:?}");
     assert!(seen.contains_all(&items[..error.inserted]));
-    assert_eq!(seen.items(), error.inserted as u64);
+    assert_eq!(seen.len(), error.inserted as u64);
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::parquet;
+use crate::answers::check_words;
 use crate::arch::prefetch_lines;
-use crate::filter::GROUP;
+use crate::chunks::GROUP;
 
 /// A narrow block or what is to be done with it: eight lanes of 16 bits.
 #[derive(Clone, Copy)]
@@ -160,7 +161,7 @@ pub(in crate::arch) fn each_ahead(
     answers: &mut [u64],
     mut answer: impl FnMut(u64) -> bool,
 ) {
-    assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+    check_words(answers, hashes.len());
     let is_large = words.len() >= PREFETCH_FROM_WORDS && hashes.len() > 1;
     if is_large {
         for &hash in hashes.iter().take(AHEAD) {

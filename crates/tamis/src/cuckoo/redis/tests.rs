@@ -212,7 +212,7 @@ proptest! {
                     let inserted = filter.insert(&item);
                     prop_assert_eq!(inserted.is_ok(), naive.insert(item));
                     if let Err(error) = inserted {
-                        prop_assert_eq!(error, RedisInsertError::Full { items: filter.items() });
+                        prop_assert_eq!(error, RedisInsertError::Full { items: filter.len() });
                         prop_assert_eq!(&filter, &before, "a refused item leaves no trace");
                     }
                 }
@@ -257,7 +257,7 @@ proptest! {
                 prop_assert!(filter.count(item) >= count, "{} of {} times", item, count);
             }
         }
-        prop_assert_eq!(filter.items(), truth.values().sum::<u64>());
+        prop_assert_eq!(filter.len(), truth.values().sum::<u64>());
     }
 
     #[test]

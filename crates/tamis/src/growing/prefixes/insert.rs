@@ -3,8 +3,8 @@
 use std::hint::select_unpredictable;
 
 use super::page::{BLOCK_QUOTIENTS, Form, Run, code_bits, entry, lengthen, used_words, window};
+use super::shift::insert_bits;
 use crate::arch::select::Select;
-use crate::arch::shift::insert_bits;
 
 /// What inserting an entry did to the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,6 +37,7 @@ mod insert;
 mod merge;
 mod page;
 mod pages;
+mod shift;
 mod words;
 mod write;
 

@@ -2,7 +2,7 @@
 //!
 //! A run of a few words is moved whole, eight words at a time, by vectors; what lies in the first and the
 //! last word outside the run is put back. The compiler makes vectors of the loop where the caller's caller is
-//! [`run_wide`](super::run_wide). No branch depends on where in a word the run begins or ends.
+//! [`run_wide`](crate::arch::run_wide). No branch depends on where in a word the run begins or ends.
 
 /// Words that are moved at once.
 const STEP: usize = 8;
