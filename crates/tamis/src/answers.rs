@@ -1,11 +1,11 @@
-//! The answers to a batch of questions, one bit each.
+//! The answers to a batch of questions, one bit for each.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-/// Yes or no for each item of a batch, as a bit mask.
+/// The answers to a batch, yes or no for each item, as a bit mask.
 ///
-/// A mask and not a list of `bool`, because a branch on each answer costs several times what the
-/// answer did: work on whole words, or walk the ones.
+/// The answers are a mask and not a list of `bool`, because a branch on each answer costs several times as much as the
+/// answer. Work on whole words, or iterate over the ones.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Returns an empty batch; it keeps its memory from one use to the next.
+    /// Creates an empty batch. It keeps its memory from one use to the next.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new(), len: 0 }
@@ -59,13 +59,13 @@ impl Answers {
         }
     }
 
-    /// Returns how many questions were answered.
+    /// Returns the number of answers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Tells whether nothing was asked.
+    /// Returns true if there are no answers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -122,9 +122,9 @@ impl Answers {
         ones(self.words.iter().map(|word| !word)).take_while(move |&index| index < len)
     }
 
-    /// Makes room for `len` answers, all no, and lends the mask to be filled.
+    /// Replaces the answers by `len` answers, all no, and returns the mask for writing.
     ///
-    /// Whoever fills it leaves the bits past `len` zero.
+    /// The caller must leave the bits past `len` zero.
     pub fn reset(&mut self, len: usize) -> &mut [u64] {
         self.words.clear();
         self.words.resize(len.div_ceil(64), 0);
@@ -157,19 +157,19 @@ pub(crate) fn answer_each<T>(items: &[T], words: &mut [u64], mut answer: impl Fn
     }
 }
 
-/// Returns the answers to up to 64 items as a word of a mask.
+/// Returns the answers to up to 64 items as one word of a mask.
 #[inline(always)]
 pub(crate) fn answer_word<T>(items: &[T], mut answer: impl FnMut(&T) -> bool) -> u64 {
     items.iter().enumerate().fold(0, |mask, (i, item)| mask | u64::from(answer(item)) << i)
 }
 
-/// Returns the bits of `mask` for whose numbers `keep` returns true.
+/// Returns the bits of `mask` for whose indices `keep` returns true.
 #[inline(always)]
 pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
     ones([mask].into_iter()).fold(0, |kept, i| kept | u64::from(keep(i)) << i)
 }
 
-/// Walks the set bits of consecutive words.
+/// Iterates over the indices of the set bits of consecutive words.
 pub(crate) fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
     words.enumerate().flat_map(|(i, mut word)| {
         std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! A filter whose kind is known only at run time, for programs and files.
+//! A filter whose kind is known only at run time.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::{Classic, Parquet, SplitBlock};
 use crate::window::Window;
 
-/// What [`AnyFilter`] does with a filter over storage `B`, beside the public traits.
+/// What [`AnyFilter`] needs from a filter over storage `B`, beside the public traits.
 pub(crate) trait Variant<B>: Filter {
     /// The same filter over borrowed words.
     type View<'a>
@@ -63,7 +63,7 @@ pub(crate) trait Variant<B>: Filter {
 
 macro_rules! define_any_filter {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $row:tt;)*) => {
-        /// One of the concrete filters, over storage `B`. The kind is matched once a batch, not once an item.
+        /// A filter of any kind, over storage `B`. A batch matches on the kind once, not once for each item.
         ///
         /// # Examples
         ///
@@ -108,8 +108,8 @@ macro_rules! define_any_filter {
                 })
             }
 
-            /// Borrows the filter as one whose storage is elsewhere. `None` if the filter has grown, since its words are
-            /// no longer in one run then. Constant time.
+            /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no longer in one
+            /// run. Constant time.
             pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
                 Some(match self {
                     $(AnyFilter::$kind(filter) => AnyFilter::$kind(Variant::<B>::view(filter)?),)*
@@ -118,7 +118,7 @@ macro_rules! define_any_filter {
         }
 
         $(impl<B> From<$filter> for AnyFilter<B> {
-            /// Makes a filter of a known kind one of any kind, for example to write it to a file.
+            /// Wraps a filter of a known kind, for example to write it to a file.
             fn from(filter: $filter) -> Self {
                 AnyFilter::$kind(filter)
             }
@@ -149,7 +149,7 @@ macro_rules! define_any_filter {
 kinds!(define_any_filter);
 
 impl<'a> AnyFilter<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
     ///
     /// # Errors
     ///
@@ -160,22 +160,22 @@ impl<'a> AnyFilter<BitView<'a>> {
 }
 
 impl<B: Bits<Word = u64>> AnyFilter<B> {
-    /// Hands on all words of the filter, in order and in as many parts as it likes: all that its plan and
-    /// its hasher do not say.
+    /// Passes all words of the filter to `each`, in order, in one or more parts. The words, the plan and the hasher are
+    /// the whole state of a filter.
     ///
     /// # Errors
     ///
-    /// Those of `each`.
+    /// Returns the first error of `each`.
     pub fn each_words<E>(&self, each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         self.each_words_from(0, each)
     }
 
-    /// Hands on the words from the one numbered `start` on. Those before it cost nothing, except in a filter that
-    /// has grown, where each page before it has its head looked at.
+    /// Passes the words from number `start` on to `each`. Skipped words cost nothing, except in a filter that has
+    /// grown: there the head of each skipped page is read.
     ///
     /// # Errors
     ///
-    /// Those of `each`.
+    /// Returns the first error of `each`.
     ///
     /// # Examples
     ///
@@ -199,7 +199,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::each_words(filter, start, each))
     }
 
-    /// Returns how many words [`each_words`](Self::each_words) hands on.
+    /// Returns how many words [`each_words`](Self::each_words) passes on.
     pub fn len_words(&self) -> u64 {
         with_filter!(self, filter => Variant::<B>::len_words(filter))
     }
@@ -210,8 +210,9 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::heap_bytes(filter))
     }
 
-    /// Copies the first `max_bytes` of the filter as one of their own, which holds its share of the items: see
-    /// [`Plan::part`]. Its estimates say of a large filter, in little time, what reading all bits would.
+    /// Copies the first `max_bytes` of the filter into a filter of its own, which holds its share of the items: see
+    /// [`Plan::part`]. Estimates from the copy approximate those of the whole filter in little time. Returns `None` if
+    /// the filter is not larger, or has no such part.
     ///
     /// # Examples
     ///
@@ -242,33 +243,34 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         AnyFilter::restore(&plan, self.hasher(), bits).ok()
     }
 
-    /// Tells the filter what time it is, if it is one that forgets: see [`Window::advance`].
+    /// Sets the present time of a filter that forgets items: see [`Window::advance`]. Other kinds ignore it.
     pub fn advance(&mut self, now_millis: u64) {
         with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));
     }
 
-    /// Returns how often an item with this hash is in, at most, as [`Count::count_hash`](crate::Count::count_hash) does; `None` if
-    /// this kind does not count.
+    /// Returns an upper bound of how often an item with this hash was inserted, as
+    /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind does not count.
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
         with_filter!(self, filter => Variant::<B>::count_hash(filter, hash))
     }
 
-    /// Returns the number at which counting ends, as [`Count::max_count`](crate::Count::max_count) does; `None` if this kind does not
-    /// count.
+    /// Returns the highest count, as [`Count::max_count`](crate::Count::max_count) does. Returns `None` if the kind
+    /// does not count.
     pub fn max_count(&self) -> Option<u64> {
         with_filter!(self, filter => Variant::<B>::max_count(filter))
     }
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    /// Deletes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does; `None` if this kind cannot.
+    /// Removes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does. Returns `None` if the
+    /// kind does not support removal.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         with_filter!(self, filter => Variant::<B>::remove_hash(filter, hash))
     }
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for AnyFilter<B> {
-    /// Shows the filter as its own type does.
+    /// Formats the filter as its own type does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         with_filter!(self, filter => filter.fmt(f))
     }

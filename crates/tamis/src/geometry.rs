@@ -1,12 +1,12 @@
-//! What a kind of filter must know of its geometry besides its number of bits.
+//! The parameters of a filter kind besides its number of bits.
 
 use std::fmt;
 
 use crate::kind::Kind;
 
-/// The numbers that, with a kind and its bits, fix where an item lies.
+/// The parameters that, with the kind and the number of bits, determine the place of an item.
 ///
-/// Files keep it as one number, [`to_number`](Self::to_number).
+/// Files store a geometry as one number, [`to_number`](Self::to_number).
 ///
 /// # Examples
 ///
@@ -21,9 +21,9 @@ use crate::kind::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Geometry {
-    /// Bloom filters: the bits an item sets.
+    /// Bloom filters: how many bits an item sets.
     Probes(u32),
-    /// Counting filters: the bits of a counter, 4, 8 or 16, of which an item counts up eight.
+    /// Counting filters: the bits of a counter, 4, 8 or 16. An item increments eight counters.
     Counters(u32),
     /// Cuckoo filters: the bits of a slot, 4 to 32, and the slots of a bucket, 2 to 4.
     Slots {
@@ -34,17 +34,17 @@ pub enum Geometry {
     },
     /// Growing filters: the rule of growth, which follows from the rate.
     Prefixes {
-        /// Bits of a fresh remainder where most filters live.
+        /// Bits of a new remainder at the depths of most filters.
         bits: u32,
         /// Entries of a page, on average, when the pages of a depth begin to split.
         split_at: u32,
     },
-    /// Window filters: the slices that a window's span is divided into; one more is in memory.
+    /// Window filters: the number of slices of a window's span. The memory holds one slice more.
     Slices(u32),
 }
 
 impl Geometry {
-    /// Returns the number that files keep.
+    /// Returns the number that files store.
     #[must_use]
     pub const fn to_number(self) -> u32 {
         match self {
@@ -55,8 +55,8 @@ impl Geometry {
             Geometry::Prefixes { bits, split_at } => bits | split_at << 8,
         }
     }
-    /// Restores the geometry of a filter of this kind from its number in files. `None` if the kind has no geometry with
-    /// this number.
+    /// Restores the geometry of a filter of this kind from the number that files store. Returns `None` if the kind has
+    /// no geometry with this number.
     #[must_use]
     pub fn from_number(kind: Kind, number: u32) -> Option<Geometry> {
         kind.sizing().geometry(number)

@@ -1,7 +1,7 @@
 //! The kinds of filters: one table with a row for each kind.
 //!
-//! A new kind is a folder with its filter type and its [`Sizing`], and one row in [`kinds!`]. Code outside this file
-//! asks the row; it does not match on kinds.
+//! A new kind needs a folder with its filter type and its [`Sizing`], and one row in `kinds!`. Code outside this file
+//! asks the row and does not match on kinds.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use crate::{bloom, cuckoo, growing, strategy, window};
 
 /// The table. `kinds!(then)` passes all rows to the macro `then`.
 ///
-/// A row has the documentation of the kind, its name in code and its number in files, its filter type over storage
-/// `B`, the function that creates an empty filter of a plan and a hasher, and its [`Row`].
+/// A row contains the documentation of the kind, its name in code, its number in files, its filter type over storage
+/// `B`, the function that creates an empty filter from a plan and a hasher, and its [`Row`].
 macro_rules! kinds {
     ($then:ident) => {
         $then! {
@@ -83,11 +83,11 @@ macro_rules! kinds {
 }
 pub(crate) use kinds;
 
-/// What the table says of a kind.
+/// The properties of a kind.
 struct Row {
     /// The name on command lines, in files and in messages.
     name: &'static str,
-    /// What the kind is for, in a line.
+    /// The purpose of the kind, in one line.
     summary: &'static str,
     /// The formulas from items and rate to bits, and back.
     sizing: &'static dyn Sizing,
@@ -98,7 +98,7 @@ struct Row {
 
 macro_rules! define_kind {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, { $($row:tt)* };)*) => {
-        /// A family of filters, numbered for files. Numbers are never reused.
+        /// A kind of filter, numbered for files. Numbers are never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -127,37 +127,37 @@ impl Kind {
         self.row().name
     }
 
-    /// Returns what the kind is for, in a line.
+    /// Returns the purpose of the kind, in one line.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.row().summary
     }
 
-    /// Returns true if items can be deleted from filters of this kind, and counted.
+    /// Returns true if filters of this kind support removing and counting items.
     #[must_use]
     pub const fn can_remove(self) -> bool {
         self.row().can_remove
     }
 
-    /// Returns true if filters of this kind forget items by themselves.
+    /// Returns true if filters of this kind forget items over time.
     #[must_use]
     pub const fn forgets(self) -> bool {
         self.row().forgets
     }
 
-    /// Returns true if filters of this kind grow with the number of items that they hold.
+    /// Returns true if filters of this kind grow with the number of their items.
     #[must_use]
     pub const fn grows(self) -> bool {
         self.row().grows
     }
 
-    /// Finds a kind by its number in files.
+    /// Returns the kind with this number in files.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
     }
 
-    /// Returns the formulas of this kind's sizes.
+    /// Returns the formulas for the sizes of this kind.
     pub(crate) const fn sizing(self) -> &'static dyn Sizing {
         self.row().sizing
     }

@@ -30,8 +30,8 @@
 //!
 //! # Words
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below means the
-//! same for every type of Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom does.
+//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning for every type of
+//! Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom differs.
 //!
 //! | name | means |
 //! | --- | --- |
@@ -44,9 +44,9 @@
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
 //! | `…_all` | a batch, with one answer: are all in, or how many were new or removed |
 //!
-//! All methods that take items are inherent: no trait needs an import. Batches of hashes
-//! ([`Insert::insert_hashes`]) are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`],
-//! [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the same methods for generic code.
+//! All methods that take items are inherent, so no trait needs an import. Batches of hashes ([`Insert::insert_hashes`])
+//! are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`],
+//! [`Merge`]) have the same methods for generic code.
 //!
 //! # Features
 //!
@@ -58,12 +58,12 @@
 //! | `serde` | plans, hashers without a key, and filters for serde |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
 //!
-//! The crate `tamis-formats` saves filters to files and reads those of other systems.
+//! The crate `tamis-formats` saves filters to files and reads the files of other systems.
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 extern crate alloc;
-// Most of what this crate uses of `std` is in `core` too, under the same path.
+// Most of `std` that this crate uses is in `core` too, under the same path.
 #[cfg(not(any(feature = "std", test)))]
 extern crate core as std;
 

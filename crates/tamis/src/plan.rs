@@ -1,9 +1,10 @@
-//! How many bits for how many items at what rate.
+//! Sizes of filters: how many bits for how many items at what rate.
 //!
-//! A plan is the smallest filter, with a whole number of probes, whose computed rate at capacity is at most
-//! the one asked for. The formulas are in `rates`, the search is in `search`. Classic filters so small that
-//! their rate is computed exactly are planned by a formula that is never below it, so they take up to two
-//! bits more.
+//! A plan is the smallest filter, with a whole number of probes, whose computed rate at capacity is at most the
+//! requested rate. The formulas are in `rates`, the search is in `search`.
+//!
+//! The rate of a very small classic filter is computed exactly, but planned by a formula that is never below the exact
+//! rate. Such a plan takes up to two bits more than the smallest filter.
 
 mod blocks;
 mod error;
@@ -46,18 +47,19 @@ pub struct Plan {
     geometry: Geometry,
 }
 
-/// How much larger than the classic filter a blocked one may be before [`Plan::new`] leaves it.
+/// How much larger than the classic filter a blocked filter may be before [`Plan::new`] chooses the classic one.
 const WORTH_ONE_LINE: f64 = 1.25;
 
-/// Up to here a block more or less is no waste.
+/// Up to this size, a block more or less does not matter.
 const TINY_BITS: u64 = 4096;
 
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
-    /// The kind is the default split-block filter, unless `rate` is so low (or high) that blocks would
-    /// take over a quarter more memory: then it is the classic filter. [`why`](Self::why) gives the reason.
-    /// `rate` is a probability. Zero `items` are planned as one. Cost: 0.3 to 1 µs; nothing is allocated.
+    /// The kind is the default split-block filter. If `rate` is so low (or high) that blocks would take over a quarter
+    /// more memory, the kind is the classic filter. [`why`](Self::why) returns the reason.
+    ///
+    /// `rate` is a probability. Zero `items` are planned as one. Takes 0.3 to 1 µs and allocates nothing.
     ///
     /// # Errors
     ///
@@ -73,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// Plans a filter of this kind, as [`new`](Self::new) does for the kind it chooses. Cost: 0.1 to 1.5 µs.
+    /// Plans a filter of the given kind, with the parameters of [`new`](Self::new). Takes 0.1 to 1.5 µs.
     ///
     /// # Errors
     ///
@@ -84,7 +86,7 @@ impl Plan {
         Plan::of_size(kind, items, rate, kind.sizing().fewest_usual(items, rate))
     }
 
-    /// Plans a counting filter with counters of 4, 8 or 16 bits: counting ends at 15, 255 or 65 535.
+    /// Plans a counting filter with counters of 4, 8 or 16 bits. The highest counts are 15, 255 and 65 535.
     ///
     /// # Errors
     ///
@@ -104,8 +106,8 @@ impl Plan {
         Plan::for_geometry(Kind::Counting, Geometry::Counters(counter_bits), items, rate)
     }
 
-    /// Plans a window of `items` whose span is divided into 1 to 255 `slices`: an item is forgotten at
-    /// the latest 1/`slices` of the span after it may be.
+    /// Plans a window of `items` whose span is divided into 1 to 255 `slices`. The filter forgets an item at the latest
+    /// 1/`slices` of the span after the end of the item's span.
     ///
     /// # Errors
     ///
@@ -114,8 +116,8 @@ impl Plan {
         Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
     }
 
-    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two, the usual, take the fewest bits and
-    /// count to 4; larger ones count to twice their slots, and fill up further.
+    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default: they take the fewest
+    /// bits and count up to 4. Larger buckets count up to twice their slots and fill up further.
     ///
     /// # Errors
     ///
@@ -150,12 +152,12 @@ impl Plan {
         Ok(Plan { kind, items, rate, bits, geometry })
     }
 
-    /// Plans the largest filter of this kind within `max_bytes`: its capacity follows from `rate`.
+    /// Plans the largest filter of this kind within `max_bytes`. The capacity follows from `rate`.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] and [`PlanError::RateTooLow`] as for [`for_kind`](Self::for_kind); [`PlanError::TooSmall`] if not
-    /// even one item keeps the rate in so little memory.
+    /// [`PlanError::Rate`] and [`PlanError::RateTooLow`] as for [`for_kind`](Self::for_kind); [`PlanError::TooSmall`]
+    /// if no filter of this size keeps the rate with one item.
     pub fn for_memory(kind: Kind, max_bytes: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let (items, size) = kind
@@ -165,15 +167,15 @@ impl Plan {
         Plan::of_size(kind, items, rate, Some(size))
     }
 
-    /// Plans the best filter of this kind for `items` within `max_bytes`: its rate follows.
+    /// Plans the filter of this kind with the lowest rate for `items` within `max_bytes`.
     ///
     /// # Errors
     ///
-    /// [`PlanError::TooSmall`] if no filter fits, or none that ever answers no.
+    /// [`PlanError::TooSmall`] if no filter fits, or only filters that answer yes for every item.
     pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
         let too_small = PlanError::TooSmall { kind, max_bytes };
         let (items, sizing) = (items.max(1), kind.sizing());
-        // The geometry depends on the rate, and the rate hardly on the geometry.
+        // The geometry depends on the rate, but the rate hardly depends on the geometry.
         let (mut rate, mut geometry, mut bits) = (0.01_f64, Geometry::Probes(1), 0);
         for _ in 0..2 {
             geometry = sizing.usual_geometry(items, rate.clamp(f64::MIN_POSITIVE, 0.9));
@@ -183,16 +185,16 @@ impl Plan {
         if rate >= 1.0 {
             return Err(too_small);
         }
-        // A rate of zero is one below the smallest double.
+        // A rate of zero stands for a rate below the smallest double.
         Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, geometry })
     }
 
-    /// Restores a plan whose geometry is known, such as from a file.
+    /// Restores a plan from its stored parameters, for example from a file.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if `kind` has no filter
-    /// of so many bits and this geometry.
+    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if no filter of this kind has this number
+    /// of bits and this geometry.
     pub fn from_parts(
         kind: Kind,
         items: u64,
@@ -212,19 +214,19 @@ impl Plan {
         Ok(Plan { kind, items: items.max(1), rate, bits, geometry })
     }
 
-    /// Returns the family of the filter.
+    /// Returns the kind of the filter.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Returns the capacity: how many distinct items keep the rate.
+    /// Returns the capacity: how many distinct items the filter holds at the planned rate.
     #[must_use]
     pub const fn items(&self) -> u64 {
         self.items
     }
 
-    /// Returns the rate asked for, a probability.
+    /// Returns the planned rate, a probability.
     #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
@@ -236,19 +238,19 @@ impl Plan {
         self.bits
     }
 
-    /// Returns the memory of the bits, in whole 64-bit words.
+    /// Returns the memory of the bits, in bytes, rounded up to whole 64-bit words.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bits.div_ceil(64) * 8
     }
 
-    /// Returns what the kind must know besides its bits.
+    /// Returns the parameters of the kind besides the number of bits.
     #[must_use]
     pub const fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// Returns the bits an item sets, or the counters it counts up.
+    /// Returns how many bits an item sets, or how many counters it increments.
     #[must_use]
     pub const fn probes(&self) -> u32 {
         match self.geometry {
@@ -259,36 +261,36 @@ impl Plan {
         }
     }
 
-    /// Returns the bits for each item at capacity.
+    /// Returns the number of bits for each item at capacity.
     #[must_use]
     pub fn bits_per_item(&self) -> f64 {
         self.bits as f64 / self.items as f64
     }
 
-    /// Returns how many cache lines a lookup of a member reads.
+    /// Returns how many cache lines a lookup of an inserted item reads.
     #[must_use]
     pub fn cache_lines(&self) -> u32 {
         self.kind.sizing().cache_lines(self.geometry)
     }
 
-    /// Computes the rate of this filter when it holds `items` distinct items. Cost: 0.1 to 0.3 µs; up to some
-    /// 20 µs for a small classic filter, whose rate is exact.
+    /// Computes the rate of this filter when it holds `items` distinct items. Takes 0.1 to 0.3 µs; up to about 20 µs
+    /// for a small classic filter, whose rate is computed exactly.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
         self.kind.sizing().rate_at(self.geometry, self.bits, items)
     }
 
-    /// Computes how many items this filter may hold before its rate passes `rate`.
+    /// Computes how many items this filter may hold before its rate exceeds `rate`.
     #[must_use]
     pub fn items_at(&self, rate: f64) -> u64 {
         self.kind.sizing().items_at(self.geometry, self.bits, rate)
     }
 
-    /// Returns the highest rate that a filter at capacity shows by chance: its own bits say what its
-    /// present rate is, and half of all filters with exactly `items` in them lie above the planned one.
+    /// Returns the highest rate that a filter at capacity shows by chance. A filter estimates its present rate from its
+    /// own bits, so half of all filters with exactly `items` items estimate a rate above the planned one.
     ///
-    /// Four standard deviations of what the bits say. A filter whose
-    /// [estimated rate](crate::Filter::estimate_rate) is higher holds more than it was planned for.
+    /// The limit is four standard deviations of the estimate above the planned rate. A filter with a higher [estimated
+    /// rate](crate::Filter::estimate_rate) holds more items than planned.
     ///
     /// # Examples
     ///
@@ -313,14 +315,15 @@ impl Plan {
         // a deviation of √(m(eᵗ − t − 1)) draws.
         let t = draws / m;
         let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
-        // An item more at least: tiny filters jump.
+        // At least one item more, because the rate of a tiny filter changes in large steps.
         let items = parts * n + (4.0 * deviation * parts.sqrt()).max(parts);
         (self.rate_at(items.ceil() as u64) + 4.0 * rate_deviation).max(self.rate)
     }
 
-    /// Plans what the first `max_bytes` of this filter are as a filter of their own, which holds its share of the
-    /// items, since a hash chooses its place evenly: what is told of the part is told of all. `None` if the filter is
-    /// no larger, or of a kind that knows its items without counting bits.
+    /// Plans the filter that the first `max_bytes` of this filter are on their own. It holds its share of the items,
+    /// because hashes choose their places evenly; so estimates from the part apply to the whole filter.
+    ///
+    /// Returns `None` if the filter is not larger than `max_bytes`, or if its kind counts items without counting bits.
     #[must_use]
     pub fn part(&self, max_bytes: u64) -> Option<Plan> {
         let max_bits = (max_bytes / 8).checked_mul(64)?;
@@ -332,7 +335,7 @@ impl Plan {
         Plan::from_parts(self.kind, items, self.rate, bits, self.geometry).ok()
     }
 
-    /// Checks that there are as many words as this plan's bits take.
+    /// Checks that `len_words` words have as many bits as this plan.
     pub(crate) fn check_len(&self, len_words: usize) -> Result<(), PlanError> {
         if len_words as u64 == self.bits.div_ceil(64) {
             return Ok(());
@@ -341,7 +344,7 @@ impl Plan {
         Err(PlanError::Geometry { kind, bits, geometry })
     }
 
-    /// Says why [`new`](Self::new) takes this kind, in a line.
+    /// Explains in one line why [`new`](Self::new) chooses this kind.
     #[must_use]
     pub fn why(&self) -> String {
         let classic = Plan::for_kind(Kind::Classic, self.items, self.rate);
@@ -363,13 +366,13 @@ impl Plan {
     }
 }
 
-/// Computes the most bits that [`Plan::new`] takes for a blocked filter. Tiny filters are never too large:
-/// a block is the least one can have.
+/// Computes the most bits that [`Plan::new`] accepts for a blocked filter. Tiny filters are always accepted, because
+/// one block is the minimum.
 fn worth_one_line(items: u64, rate: f64) -> u64 {
     ((classic::estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }
 
-/// Refuses a rate that is no probability, or that no filter of this kind keeps.
+/// Checks that a rate is a probability, and that filters of this kind can keep it.
 fn check_rate(kind: Kind, rate: f64) -> Result<(), PlanError> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(PlanError::Rate { rate });

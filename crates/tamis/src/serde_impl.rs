@@ -1,12 +1,11 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is its plan, its hasher and its words as little-endian bytes: what a Tamis file has, without
-//! checksums. The words are checked like those of a file. Memory is allocated only for bytes that were
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes: the content of a Tamis file,
+//! without checksums. Decoding checks the words like those of a file. Memory is allocated only for bytes that were
 //! read, never for a size that the input claims.
 //!
-//! A secret key is never written: a filter whose hasher [is keyed](Hasher::is_keyed) refuses to be
-//! serialized, since the key would end up in logs, messages and caches unseen. The Tamis file of the crate
-//! `tamis-formats` has a place for it.
+//! A secret key is never written. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be serialized, because the
+//! key would appear in logs, messages and caches. Use a Tamis file of the crate `tamis-formats`, which stores keys.
 
 use std::fmt;
 
@@ -27,7 +26,7 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::Strategy;
 use crate::window::Window;
 
-/// A [`Plan`] as serde sees it.
+/// The serialized form of a [`Plan`].
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Plan", deny_unknown_fields)]
 struct PlanParts {
@@ -64,7 +63,7 @@ impl<'de> Deserialize<'de> for Plan {
     }
 }
 
-/// A [`Hasher`] as serde sees it: no function with a key is written or read.
+/// The serialized form of a [`Hasher`]. Functions with a key are neither written nor read.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Hasher", deny_unknown_fields)]
 struct HasherParts {
@@ -92,7 +91,7 @@ impl<'de> Deserialize<'de> for Hasher {
     }
 }
 
-/// A filter as serde sees it.
+/// The serialized form of a filter.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Filter", deny_unknown_fields)]
 struct FilterParts {
@@ -128,7 +127,7 @@ impl<'de> Deserialize<'de> for WordBytes {
                 Ok(WordBytes(bytes))
             }
 
-            // Formats without bytes, such as JSON.
+            // For formats without bytes, such as JSON.
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<WordBytes, A::Error> {
                 let mut bytes = Vec::new();
                 while let Some(byte) = seq.next_element()? {
@@ -141,14 +140,14 @@ impl<'de> Deserialize<'de> for WordBytes {
     }
 }
 
-/// Reads the parts of a filter.
+/// Decodes the parts of a filter.
 fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Plan, Hasher, Bitmap), D::Error> {
     let FilterParts { plan, hasher, words } = FilterParts::deserialize(deserializer)?;
     let (words, rest) = words.0.as_chunks::<8>();
     if !rest.is_empty() {
         return Err(D::Error::custom("the bytes of a filter are not whole words"));
     }
-    // A growing filter has as many words as it has grown to.
+    // The number of words of a growing filter depends on its growth.
     if !plan.kind().grows() {
         plan.check_len(words.len()).map_err(D::Error::custom)?;
         let used = plan.bits() % 64;
@@ -169,7 +168,7 @@ macro_rules! serde_filters {
         impl<$($generics)*> Serialize for $filter {
             /// Writes the plan, the hasher and a copy of all words.
             ///
-            /// Fails if the hasher has a secret key.
+            /// Returns an error if the hasher has a secret key.
             fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
                 let words = $words(self);
                 FilterParts { plan: *self.plan(), hasher: self.hasher(), words }.serialize(serializer)
@@ -177,7 +176,7 @@ macro_rules! serde_filters {
         }
 
         impl<'de, $($generics)*> Deserialize<'de> for $filter {
-            /// Reads a filter, and checks the words as those of a file.
+            /// Decodes a filter and checks the words like those of a file.
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let (plan, hasher, bits) = parts(deserializer)?;
                 let made: Result<Self, PlanError> = $restore(&plan, hasher, bits);

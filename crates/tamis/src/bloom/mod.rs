@@ -1,4 +1,4 @@
-//! Bloom filters: one type over every strategy and every storage.
+//! Bloom filters: one type for every strategy and every storage.
 
 mod build;
 mod builder;
@@ -22,9 +22,9 @@ pub use shared::SharedBloom;
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
-/// `Bloom` alone is the default: [`SplitBlock`] over owned bits. `B` may be [`Bitmap`] (owned),
-/// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file);
-/// answers do not depend on it. [`builder`](Bloom::builder) sets a seed, a key or a strategy.
+/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. `B` is [`Bitmap`] (owned),
+/// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file). Answers do not depend
+/// on the storage. [`builder`](Bloom::builder) sets a seed, a key or a strategy.
 ///
 /// # Examples
 ///
@@ -42,29 +42,29 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     plan: Plan,
     strategy: S,
     hasher: Hasher,
-    // Invariant: holds exactly `plan.bits()` bits, rounded up to words; those past the end are 0.
+    // Invariant: holds exactly `plan.bits()` bits, rounded up to words. The bits past the end are 0.
     bits: B,
 }
 
 impl Bloom {
-    /// Makes an empty filter that keeps `rate` until it holds `items` distinct items.
+    /// Creates an empty filter that keeps `rate` until it holds `items` distinct items.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(SplitBlock::KIND, items, rate)?, Hasher::default())
     }
 }
 
 impl<S: Strategy> Bloom<S, Bitmap> {
-    /// Makes an empty filter by a plan of this strategy's kind, such as one of [`Plan::for_kind`].
+    /// Creates an empty filter from a plan for this strategy, for example one of [`Plan::for_kind`].
     ///
-    /// [`Plan::new`] chooses the kind itself: make that filter by [`AnyFilter::new`](crate::AnyFilter::new).
+    /// [`Plan::new`] chooses the kind. For such a plan use [`AnyFilter::new`](crate::AnyFilter::new).
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Memory`].
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
@@ -72,12 +72,12 @@ impl<S: Strategy> Bloom<S, Bitmap> {
 }
 
 impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Geometry`] if it has
-    /// not as many bits as `words`.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
+    /// of bits than the plan.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
@@ -92,7 +92,7 @@ fn check_kind<S: Strategy>(plan: &Plan) -> Result<(), PlanError> {
 }
 
 impl<S: Strategy, B: Bits> Bloom<S, B> {
-    /// Uses words that hold a filter of this plan; errors as for [`view`](Bloom::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Bloom::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         plan.check_len(bits.words().len())?;
@@ -106,7 +106,7 @@ impl<S: Strategy, B: Bits> Bloom<S, B> {
 }
 
 impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
-    /// Borrows the filter as one whose words are elsewhere. Constant time.
+    /// Borrows the filter. Constant time.
     pub fn as_view(&self) -> Bloom<S, BitView<'_>> {
         let Self { plan, strategy, hasher, bits } = self;
         let bits = BitView::new(bits.words());
@@ -115,14 +115,14 @@ impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
 }
 
 impl<S: Strategy, B: BitsMut> Bloom<S, B> {
-    /// Returns the words for writing, such as to read them from a file.
+    /// Returns the words for writing, for example to read them from a file.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.bits.words_mut()
     }
 }
 
 impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
-    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
+    /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];

@@ -1,4 +1,4 @@
-//! Filters that many threads fill at once.
+//! Filters that several threads fill at once.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use crate::layout::Layout;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{self, SplitBlock, Strategy};
 
-/// The default Bloom filter, filled by threads at once: its inserts take `&self`.
+/// The default Bloom filter, for inserts by several threads: its inserts take `&self`.
 ///
-/// [`Bloom::builder`] makes one by `build_shared`. An insert locks one of up to 256 stripes, so writers
-/// seldom wait for each other. Readers take no lock.
+/// Create one with [`Bloom::builder`] and `build_shared`. An insert locks one of up to 256 stripes, so writers seldom
+/// wait for each other. Readers take no lock.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ pub type SharedBloom = Bloom<SplitBlock, AtomicBitmap>;
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S> {
-    /// Shares the filter between threads: inserts take `&self` from now on. Copies no bits.
+    /// Makes the filter shareable between threads: its inserts take `&self`. Copies no bits.
     pub fn into_shared(self) -> Bloom<S, AtomicBitmap> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -51,7 +51,7 @@ impl<S: Strategy> Bloom<S> {
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Gives the filter to one owner, whose single inserts are faster. Copies no bits.
+    /// Makes the filter one with a single owner, whose single inserts are faster. Copies no bits.
     pub fn into_owned(self) -> Bloom<S> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -60,8 +60,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 #[cfg(all(feature = "rayon", not(loom)))]
 impl<S: Strategy> Bloom<S> {
-    /// Runs `fill` on the filter as a shared one. The bits come back even if it panics: no filter may be
-    /// without those of its plan.
+    /// Runs `fill` on the filter as a shared one. If `fill` panics the bits are restored, because a filter must have
+    /// the bits of its plan.
     pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
             shared: Option<Bloom<S, AtomicBitmap>>,
@@ -87,14 +87,13 @@ impl<S: Strategy> Bloom<S> {
 }
 
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Makes an empty filter by a plan, for threads to insert into through shared references.
+    /// Creates an empty filter from a plan, into which threads insert through shared references.
     ///
-    /// Batches of some thousand items or more are the fastest way in, if the filter is of the default
-    /// kind: they are sorted before they are set. Answers are those of
-    /// an insert in order, and all items of a batch are in when it returns.
+    /// With the default kind, batches of some thousand items or more are fastest, because they are sorted before their
+    /// bits are set. The answers are those of inserting the items in order. When the call returns, all items of the
+    /// batch are inserted.
     ///
-    /// Cost: up to 16 KiB of locks beside the bits, and while a batch is inserted at most 1.6 MB for its
-    /// thread.
+    /// The locks take up to 16 KiB beside the bits. A batch in progress takes at most 1.6 MB for its thread.
     ///
     /// # Errors
     ///
@@ -173,8 +172,8 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
 
-    // The whole batch at once, not a thousand items at a time: the longer a batch, the more items the
-    // default filter sets under one lock.
+    // The whole batch at once, not a thousand items at a time: with a longer batch the default filter sets more items
+    // under one lock.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let answers = answers.reset(items.len());
         let hash =
@@ -196,8 +195,8 @@ impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
 }
 
 impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
-    /// Takes in the bits of the other. It needs the filter alone: inserts of other threads write whole
-    /// words, and would lose bits that come by another way.
+    /// Merges the bits of the other filter. It needs exclusive access: an insert by another thread writes whole words,
+    /// and would overwrite bits that were set in another way.
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let other = other.bits.words();

@@ -1,6 +1,6 @@
-//! The cuckoo filter: fingerprints in one of two buckets each, so that items can be deleted and counted.
+//! The cuckoo filter: each fingerprint is in one of two buckets, so that items can be removed and counted.
 //!
-//! The rules are in `table`, batches in `batch`, the room for new items in `search`, the sizes in `plan`.
+//! The rules are in `table`, batches in `batch`, the search for a free slot in `search`, the formulas in `plan`.
 
 mod batch;
 mod lanes;
@@ -25,16 +25,17 @@ pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
-/// A cuckoo filter over bits `B`: items can be deleted, and an item counted up to four times or more.
+/// A cuckoo filter over bits `B`: items can be removed, and counted up to four times or more.
 ///
-/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be in several times; each copy takes a
-/// slot. A filter of buckets of two counts to four: an item inserted so often stays for good. Copies of
-/// an item share its buckets, so that a table with many copies is full early: with two copies of every item
-/// at 0.73 of its capacity with buckets of two; with three of every item at 0.87 with buckets of four. Both
-/// [`contains`](crate::Filter::contains) and delete read two cache lines.
+/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be inserted several times; each copy takes a slot. A
+/// filter with buckets of two counts to four: an item that was inserted this often cannot be removed any more.
 ///
-/// The order of inserts and deletes decides where an entry lies, and so the bytes; answers depend on
-/// it only where the filter is full.
+/// Copies of an item share its buckets, so a table with many copies is full early: with two copies of every item at
+/// 0.73 of its capacity with buckets of two; with three copies of every item at 0.87 with buckets of four. Both
+/// [`contains`](crate::Filter::contains) and removal read two cache lines.
+///
+/// The order of inserts and removals determines the slot of an entry, and so the bytes. Answers depend on the order
+/// only if the filter is full.
 ///
 /// # Examples
 ///
@@ -57,26 +58,27 @@ pub struct Cuckoo<B = Bitmap> {
     table: Table,
     hasher: Hasher,
     bits: B,
-    /// The slots taken, once they have been counted.
+    /// The number of taken slots, if they have been counted.
     items: Option<u64>,
     search: Search,
 }
 
 impl Cuckoo {
-    /// Makes an empty filter that has room for `items` items, each copy counted, and keeps `rate` until then.
+    /// Creates an empty filter that has space for `items` items, counting each copy, and keeps `rate` up to this
+    /// number.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
     }
 
-    /// Makes an empty filter by a plan, such as one of [`Plan::cuckoo`].
+    /// Creates an empty filter from a plan, for example one of [`Plan::cuckoo`].
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -86,7 +88,7 @@ impl Cuckoo {
 
 #[cfg(test)]
 impl Cuckoo {
-    /// Makes an empty filter of this geometry, for tests of it.
+    /// Creates an empty filter with this geometry, for tests.
     fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
         let (bits, geometry) = sizing::size_of_table(&table);
         Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
@@ -99,19 +101,19 @@ fn table_of(plan: &Plan) -> Result<Table, PlanError> {
 }
 
 impl<'a> Cuckoo<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Reads all of them once.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Reads all words once.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if it has not as
-    /// many bits as `words`; [`PlanError::Words`] if a slot is none.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
+    /// of bits than the plan; [`PlanError::Words`] if the content of a slot is invalid.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
-    /// Uses words that hold a filter of this plan; errors as for [`view`](Cuckoo::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Cuckoo::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         plan.check_len(bits.words().len())?;
@@ -126,7 +128,7 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         Self { plan: *plan, table, hasher, bits, items, search: Search::default() }
     }
 
-    /// Borrows the filter as one whose words are elsewhere. Constant time.
+    /// Borrows the filter. Constant time.
     pub fn as_view(&self) -> Cuckoo<BitView<'_>> {
         let bits = BitView::new(self.bits.words());
         Cuckoo::over(&self.plan, self.table, self.hasher, bits, self.items)
@@ -137,8 +139,8 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         &self.bits
     }
 
-    /// Returns how many items are in, each as often as it is counted: the slots taken. Reads all of
-    /// them if the words came from elsewhere.
+    /// Returns the number of items, counting each copy: the taken slots. Constant time for a filter that was created
+    /// empty; otherwise it reads all slots.
     pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
@@ -152,8 +154,8 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
-    /// Shows kind, capacity, rates, items and fill: exactly if the items were counted before, and else estimated
-    /// from the first slots.
+    /// Formats kind, capacity, rates, items and fill. They are exact if the items were counted before, and otherwise
+    /// estimated from the first slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
@@ -169,7 +171,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
     }
 }
 
-/// How many slots are read to show a filter whose items were not counted.
+/// How many slots `Debug` reads if the items were not counted.
 const DEBUG_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
@@ -198,8 +200,7 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         }
     }
 
-    /// Returns how many items are in, each as often as it is counted: exact but for copies that were too many
-    /// to count.
+    /// Returns the number of items, counting each copy. It is exact except for copies beyond the highest count.
     fn estimate_items(&self) -> f64 {
         self.len() as f64
     }
@@ -208,7 +209,7 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         plan::rate_at(&self.table, self.len())
     }
 
-    /// Returns the share of slots that are taken.
+    /// Returns the share of taken slots.
     fn fill(&self) -> f64 {
         self.len() as f64 / self.table.slots() as f64
     }
@@ -306,10 +307,10 @@ impl<B: BitsMut> Clear for Cuckoo<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
-    /// Takes in the items of the other as if each were inserted as often as it is there.
+    /// Inserts each item of the other filter as often as the other filter contains it.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
-        // Into a copy, since a merge that fails half way must leave this filter as it was.
+        // Into a copy, because a merge that fails must leave this filter unchanged.
         let copy = Bitmap::zeroed(self.bits.len_bits());
         let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         copy.words_mut().copy_from_slice(self.bits.words());
@@ -325,7 +326,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     }
 }
 
-/// Inserts keys; returns how many slots they took.
+/// Inserts keys. Returns how many slots they took.
 fn insert_all(
     table: &Table,
     words: &mut [u64],

@@ -1,14 +1,14 @@
-//! Sizes of cuckoo filters, as plans ask for them. The formulas are in `plan`.
+//! Sizes of cuckoo filters. The formulas are in `plan`.
 
 use super::plan::{self, SLOT_BITS};
 use super::table::Table;
 use crate::geometry::Geometry;
 use crate::plan::{Best, MAX_BITS, Sample, Sizing};
 
-/// Slots of a bucket: two take the fewest bits.
+/// Slots of a bucket. Two take the fewest bits.
 const USUAL_BUCKET: u32 = 2;
 
-/// A word of zeros after the slots, which reads of the last slot may touch.
+/// A word of zeros after the slots, which reads of the last slot may access.
 const SPARE_BITS: u64 = 64;
 
 /// The formulas of cuckoo filters.
@@ -68,7 +68,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
-        // A bucket lies on one line, mostly.
+        // A bucket usually lies on one line.
         2
     }
 }
@@ -78,7 +78,7 @@ fn bucket_of(geometry: Geometry) -> u32 {
     bucket
 }
 
-/// Returns the table of a filter with this geometry and this number of bits. `None` if there is none.
+/// Returns the table of a filter with this geometry and this number of bits. Returns `None` if there is none.
 pub(super) fn table(geometry: Geometry, bits: u64) -> Option<Table> {
     let Geometry::Slots { bits: slot_bits, bucket } = geometry else { return None };
     let slots_bits = bits.checked_sub(SPARE_BITS)?;

@@ -1,4 +1,4 @@
-//! Sizes of growing filters, as plans ask for them. The rule of growth is in `prefixes`.
+//! Sizes of growing filters. The rule of growth is in `prefixes`.
 
 use super::prefixes::Growth;
 use crate::geometry::Geometry;
@@ -7,7 +7,7 @@ use crate::no_std::*;
 use crate::plan::search::smallest;
 use crate::plan::{Best, Sample, Sizing};
 
-/// The formulas of growing filters: the rate fixes the rule of growth, and the rule the bits.
+/// The formulas of growing filters. The rate determines the rule of growth, and the rule determines the bits.
 pub(crate) struct GrowingSizing;
 
 impl Sizing for GrowingSizing {
@@ -28,14 +28,14 @@ impl Sizing for GrowingSizing {
     }
 
     fn best(&self, geometry: Geometry, items: u64, bits: u64) -> Best {
-        // In steps of an eighth of a bit.
+        // Rates in steps of an eighth of a bit.
         let rate_of = |step: u64| (-(step as f64) / 8.0).exp2();
         let fits = |step: u64| {
             Growth::for_rate(rate_of(step)).is_some_and(|growth| {
                 growth.bits_at(items) <= bits && items <= growth.max_entries()
             })
         };
-        // The first step whose rate is too low, less one.
+        // The first step whose rate is too low, minus one.
         let lowest = smallest(1, 8 * 60, |step| !fits(step)).map_or(8 * 60, |step| step - 1);
         match (lowest > 0).then(|| rate_of(lowest)) {
             Some(rate) => {
@@ -46,7 +46,7 @@ impl Sizing for GrowingSizing {
         }
     }
 
-    /// Returns the items that a growing filter takes before it passes `max_bytes`.
+    /// Returns the most items before a growing filter exceeds `max_bytes`.
     fn largest(&self, max_bytes: u64, rate: f64) -> Option<(u64, (u64, Geometry))> {
         let growth = Growth::for_rate(rate)?;
         let max_bits = max_bytes.saturating_mul(8);
@@ -79,7 +79,7 @@ impl Sizing for GrowingSizing {
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
-        // The directory, the page's head, and mostly one of a block.
+        // The directory, the page's head, and usually one line of a block.
         3
     }
 }

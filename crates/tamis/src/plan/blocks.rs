@@ -7,17 +7,17 @@ use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Lanes in a block, and so probes of a blocked filter.
+/// Lanes in a block, which is the number of probes of a blocked filter.
 pub(crate) const LANES: u32 = 8;
 
 /// Bits of a cache line.
 const LINE_BITS: u64 = 512;
 
-/// The sizes of a kind with blocks, which differ between kinds in these values alone.
+/// The sizes of a kind with blocks. Such kinds differ only in these values.
 pub(crate) struct BlockSizing {
     /// Restores a geometry from its number in files.
     pub geometry: fn(u32) -> Option<Geometry>,
-    /// One or two geometries: a plan takes the one with fewer bits.
+    /// One or two geometries. A plan takes the one with fewer bits.
     pub usual: &'static [Geometry],
     /// Returns the blocks of a geometry.
     pub blocks: fn(Geometry) -> Blocks,
@@ -25,8 +25,8 @@ pub(crate) struct BlockSizing {
 
 /// The blocks of a geometry.
 ///
-/// A place is everything at the position of an item: one block, or a block for each bit of a counter, or a block for each
-/// slice of a window.
+/// A place contains everything at the position of an item: one block, or a block for each bit of a counter, or a block
+/// for each slice of a window.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
     /// Bits of a lane. An item sets one bit in each of the eight lanes of a block.
@@ -38,7 +38,7 @@ pub(crate) struct Blocks {
     pub layers: u64,
     /// Bits before the places.
     pub head_bits: u64,
-    /// The most places, if files limit them.
+    /// The most places, if the file format limits them.
     pub max_places: u64,
     /// The slices of a window's span. `None` for other kinds.
     pub slices: Option<u32>,
@@ -68,19 +68,19 @@ impl Blocks {
         self.head_bits + places * self.place_bits()
     }
 
-    /// Returns the rate of a filter with this number of places, and its slope. In a window, `items` are spread evenly over
-    /// the slices, and a lookup tests one slice more.
+    /// Returns the rate of a filter with this number of places, and its slope. In a window, `items` are distributed
+    /// evenly over the slices, and a lookup tests one slice more.
     fn rate(self, items: u64, places: u64) -> (f64, f64) {
         let Some(slices) = self.slices else { return blocks_rate(items, places, self.lane_bits) };
         let items = items.div_ceil(u64::from(slices));
         let (of_slice, slope) = blocks_rate(items, places, self.lane_bits);
-        // 1 − (1 − r)ⁿ, which would lose the digits of a low rate.
+        // 1 − (1 − r)ⁿ, in a form that keeps the digits of a low rate.
         let n = f64::from(slices) + 1.0;
         let rate = -(n * (-of_slice).ln_1p()).exp_m1();
         (rate, slope * n * of_slice * (1.0 - rate) / ((1.0 - of_slice) * rate))
     }
 
-    /// Guesses how many places keep `rate`: within three per cent of the result at most rates.
+    /// Guesses how many places keep `rate`. At most rates the guess is within three per cent of the result.
     fn guess_places(self, items: u64, rate: f64) -> f64 {
         let (items, rate) = match self.slices {
             Some(slices) => {
@@ -90,21 +90,21 @@ impl Blocks {
             None => (items as f64, rate),
         };
         let l = self.lane_bits as f64;
-        // How much of a lane is filled at this rate, and by how many items.
+        // The share of a lane that is set at this rate, and the items of a block that set it.
         let filled = rate.sqrt().sqrt().sqrt();
         let even = -l * (-filled).ln_1p();
         let mean = if even < 1.5 {
-            // Few blocks have more than two items: of mean λ, E f is about (λ + 127λ²)/L⁸.
+            // Few blocks have more than two items. With mean λ, E f is about (λ + 127λ²)/L⁸.
             ((1.0 + 508.0 * rate * l.powi(8)).sqrt() - 1.0) / 254.0
         } else {
-            // E f is about f + f″·mean/2; the last term is fitted.
+            // E f is about f + f″·mean/2. The last term is fitted.
             even * (1.0 - (8.0 * (1.0 - filled) - 1.0) / (2.0 * l * filled))
                 + (1.0 - filled - (1.0 + l / 16.0) * filled * filled) / (0.28 + 0.11 * even)
         };
         items / mean
     }
 
-    /// Returns the fewest bits, at most `max_bits`, that keep `rate`, from a guess of the places.
+    /// Returns the fewest bits, at most `max_bits`, that keep `rate`, starting from a guess of the places.
     fn fewest_from(self, guess: f64, items: u64, rate: f64, max_bits: u64) -> Option<u64> {
         let rate_of = |places| self.rate(items, places);
         let places = smallest_from(guess, self.most_places(max_bits), rate, rate_of)?;
@@ -171,7 +171,7 @@ impl Sizing for BlockSizing {
         let deviation = blocks_deviation(n.ceil() as u64, places, blocks.lane_bits);
         Some(Sample {
             parts,
-            // The lanes of a block each take one draw of an item.
+            // An item draws once from each lane of a block.
             bits: (places * blocks.lane_bits) as f64,
             draws: n,
             rate_deviation: (parts + 1.0).sqrt() * deviation,
@@ -187,7 +187,8 @@ impl Sizing for BlockSizing {
     }
 
     fn cache_lines(&self, geometry: Geometry) -> u32 {
-        // Neighbours: where they are not whole lines, or half a line, some places reach into one more.
+        // Adjacent lines. If a place is not a whole number of lines, or half a line, some places reach into one line
+        // more.
         (self.blocks)(geometry).place_bits().div_ceil(LINE_BITS) as u32
     }
 }

@@ -1,4 +1,4 @@
-//! Why a plan cannot be made or kept.
+//! The errors of planning and of creating filters.
 
 use std::fmt;
 
@@ -6,47 +6,47 @@ use crate::bits::OutOfMemory;
 use crate::geometry::Geometry;
 use crate::kind::Kind;
 
-/// Why there is no such plan, or no memory for it.
+/// Why a plan does not exist, or a filter of the plan cannot be created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The rate is no probability between 0 and 1.
+    /// The rate is not a probability between 0 and 1.
     Rate {
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
     },
-    /// No filter of this kind keeps so low a rate.
+    /// No filter of this kind keeps a rate this low.
     RateTooLow {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
         /// The lowest rate of the kind, rounded up to two digits.
         lowest: f64,
     },
-    /// No filter of this kind can be so large.
+    /// A filter of this kind for these items and this rate would be too large.
     TooLarge {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The items asked for.
+        /// The requested number of items.
         items: u64,
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
     },
-    /// So little memory holds no useful filter of this kind.
+    /// No useful filter of this kind fits in this memory.
     TooSmall {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The most memory allowed.
+        /// The memory limit.
         max_bytes: u64,
     },
-    /// A filter of this kind has no such geometry.
+    /// No filter of this kind has this geometry.
     Geometry {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The bits asked for.
+        /// The requested number of bits.
         bits: u64,
-        /// The geometry asked for.
+        /// The requested geometry.
         geometry: Geometry,
     },
     /// The plan is for another kind than the filter's type.
@@ -56,14 +56,14 @@ pub enum PlanError {
         /// The kind of the plan.
         found: Kind,
     },
-    /// The plan is sound, but the words are not those of a filter of this kind.
+    /// The plan is valid, but the words are not those of a filter of this kind.
     Words {
         /// The kind of the plan.
         kind: Kind,
-        /// What is wrong with them.
+        /// What is wrong with the words.
         reason: &'static str,
     },
-    /// The plan is sound, but the memory is not there.
+    /// The plan is valid, but the memory cannot be allocated.
     Memory(OutOfMemory),
 }
 

@@ -1,4 +1,4 @@
-//! From a hash to bits: the rules that decide which bits an item sets. Pure, without storage.
+//! Strategies: the rules from a hash to the bits that an item sets. They are pure and have no storage.
 
 mod by_stripe;
 pub(crate) mod classic;
@@ -22,12 +22,12 @@ use crate::kind::Kind;
 use crate::no_std::*;
 use crate::plan::Plan;
 
-/// A rule from hashes to bits, over words that the caller holds.
+/// A rule from hashes to bits, over words that the caller passes.
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// Only this crate can create a value, with a private constructor: kernels that do not check indices rely on words
-/// of a filter with the plan of the strategy.
+/// Only this crate can create a value, with a private constructor. Kernels without bounds checks rely on this: the
+/// words are those of a filter whose plan created the strategy.
 ///
 /// ```compile_fail,E0451
 /// // Would allow writing past the end, if it compiled.
@@ -40,26 +40,26 @@ use crate::plan::Plan;
 /// }
 /// ```
 pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Construct + 'static {
-    /// The family, as files name it.
+    /// The kind of filters with this strategy.
     const KIND: Kind;
 
-    /// Tells whether all bits of `hash` are set.
+    /// Tests whether all bits of `hash` are set.
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool;
 
-    /// Tells so of each hash.
+    /// Tests a batch of hashes and writes the answers to a bit mask.
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash`; true if one was not set.
+    /// Sets the bits of `hash`. Returns true if one of them was not set.
     fn insert(&self, words: &mut [u64], hash: u64) -> bool;
 
-    /// Sets the bits of each hash, in order.
+    /// Sets the bits of each hash, in order. Answer `i` is true if a bit of hash `i` was not set.
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash` while other threads do the same; true if one was not set.
+    /// Sets the bits of `hash` while other threads do the same. Returns true if one of them was not set.
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
 
-    /// Sets the bits of `len` hashes, as if in order, while other threads do the same. `hash` writes the
-    /// hashes of a range of the items to a slice of its length.
+    /// Sets the bits of `len` hashes, with the answers of inserts in order, while other threads do the same. `hash`
+    /// writes the hashes of a range of the items to a slice of the same length.
     fn insert_each_shared(
         &self,
         bits: &AtomicBitmap,
@@ -70,45 +70,45 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Construct + '
         insert_one_by_one(self, bits, len, hash, answers);
     }
 
-    /// Asks for the memory that `hash` will touch.
+    /// Prefetches the memory that a lookup of `hash` reads.
     fn prefetch<W: Word>(&self, words: &[W], hash: u64);
 
-    /// Asks for the memory that an insert of `hash` by one of many threads will touch.
+    /// Prefetches the memory that a shared insert of `hash` writes.
     #[inline]
     fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
         self.prefetch(bits.words(), hash);
     }
 
-    /// Estimates how many distinct items set these bits; infinite if all are set.
+    /// Estimates how many distinct items set these bits. Infinite if all bits are set.
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64;
 
-    /// Returns the chance that an absent item finds all its bits set, from the bits themselves.
+    /// Returns the probability that all bits of an absent item are set, computed from the bits.
     fn estimate_rate<W: Word>(&self, words: &[W]) -> f64;
 }
 
-/// Creates the strategy of filters with this plan, whose kind is [`S::KIND`](Strategy::KIND).
+/// Creates the strategy for filters with this plan, whose kind is [`S::KIND`](Strategy::KIND).
 pub(crate) fn for_plan<S: Strategy>(plan: &Plan) -> S {
     S::for_plan(plan, sealed::Token)
 }
 
 mod sealed {
-    /// The constructor of strategies. Other crates cannot name this trait, nor create a [`Token`].
+    /// The constructor of strategies. Other crates can neither name this trait nor create a [`Token`].
     pub trait Construct {
         fn for_plan(plan: &super::Plan, _: Token) -> Self;
     }
 
-    /// Proves that this crate is the caller. It must not implement `Default`.
+    /// Proves that the caller is this crate. It must not implement `Default`.
     #[derive(Debug)]
     pub struct Token;
 }
 
-/// How many items have their memory asked for before the first of them is set.
+/// How many items are prefetched before the first of them is inserted.
 const BATCH: usize = 32;
 
-/// Smaller filters lie in the second cache: asking ahead would cost a third more than it saves.
+/// Smaller filters fit in the second cache, where prefetches cost a third more than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
-/// Sets the bits of `len` hashes in shared words, each under its own lock.
+/// Sets the bits of `len` hashes in shared words, each hash under a lock of its own.
 fn insert_one_by_one<S: Strategy>(
     strategy: &S,
     bits: &AtomicBitmap,
@@ -121,7 +121,7 @@ fn insert_one_by_one<S: Strategy>(
     for (first, word) in (0..len).step_by(64).zip(answers) {
         let hashes = &mut hashes[..64.min(len - first)];
         hash(first..first + hashes.len(), hashes);
-        // In a register until all 64 are in: a lock waits for every store before it.
+        // The mask stays in a register until all 64 items are inserted, because a lock waits for every earlier store.
         let mut mask = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if is_large && i % BATCH == 0 {
@@ -135,13 +135,13 @@ fn insert_one_by_one<S: Strategy>(
     }
 }
 
-/// The high 64 bits of a product: `hash` as a fraction of 2⁶⁴, scaled to `0..range`.
+/// Returns the high 64 bits of the product: `hash` as a fraction of 2⁶⁴, scaled to `0..range`.
 #[inline(always)]
 pub(crate) const fn scale(hash: u64, range: u64) -> u64 {
     ((hash as u128 * range as u128) >> 64) as u64
 }
 
-/// The chance that an absent item finds a bit in each lane, from how full each block's lanes are.
+/// Returns the probability that an absent item finds a set bit in each lane, from the fill of each block's lanes.
 pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
     let blocks = words.len() / words_per_block;
     let lane = if lane_bits == 64 { u64::MAX } else { (1 << lane_bits) - 1 };
@@ -158,8 +158,8 @@ pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits
     words.chunks_exact(words_per_block).map(product).sum::<f64>() / blocks as f64
 }
 
-/// The number of items that leaves this share of bits unset: each item sets one bit in eight lanes,
-/// so a lane's bits, taken over all blocks, are a filter of one probe.
+/// Returns the number of items that leaves this share of bits unset. Each item sets one bit in each of eight lanes, so
+/// a lane's bits, taken over all blocks, are a filter with one probe.
 pub(crate) fn lanes_items<W: Word>(words: &[W]) -> f64 {
     let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
     let m = words.len() as f64 * 64.0;

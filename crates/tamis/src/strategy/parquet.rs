@@ -1,8 +1,8 @@
 //! Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! The geometry of the default filter with half the lane, and Parquet's own rule: the block from the
-//! high 32 bits of the hash, each lane's bit from the low 32 bits times a salt. Two lanes share a
-//! 64-bit word, the even one in the low half, which on disk is Parquet's order.
+//! The geometry is that of the default filter with half the lane. The rule is Parquet's own: the block comes from the
+//! high 32 bits of the hash, each lane's bit from the low 32 bits times a salt. Two lanes share a 64-bit word, the even
+//! one in the low half, which is Parquet's order on disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
@@ -13,8 +13,8 @@ use crate::bits::{AtomicBitmap, Word};
 use crate::kind::Kind;
 use crate::plan::{BlockSizing, Blocks, Plan};
 
-/// Split-block Bloom as Parquet defines it; with [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has
-/// the bytes of a Parquet column's filter.
+/// Split-block Bloom as Parquet defines it. With [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has the bytes of a
+/// Parquet column's filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parquet(());
 
@@ -22,7 +22,7 @@ impl Parquet {
     /// Words in a block.
     pub(crate) const WORDS: usize = 4;
 
-    /// One odd multiplier a lane.
+    /// One odd multiplier for each lane.
     pub(crate) const SALTS: [u32; 8] = [
         0x47b6_137b,
         0x4497_4d91,
@@ -34,7 +34,7 @@ impl Parquet {
         0x5c6b_fb31,
     ];
 
-    /// Returns the block of `hash`, below `blocks`, of which there are at most 2³².
+    /// Returns the block of `hash`, below `blocks`. There are at most 2³² blocks.
     #[inline(always)]
     pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
         (((hash >> 32) * blocks as u64) >> 32) as usize
@@ -54,9 +54,9 @@ impl Parquet {
     }
 }
 
-/// The formulas of this kind's sizes.
+/// The formulas for the sizes of this kind.
 pub(crate) const SIZING: BlockSizing = BlockSizing {
-    // The rule takes the block from 32 bits of the hash; 2³¹ − 1 bytes is the most that its files can state.
+    // The rule takes the block from 32 bits of the hash. The file format stores at most 2³¹ − 1 bytes.
     blocks: |_| Blocks { lane_bits: 32, max_places: (1 << 31) / 32 - 1, ..Blocks::PLAIN },
     ..split_block::SIZING
 };

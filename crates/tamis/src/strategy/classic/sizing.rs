@@ -10,7 +10,7 @@ use crate::plan::{Best, MAX_BITS, Sample, Sizing};
 /// The most probes of a classic filter.
 const MAX_PROBES: u32 = 255;
 
-/// The formulas of classic filters: bits and probes are any numbers.
+/// The formulas of classic filters. Any number of bits and probes is possible.
 pub(crate) struct ClassicSizing;
 
 impl Sizing for ClassicSizing {
@@ -22,8 +22,7 @@ impl Sizing for ClassicSizing {
         Geometry::Probes((-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES)) as u32)
     }
 
-    /// Returns the fewest bits by the approximate formula. The exact rate is never above it, and takes a hundred times
-    /// as long.
+    /// Uses the approximate formula. The exact rate is never above it, and takes a hundred times as long.
     fn fewest(&self, _: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)> {
         let low = (-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES - 1)) as u32;
         let geometries = [low, low + 1].map(Geometry::Probes);
@@ -68,12 +67,12 @@ impl Sizing for ClassicSizing {
     }
 }
 
-/// Computes about how many bits a classic filter takes.
+/// Estimates the bits of a classic filter.
 pub(crate) fn estimate_bits(items: u64, rate: f64) -> f64 {
     bits_by_mean(items, rate, (-rate.log2()).round().clamp(1.0, f64::from(MAX_PROBES)) as u32)
 }
 
-/// Computes about how many bits with this number of probes keep `rate`, from the mean alone.
+/// Estimates how many bits with this number of probes keep `rate`, from the mean alone.
 fn bits_by_mean(items: u64, rate: f64, probes: u32) -> f64 {
     let k = f64::from(probes);
     -k * items as f64 / (-rate.powf(1.0 / k)).ln_1p()
