@@ -1,4 +1,4 @@
-//! The kernels in plain Rust: the meaning of all others, and what runs where no SIMD is known.
+//! The kernels in plain Rust. They define the results of all other kernels, and run on CPUs without a SIMD kernel.
 
 use super::{Kernels, OwnedKernels};
 use crate::answers::answer_each;
@@ -42,7 +42,7 @@ pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
     let block = &words[block * 8..block * 8 + 8];
     let new = !holds(block, &mask);
     for (word, mask) in block.iter().zip(mask) {
-        // Relaxed: see `bits/atomic.rs`. Not `fetch_or`: nobody else writes this block.
+        // Relaxed: see `bits/atomic.rs`. Not `fetch_or`: no other thread writes this block.
         word.store(word.get() | mask, Ordering::Relaxed);
     }
     new
@@ -68,13 +68,13 @@ pub(crate) fn insert_256(words: &mut [u64], hashes: &[u64], answers: &mut [u64])
     answer_each(hashes, answers, |&hash| insert_one_256(words, hash));
 }
 
-/// Tells whether every bit of `mask` is set, without a branch on any of them.
+/// Tests whether every bit of `mask` is set, without a branch.
 #[inline]
 fn holds<W: Word>(block: &[W], mask: &[u64]) -> bool {
     block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word.get())) == 0
 }
 
-/// Sets every bit of `mask`; true if one of them was not set.
+/// Sets every bit of `mask`. Returns true if one of them was not set.
 #[inline]
 fn set(block: &mut [u64], mask: &[u64]) -> bool {
     let mut missing = 0;

@@ -6,15 +6,15 @@ use crate::arch::{self, digests};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A hash wide enough to stand for an item: `u64` or `u128`.
+/// A hash wide enough to represent an item: `u64` or `u128`.
 ///
-/// With `n` items in a set, about n²/2⁶⁵ pairs share a 64-bit digest: 10⁻⁴ at 60 million items.
+/// In a set of `n` items, about n²/2⁶⁵ pairs share a 64-bit digest: 10⁻⁴ at 60 million items.
 pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
     /// The width in bits.
     const BITS: u32;
 
-    /// Returns 64 bits of the digest that place it: a 64-bit digest itself, the high half of a wide
-    /// one. Filters take them as the hash of the item.
+    /// Returns the 64 bits of the digest that determine its place: all of a 64-bit digest, the high half of a wide one.
+    /// Filters use them as the hash of the item.
     fn hash64(self) -> u64;
 }
 
@@ -104,10 +104,10 @@ impl sealed::Sealed for u128 {
     }
 }
 
-/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier one:
-/// n²/2^(w+1) for n items and w bits, as of a random function.
+/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier item: n²/2^(w+1) for n
+/// items and w bits, as for a random function.
 ///
-/// With 64 bits of the fold hash it is up to twice as many, since it folds twice.
+/// For 64 bits of the fold hash, the number is up to twice as high, because the hash folds twice.
 #[must_use]
 pub fn expected_collisions(items: u64, bits: u32) -> f64 {
     let (n, w) = (items as f64, f64::from(bits));

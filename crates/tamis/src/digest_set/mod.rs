@@ -5,14 +5,13 @@
 //!                                           |d|d|d|d|d|0|0|0|   64 bytes: 8 digests, or 4 wide ones
 //! ```
 //!
-//! Open addressing by cache lines. A question reads one line, or the next one too where lines are
-//! full; an empty slot ends the search, since nothing is ever removed. Zero marks an empty slot, so
-//! the digest zero is kept beside the table.
+//! The table uses open addressing by cache lines. A lookup reads one line, or also the next one if the line is full. An
+//! empty slot ends the search, because nothing is ever removed. Zero marks an empty slot, so the digest zero is stored
+//! outside the table.
 //!
-//! The home line grows with the digest: the table is almost sorted. Growing it reads the old table
-//! and writes the new one from front to back, so the memory of the old is given back on the way and
-//! the peak is the new table alone; turning it into a Bloom filter, whose blocks are numbered by the
-//! same rule, works alike.
+//! The home line grows with the digest, so the table is almost sorted. Growing reads the old table and writes the new
+//! one from front to back. The memory of the old table is freed on the way, and the peak is the new table alone.
+//! Conversion into a Bloom filter, whose blocks are numbered by the same rule, works in the same way.
 
 mod digest;
 
@@ -53,23 +52,23 @@ const MAX_LOAD: (u64, u64) = (3, 4);
 pub struct DigestSet<D: Digest = u64> {
     // Invariant: at most `MAX_LOAD` of the slots are taken, so every search ends.
     table: Lines,
-    // Without the digest zero.
+    // The digests in the table, without the digest zero.
     in_table: u64,
     holds_zero: bool,
     max_bytes: u64,
-    /// How many digests the caller expects; zero if unknown.
+    /// The number of digests that the caller expects, or zero.
     expected: u64,
     digest: std::marker::PhantomData<D>,
 }
 
 impl<D: Digest> DigestSet<D> {
-    /// Makes an empty set, without memory as yet.
+    /// Creates an empty set, without an allocation.
     #[must_use]
     pub fn new() -> Self {
         Self::within(u64::MAX)
     }
 
-    /// Makes an empty set that never takes more than `max_bytes`.
+    /// Creates an empty set that never takes more than `max_bytes`.
     #[must_use]
     pub fn within(max_bytes: u64) -> Self {
         Self {
@@ -82,7 +81,7 @@ impl<D: Digest> DigestSet<D> {
         }
     }
 
-    /// Lets the set take at most `max_bytes` from now on. One that takes more already keeps what it has.
+    /// Limits the set to `max_bytes` from now on. A set that is larger already keeps its memory.
     ///
     /// # Examples
     ///
@@ -97,11 +96,11 @@ impl<D: Digest> DigestSet<D> {
         self.max_bytes = max_bytes;
     }
 
-    /// Sets how many digests the set is expected to hold in the end. Constant time: takes no memory now.
+    /// Sets how many digests the caller expects at the end. Constant time; allocates nothing.
     ///
-    /// Without this number the set grows by half of its size. With it, the set grows towards this number, up to four times its size
-    /// at once, so it moves digests less often. A wrong number costs time or memory, never an answer: the table is then up to four
-    /// times as large as needed.
+    /// Without this number, the set grows by half of its size. With it, the set grows towards this number, up to four
+    /// times its size at once, so it moves digests less often. A wrong number costs time or memory but never changes an
+    /// answer: the table is then up to four times as large as needed.
     ///
     /// # Examples
     ///
@@ -119,57 +118,55 @@ impl<D: Digest> DigestSet<D> {
         self.expected = len;
     }
 
-    /// Returns how many digests the set holds.
+    /// Returns the number of digests.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.in_table + u64::from(self.holds_zero)
     }
 
-    /// Tells whether the set holds none.
+    /// Returns true if the set holds no digest.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the memory of the table.
+    /// Returns the memory of the table, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.table.len() as u64 * 8
     }
 
-    /// Returns the memory that a set of `len` digests needs at least.
+    /// Returns the least memory for a set of `len` digests, in bytes.
     #[must_use]
     pub fn bytes_for(len: u64) -> u64 {
         let slots = len.saturating_mul(MAX_LOAD.1).div_ceil(MAX_LOAD.0);
         slots.div_ceil(slots_per_line::<D>()).saturating_mul(LINE_BYTES as u64)
     }
 
-    /// Estimates how many distinct items share the digest of an earlier one: see
-    /// [`expected_collisions`].
+    /// Estimates how many distinct items share the digest of an earlier item: see [`expected_collisions`].
     #[must_use]
     pub fn expected_collisions(&self) -> f64 {
         expected_collisions(self.len(), D::BITS)
     }
 
-    /// Makes room for `additional` more digests.
+    /// Reserves memory for `additional` more digests.
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the system has no such memory or the set may not take so much; nothing has
-    /// changed then.
+    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. The set is unchanged then.
     pub fn reserve(&mut self, additional: u64) -> Result<(), OutOfMemory> {
         let needed_bytes = Self::bytes_for(self.in_table.saturating_add(additional));
         if needed_bytes <= self.memory_bytes() {
             return Ok(());
         }
-        // By half, and not by doubling: memory stays within half of what is needed.
+        // By half and not by doubling, so that the table takes at most 1.5 times the needed memory.
         let usual = self.memory_bytes().saturating_mul(3) / 2;
         let clamp = |wanted: u64| wanted.max(needed_bytes).max(MIN_BYTES).min(self.max_bytes);
         let (usual, step) = (clamp(usual), clamp(usual.max(self.step_bytes())));
         if needed_bytes > usual {
             return Err(OutOfMemory { bytes: needed_bytes });
         }
-        // A large step may not fit the memory of the system where the usual one does.
+        // The usual step may fit in memory even if a large step does not.
         let table =
             allocate(step).or_else(|| allocate(usual)).ok_or(OutOfMemory { bytes: usual })?;
         let old = std::mem::replace(&mut self.table, table);
@@ -180,7 +177,7 @@ impl<D: Digest> DigestSet<D> {
     /// Returns the size of the next table on the way to the expected number of digests, in bytes.
     /// Growing to 8.3 million digests takes 0.09 s; by half each time it takes 0.26 s.
     fn step_bytes(&self) -> u64 {
-        // A few more than expected must not let the table grow once more.
+        // Slightly more digests than expected must not make the table grow once more.
         let mut bytes = Self::bytes_for(self.expected.saturating_add(self.expected / 32));
         let most = self.memory_bytes().max(MIN_BYTES).saturating_mul(MAX_STEP);
         while bytes > most {
@@ -189,19 +186,18 @@ impl<D: Digest> DigestSet<D> {
         bytes.min(MAX_STEP_BYTES)
     }
 
-    /// Inserts many digests in order; tells which were new.
+    /// Inserts many digests in order. Answer `i` is true if `digests[i]` was new.
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve): there must be room for all of them to be new. Nothing has
-    /// been inserted then.
+    /// As for [`reserve`](Self::reserve): there must be space for all of them to be new. The set is unchanged then.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         self.reserve(digests.len() as u64)?;
         let words = new.reset(digests.len());
         for (digests, words) in digests.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
             D::insert_each(&mut self.table, digests, words);
             self.in_table += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-            // In the table zero is a free slot, and so found.
+            // Zero is a free slot in the table, so the kernel reports the digest zero as found.
             let zero = digests.iter().position(|digest| is_zero(*digest));
             if let Some(at) = zero.filter(|_| !self.holds_zero) {
                 set_answer(words, at, true);
@@ -211,7 +207,7 @@ impl<D: Digest> DigestSet<D> {
         Ok(())
     }
 
-    /// Inserts one digest; true if it was new.
+    /// Inserts one digest. Returns true if it was new.
     ///
     /// # Errors
     ///
@@ -222,7 +218,7 @@ impl<D: Digest> DigestSet<D> {
         Ok(new.get(0))
     }
 
-    /// Tells whether the set holds `digest`.
+    /// Returns true if the set holds `digest`.
     #[must_use]
     pub fn contains(&self, digest: D) -> bool {
         if is_zero(digest) {
@@ -231,7 +227,7 @@ impl<D: Digest> DigestSet<D> {
         !self.table.is_empty() && D::contains(&self.table, digest)
     }
 
-    /// Asks for the memory that a question about `digest` will read.
+    /// Prefetches the memory that a lookup of `digest` reads.
     #[inline]
     pub fn prefetch(&self, digest: D) {
         digests::prefetch(&self.table, digest.hash64());
@@ -244,12 +240,12 @@ impl<D: Digest> DigestSet<D> {
         zero.into_iter().chain(slots.filter(|digest| !is_zero(*digest)))
     }
 
-    /// Takes the set apart into batches of digests, in almost ascending order. The set's memory is
-    /// given back on the way, so that what is built from them may take its place.
+    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order. The set's memory is
+    /// freed on the way, for use by what is built from the digests.
     ///
     /// # Examples
     ///
-    /// An exact set becomes a Bloom filter without its items:
+    /// An exact set becomes a Bloom filter without reading its items again:
     ///
     /// ```
     /// use tamis::{Bloom, Digest, DigestSet, Hasher, Insert};
@@ -290,20 +286,20 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
 /// The largest step of growth, as a multiple of the present size. Larger steps waste memory if the expected number is too high.
 const MAX_STEP: u64 = 4;
 
-/// Larger tables grow by half: the expected number may be wrong, and memory of this size may not be there.
+/// Larger tables grow by half, because the expected number may be wrong and memory of this size may not be available.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
-/// The first table: small sets fit one page.
+/// The size of the first table, one page.
 const MIN_BYTES: u64 = 4096;
 
-/// The old table's memory is given back in steps of this many lines.
+/// The old table's memory is freed in steps of this number of lines.
 const RELEASE_LINES: usize = (2 << 20) / LINE_BYTES;
 
 const fn slots_per_line<D: Digest>() -> u64 {
     (LINE_WORDS / D::WORDS) as u64
 }
 
-/// Allocates the whole lines that fit `bytes`; `None` if the system has no such memory.
+/// Allocates as many whole lines as fit in `bytes`. Returns `None` if the memory cannot be allocated.
 fn allocate(bytes: u64) -> Option<Lines> {
     let lines = usize::try_from(bytes / LINE_BYTES as u64).ok()?;
     Lines::zeroed(lines.checked_mul(LINE_WORDS)?)
@@ -313,13 +309,13 @@ fn is_zero<D: Digest>(digest: D) -> bool {
     digest == D::of(&[0; 2])
 }
 
-/// Hands out what a table holds from front to back, giving its memory back on the way.
+/// Passes the digests of a table to `each` from front to back, and frees the table's memory on the way.
 fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
     let line_slots = LINE_WORDS / D::WORDS;
     let mut batch = [D::of(&[0; 2]); CHUNK];
     let (mut len, mut released) = (0, 0);
     for at in (0..table.len()).step_by(LINE_WORDS) {
-        // All slots are copied and the empty ones overwritten: no branch on how many there are.
+        // All slots are copied and the empty ones overwritten, so that no branch depends on their number.
         let line = &table[at..at + LINE_WORDS];
         for (place, slot) in batch[len..len + line_slots].iter_mut().zip(line.chunks(D::WORDS)) {
             *place = D::of(slot);
