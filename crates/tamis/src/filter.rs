@@ -240,8 +240,8 @@ pub enum NoRoom {
     Memory(OutOfMemory),
 }
 
-const CROWDED: &str = "too many items share one place in the filter, as an attacker would choose them; other items still go \
-                       in: make a filter that hashes with a secret key";
+const CROWDED: &str = "too many items belong to one place of the filter, as if an attacker had chosen them; the filter still \
+                       accepts other items: create a filter with a secret hash key";
 
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -251,7 +251,7 @@ impl fmt::Display for InsertError {
             }
             NoRoom::Crowded => f.write_str(CROWDED),
             NoRoom::Memory(OutOfMemory { bytes }) => {
-                write!(f, "the filter cannot grow: {bytes} more bytes are not there")
+                write!(f, "the filter cannot grow: {bytes} more bytes cannot be allocated")
             }
         }
     }
@@ -375,16 +375,19 @@ impl fmt::Display for MergeError {
                 write!(f, "filters of different layout do not merge: {expected} against {found}")
             }
             MergeError::Span => f.write_str(
-                "windows that differ in span, in its unit or in refreshing do not merge",
+                "windows that differ in span, in its unit or in refreshing cannot be merged",
             ),
             MergeError::NoRoom(NoRoom::Full { items }) => {
-                write!(f, "the items of both do not fit: there is room for about {items}")
+                write!(
+                    f,
+                    "the items of both filters do not fit: the target has space for about {items}"
+                )
             }
             MergeError::NoRoom(NoRoom::Crowded) => f.write_str(CROWDED),
             MergeError::NoRoom(NoRoom::Memory(OutOfMemory { bytes })) => {
                 write!(
                     f,
-                    "the items of both do not fit in memory: {bytes} more bytes are not there"
+                    "the items of both filters do not fit in memory: {bytes} more bytes cannot be allocated"
                 )
             }
         }

@@ -42,19 +42,19 @@ macro_rules! kinds {
                 forgets: false,
                 grows: false,
             };
-            /// Blocks of 128 counters, eight lanes of 16: items can be deleted.
+            /// Blocks of 128 counters, eight lanes of 16: items can be removed.
             Counting = 4, Counting<B>, Counting::new, {
                 name: "counting",
-                summary: "items can be deleted, and counted to 15 or more; over four times the bits",
+                summary: "items can be removed, and counted to 15 or more; over four times the bits",
                 sizing: &bloom::counting::SIZING,
                 can_remove: true,
                 forgets: false,
                 grows: false,
             };
-            /// Fingerprints in one of two buckets: items can be deleted and counted, in few bits.
+            /// Fingerprints in one of two buckets: items can be removed and counted, in few bits.
             Cuckoo = 5, Cuckoo<B>, Cuckoo::new, {
                 name: "cuckoo",
-                summary: "items can be deleted, and counted to 4; two cache lines a lookup",
+                summary: "items can be removed, and counted to 4; two cache lines a lookup",
                 sizing: &cuckoo::sizing::CuckooSizing,
                 can_remove: true,
                 forgets: false,
@@ -72,7 +72,7 @@ macro_rules! kinds {
             /// A ring of filters of small blocks: items are forgotten once they are out of the window.
             Window = 7, Window<B>, Window::of_plan, {
                 name: "window",
-                summary: "items are forgotten after a time, or after so many others",
+                summary: "items are forgotten after a time, or after a number of other items",
                 sizing: &window::SIZING,
                 can_remove: false,
                 forgets: true,

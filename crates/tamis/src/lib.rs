@@ -18,7 +18,7 @@
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a set that several threads fill? | [`SharedBloom`] |
 //! | The same, with the fewest bits, or in Parquet's layout? | [`Bloom`] with [`Classic`] or [`Parquet`] |
-//! | Is it in a set from which items are deleted, or whose copies are counted? | [`Cuckoo`], [`Counting`] |
+//! | Is it in a set from which items are removed, or whose copies are counted? | [`Cuckoo`], [`Counting`] |
 //! | Is it in a set of unknown size? | [`Growing`] |
 //! | Is it in a filter whose kind is chosen at run time? | [`AnyFilter`] |
 //! | Have I seen this lately? | [`Window`] |
@@ -28,7 +28,7 @@
 //! | How many bits for how many items at what rate? | [`Plan`] |
 //! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
 //!
-//! # Words
+//! # Terms
 //!
 //! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning for every type of
 //! Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom differs.
@@ -36,13 +36,13 @@
 //! | name | means |
 //! | --- | --- |
 //! | `capacity()` | for how many distinct items a filter was planned: [`Plan::items`] |
-//! | `estimate_items()` | how many distinct items the bits of a filter suggest; reads all bits |
+//! | `estimate_items()` | an estimate of the distinct items, from the bits of a filter; reads all bits |
 //! | `len()` | how many items a collection holds: exactly ([`Answers::len`], [`DigestSet::len`], [`DenseSet::len`]), or as a filter has counted them ([`Cuckoo::len`], [`Growing::len`]) |
-//! | `count(item)` | how often one item is in: [`Counting::count`], [`Cuckoo::count`] |
+//! | `count(item)` | how often one item was inserted: [`Counting::count`], [`Cuckoo::count`] |
 //! | `rate` | a false positive rate, a probability: 0.01 is one percent |
-//! | `insert` | inserts an item; true if it is new. `try_insert` is that of filters that may refuse items |
+//! | `insert` | inserts an item; true if it is new. filters that may refuse items have `try_insert` |
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
-//! | `…_all` | a batch, with one answer: are all in, or how many were new or removed |
+//! | `…_all` | a batch, with one answer: whether all are present, or how many were new or removed |
 //!
 //! All methods that take items are inherent, so no trait needs an import. Batches of hashes ([`Insert::insert_hashes`])
 //! are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`],

@@ -54,8 +54,9 @@ impl Serialize for Plan {
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let PlanParts { kind, items, rate, bits, geometry } = PlanParts::deserialize(deserializer)?;
-        let kind = Kind::from_number(kind)
-            .ok_or_else(|| D::Error::custom(format_args!("no kind of filter has number {kind}")))?;
+        let kind = Kind::from_number(kind).ok_or_else(|| {
+            D::Error::custom(format_args!("unknown number {kind} of a filter kind"))
+        })?;
         let geometry = Geometry::from_number(kind, geometry).ok_or_else(|| {
             D::Error::custom(format_args!("no {kind} filter has geometry {geometry}"))
         })?;
@@ -74,7 +75,7 @@ struct HasherParts {
 impl Serialize for Hasher {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_keyed() {
-            return Err(S::Error::custom("a secret key is not serialized: save a Tamis file"));
+            return Err(S::Error::custom("a secret key cannot be serialized: save a Tamis file"));
         }
         let (function, bytes) = self.to_parts();
         let seed = u128::from_le_bytes(bytes) as u64;
@@ -87,7 +88,9 @@ impl<'de> Deserialize<'de> for Hasher {
         let HasherParts { function, seed } = HasherParts::deserialize(deserializer)?;
         Hasher::from_parts(function, u128::from(seed).to_le_bytes())
             .filter(|hasher| !hasher.is_keyed())
-            .ok_or_else(|| D::Error::custom(format_args!("no hash function has number {function}")))
+            .ok_or_else(|| {
+                D::Error::custom(format_args!("unknown number {function} of a hash function"))
+            })
     }
 }
 

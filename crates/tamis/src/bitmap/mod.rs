@@ -69,10 +69,9 @@ impl fmt::Display for RangeError {
             Self::Empty { first, last } => {
                 write!(f, "the range {first}..={last} is empty: put the smaller value first")
             }
-            Self::OutOfMemory(OutOfMemory { bytes }) => write!(
-                f,
-                "cannot allocate {bytes} bytes: take a narrower range or a compressed set"
-            ),
+            Self::OutOfMemory(OutOfMemory { bytes }) => {
+                write!(f, "cannot allocate {bytes} bytes: use a narrower range or a compressed set")
+            }
         }
     }
 }
@@ -91,7 +90,10 @@ pub struct RangeMismatch {
 impl fmt::Display for RangeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { expected, found } = self;
-        write!(f, "sets over {expected:?} and {found:?} do not combine: give both the same range")
+        write!(
+            f,
+            "sets over {expected:?} and {found:?} cannot be combined: give both the same range"
+        )
     }
 }
 

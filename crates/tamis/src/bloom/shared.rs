@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::kind::Kind;
 
-    /// Inserts the same batches into a shared filter and an owned one of so many blocks.
+    /// Inserts the same batches into a shared and an owned filter with `blocks` blocks.
     fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {
         let plan =
             Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Geometry::Probes(8))

@@ -118,7 +118,7 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         let table = table_of(plan)?;
         plan.check_len(bits.words().len())?;
         if !table.is_valid(bits.words()) {
-            let reason = "a slot holds what no slot can hold";
+            let reason = "a slot holds an invalid value";
             return Err(PlanError::Words { kind: Kind::Cuckoo, reason });
         }
         Ok(Self::over(plan, table, hasher, bits, None))

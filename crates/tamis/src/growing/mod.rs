@@ -117,7 +117,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         let refused = |reason| PlanError::Words { kind: Kind::Growing, reason };
         let growth = growth_of(plan)?;
         if Growth::for_rate(plan.rate()) != Some(growth) {
-            return Err(refused("the rule of growth is not that of the rate"));
+            return Err(refused("the rule of growth does not match the rate"));
         }
         // The planned number of bits. The number of bits in a file is that of its words.
         let (bits_planned, geometry) = (growth.bits_at(plan.items()), plan.geometry());
@@ -125,8 +125,8 @@ impl<B: Bits<Word = u64>> Growing<B> {
             Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, geometry)?;
         let table = Table::view(growth, bits).map_err(|error| {
             refused(match error {
-                WordsError::Head => "the head does not fit the pages",
-                WordsError::Page(_) => "a page is not as pages are written",
+                WordsError::Head => "the head does not match the pages",
+                WordsError::Page(_) => "a page is invalid",
             })
         })?;
         Ok(Self { plan: planned, hasher, held: Held::Words(table) })
@@ -184,7 +184,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
         match &mut self.held {
             Held::Pages(table) => Ok(table),
-            Held::Words(_) => unreachable!("just copied into pages"),
+            Held::Words(_) => unreachable!("copied into pages above"),
         }
     }
 }

@@ -73,7 +73,7 @@ impl fmt::Display for PlanError {
             PlanError::Rate { rate } => {
                 write!(
                     f,
-                    "the rate must lie between 0 and 1, such as 0.01 for one percent: {rate:?}"
+                    "the rate must be between 0 and 1, for example 0.01 for one percent: {rate:?}"
                 )
             }
             PlanError::RateTooLow { kind, rate, lowest } => write!(
@@ -91,7 +91,7 @@ impl fmt::Display for PlanError {
                  higher rate or fewer items"
             ),
             PlanError::Words { kind, reason } => {
-                write!(f, "these words are no {kind} filter: {reason}")
+                write!(f, "the words are not a valid {kind} filter: {reason}")
             }
             PlanError::Geometry { kind, bits, geometry } => {
                 write!(f, "no {kind} filter has {bits} bits and {geometry}")

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn exact_rates_are_those_computed_elsewhere() {
-        // formats.md §0, "Corrections a user should be told".
+        // formats.md §0, the corrections for users.
         for (n, m, k, exact) in [
             (1, 8, 2, 0.056_641),
             (1, 64, 5, 2.6167e-6),

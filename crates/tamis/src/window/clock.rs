@@ -62,7 +62,7 @@ impl Clock {
     pub(super) fn read(slices: u32, words: &[u64]) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Window, reason };
         let [present, span, flags, stored, zeros @ ..] = words else {
-            return Err(refused("there is no clock"));
+            return Err(refused("the clock is missing"));
         };
         if zeros.iter().take(Self::WORDS - 4).any(|&word| word != 0) {
             return Err(refused("the end of the clock is not zero"));
@@ -72,15 +72,15 @@ impl Clock {
         }
         let is_time = flags & 1 == 1;
         if *span == 0 || (is_time && *stored > 0) {
-            return Err(refused("the clock has no span, or counts where it tells the time"));
+            return Err(refused("the clock has no span, or counts items in a window of time"));
         }
         let span = if is_time { Span::Millis(*span) } else { Span::Items(*span) };
         let clock = Self { refreshes: flags & 2 == 2, ..Self::new(slices, span) };
         if *present > LATEST {
-            return Err(refused("the clock is far beyond all time"));
+            return Err(refused("the number of the present slice is too high"));
         }
         if *stored > clock.full_at {
-            return Err(refused("the present slice holds more than its share"));
+            return Err(refused("the present slice has more than its share of items"));
         }
         Ok(Self { memory: *present, present: *present, stored: *stored, ..clock })
     }

@@ -87,7 +87,7 @@ impl Narrow {
         _mm_testc_si128(self.0, other.0) == 1
     }
 
-    /// Returns the block if `condition` is true, and otherwise an empty one.
+    /// Returns the block if `is_kept` is true, and otherwise an empty one.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -132,7 +132,7 @@ impl Wide {
         _mm256_testc_si256(self.0, other.0) == 1
     }
 
-    /// Returns the block if `condition` is true, and otherwise an empty one.
+    /// Returns the block if `is_kept` is true, and otherwise an empty one.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {

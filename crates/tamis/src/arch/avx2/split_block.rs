@@ -278,7 +278,7 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
     });
 }
 
-/// Finds the blocks of up to [`BATCH`] hashes among so many words.
+/// Computes the blocks of up to [`BATCH`] hashes in `len_words` words.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {

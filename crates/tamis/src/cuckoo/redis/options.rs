@@ -78,7 +78,7 @@ impl fmt::Display for RedisCuckooError {
             Self::BucketSize { bucket_size } => {
                 write!(f, "the bucket size {bucket_size} is out of range: give 1 to 255 slots")
             }
-            Self::MaxIterations => f.write_str("no iterations are allowed: give 1 to 65535"),
+            Self::MaxIterations => f.write_str("the number of iterations is 0: give 1 to 65535"),
             Self::Expansion { expansion } => {
                 write!(f, "the expansion {expansion} is out of range: give 0 to 32768")
             }

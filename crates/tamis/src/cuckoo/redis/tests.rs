@@ -388,7 +388,7 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
         let (measured, told) = (found as f64 / absent as f64, filter.estimate_rate(u64::MAX));
         let parts = filter.sub_filters();
         assert!((told / measured - 1.0).abs() < 0.1, "{parts} parts: {told}, measured {measured}");
-        // The hash spreads items evenly, so that a part of each sub-filter tells nearly the same.
+        // The hash spreads items evenly, so a part of each sub-filter gives nearly the same estimate.
         let by_part = filter.estimate_rate(1024);
         assert!((by_part / told - 1.0).abs() < 0.2, "{by_part} {told}");
     }

@@ -33,7 +33,7 @@ impl fmt::Display for RedisBloomError {
             Self::Rate { rate } => {
                 write!(
                     f,
-                    "the rate {rate:e} is no usable probability: give one above 1e-300 and below 1"
+                    "the rate {rate:e} is not a usable probability: give one above 1e-300 and below 1"
                 )
             }
             Self::Capacity { capacity } => {
@@ -80,18 +80,18 @@ impl fmt::Display for RedisInsertError {
             Self::Full { items } => {
                 write!(
                     f,
-                    "the filter is full at {items} items and was made not to grow: reserve a larger one"
+                    "the filter is full at {items} items and cannot grow by its options: reserve a larger one"
                 )
             }
             Self::Rate => f.write_str(
-                "the filter has grown so often that its rate has no half: reserve a larger one",
+                "the rate of the next layer would be zero, after many growths: reserve a larger one",
             ),
             Self::TooLarge => f.write_str(
-                "the filter cannot grow any more: reserve one of larger capacity at first",
+                "the filter cannot grow any more: reserve one of larger capacity",
             ),
             Self::OverLimit { bytes, max_bytes } => write!(
                 f,
-                "the filter is full, and its next part would take {bytes} bytes, where {max_bytes} are allowed: reserve a larger one"
+                "the filter is full, and its next part would take {bytes} bytes, above the limit of {max_bytes}: reserve a larger one"
             ),
             Self::Memory(error) => error.fmt(f),
         }
@@ -133,7 +133,7 @@ impl fmt::Display for RedisHeaderError {
             RedisHeaderErrorKind::Length { found } => {
                 write!(
                     f,
-                    "a header of {found} bytes is cut or no header: feed what SCANDUMP gave first"
+                    "a header of {found} bytes is truncated or not a header: load the first reply of SCANDUMP"
                 )
             }
             RedisHeaderErrorKind::Value => {
@@ -163,9 +163,11 @@ impl fmt::Display for RedisChunkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Position => "the position is impossible for a chunk of this length",
-            Self::Outside => "the chunk begins outside the filter: load the header it came with",
+            Self::Outside => {
+                "the chunk begins outside the filter: load the header of the same dump"
+            }
             Self::TooLong => {
-                "the chunk is longer than what it belongs to: load the header it came with"
+                "the chunk extends beyond its part of the filter: load the header of the same dump"
             }
         })
     }
