@@ -22,8 +22,6 @@ use crate::arch::digests;
 use crate::arch::memory::{LINE_BYTES, Lines};
 use crate::bits::OutOfMemory;
 use crate::chunks::CHUNK;
-#[cfg(not(any(feature = "std", test)))]
-use crate::no_std::*;
 
 pub use digest::{Digest, expected_collisions};
 
