@@ -18,7 +18,8 @@ pub fn run() -> Outcome {
     steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
     // The tests above have the default features. These have the code that the others add or change.
     let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);
-    steps.run("the library with all features", all.args(["serde_impl::", "parallel::", "item::"]))?;
+    steps
+        .run("the library with all features", all.args(["serde_impl::", "parallel::", "item::"]))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
     some.args(["--features", "serde,uuid,roaring"]);
     steps.run("the library with features and without the standard library", &mut some)?;

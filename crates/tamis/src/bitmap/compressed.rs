@@ -6,7 +6,7 @@ use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssig
 use roaring::RoaringTreemap;
 
 use super::{DenseSet, RangeError};
-use crate::answers::Answers;
+use crate::answers::{Answers, answer_each};
 use crate::bits::{BitsMut as _, set_bit};
 
 /// An exact set of `u64` values, compressed as Roaring bitmaps.
@@ -76,12 +76,13 @@ impl CompressedSet {
 
     /// Inserts many values in order. Answer `i` is true if `values[i]` was new.
     pub fn insert_each<T: Copy + Into<u64>>(&mut self, values: &[T], new: &mut Answers) {
-        new.fill_with(values.len(), |i| self.insert(values[i].into()));
+        answer_each(values, new.reset(values.len()), |&value| self.insert(value.into()));
     }
 
     /// Tests many values. Answer `i` is true if the set holds `values[i]`.
     pub fn contains_each<T: Copy + Into<u64>>(&self, values: &[T], answers: &mut Answers) {
-        answers.fill_with(values.len(), |i| self.contains(values[i].into()));
+        let words = answers.reset(values.len());
+        answer_each(values, words, |&value| self.contains(value.into()));
     }
 
     /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.

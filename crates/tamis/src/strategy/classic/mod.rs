@@ -72,8 +72,11 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert(&self, words: &mut [u64], hash: u64) -> bool {
-        // `fold`, not `any`: every probe must be set.
-        self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
+        let mut missing = false;
+        for bit in self.probes(hash) {
+            missing |= set_bit(words, bit);
+        }
+        missing
     }
 
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
@@ -90,6 +93,7 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
+        // `fold`, not `any`: every probe must be set.
         self.probes(hash)
             .fold(false, |missing, bit| missing | bits.set((bit / 64) as usize, &[1 << (bit % 64)]))
     }
