@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{Filter as _, Merge as _, TryInsert as _};
+use tamis::Merge as _;
 use tamis_formats::TamisFile;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

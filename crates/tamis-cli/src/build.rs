@@ -224,7 +224,7 @@ impl Args {
             _ => None,
         };
         // A growing filter needs no number.
-        let of_growing = (self.kind() == Some(Kind::Growing)).then_some(1);
+        let of_growing = self.kind().is_some_and(Kind::grows).then_some(1);
         self.items.map(|Count(items)| items).or(of_window).or(of_growing)
     }
 
@@ -233,7 +233,7 @@ impl Args {
         match self.kind() {
             // Copies of an item share its buckets: with three copies of every item a filter of 10 to 10⁶ items is full at
             // 1/1.27 of its capacity.
-            Some(Kind::Cuckoo) if self.repeats.copies => {
+            Some(kind) if kind.stores_copies() && self.repeats.copies => {
                 items.saturating_add(items.div_ceil(10).saturating_mul(3))
             }
             _ => items,
@@ -337,7 +337,7 @@ impl Args {
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
         let repeats = self.repeats.of(Some(plan.kind()))?;
         let advice = match (&self.like, plan.kind()) {
-            (Some(_), Kind::Growing) => {
+            (Some(_), kind) if kind.grows() => {
                 "it has the rate of the filter of --like: build both with a higher --rate"
             }
             (Some(_), _) => "it has the size of the filter of --like: build both for more items",

@@ -21,6 +21,7 @@ macro_rules! kinds {
                 summary: "one cache line a lookup; the fastest at rates of 0.3 % and above",
                 sizing: &strategy::split_block::SIZING,
                 can_remove: false,
+                stores_copies: false,
                 forgets: false,
                 grows: false,
             };
@@ -30,6 +31,7 @@ macro_rules! kinds {
                 summary: "the same in the layout of Parquet's column filters",
                 sizing: &strategy::parquet::SIZING,
                 can_remove: false,
+                stores_copies: false,
                 forgets: false,
                 grows: false,
             };
@@ -39,6 +41,7 @@ macro_rules! kinds {
                 summary: "the fewest bits, one cache line a probe",
                 sizing: &strategy::classic::ClassicSizing,
                 can_remove: false,
+                stores_copies: false,
                 forgets: false,
                 grows: false,
             };
@@ -48,6 +51,7 @@ macro_rules! kinds {
                 summary: "items can be removed, and counted to 15 or more; over four times the bits",
                 sizing: &bloom::counting::SIZING,
                 can_remove: true,
+                stores_copies: false,
                 forgets: false,
                 grows: false,
             };
@@ -57,6 +61,7 @@ macro_rules! kinds {
                 summary: "items can be removed, and counted to 4; two cache lines a lookup",
                 sizing: &cuckoo::sizing::CuckooSizing,
                 can_remove: true,
+                stores_copies: true,
                 forgets: false,
                 grows: false,
             };
@@ -66,6 +71,7 @@ macro_rules! kinds {
                 summary: "any number of items at one rate, for ever",
                 sizing: &growing::sizing::GrowingSizing,
                 can_remove: false,
+                stores_copies: false,
                 forgets: false,
                 grows: true,
             };
@@ -75,6 +81,7 @@ macro_rules! kinds {
                 summary: "items are forgotten after a time, or after a number of other items",
                 sizing: &window::SIZING,
                 can_remove: false,
+                stores_copies: false,
                 forgets: true,
                 grows: false,
             };
@@ -92,6 +99,7 @@ struct Row {
     /// The formulas from items and rate to bits, and back.
     sizing: &'static dyn Sizing,
     can_remove: bool,
+    stores_copies: bool,
     forgets: bool,
     grows: bool,
 }
@@ -137,6 +145,12 @@ impl Kind {
     #[must_use]
     pub const fn can_remove(self) -> bool {
         self.row().can_remove
+    }
+
+    /// Returns true if each insert of an item takes space, repeats of the item too.
+    #[must_use]
+    pub const fn stores_copies(self) -> bool {
+        self.row().stores_copies
     }
 
     /// Returns true if filters of this kind forget items over time.
