@@ -79,7 +79,7 @@ ours!(
     Growing,
     "tamis growing",
     Kind::Growing,
-    |plan: &Plan| Growing::new(plan.rate(), Hasher::default()).expect(MEMORY),
+    |plan: &Plan| Growing::for_rate(plan.rate(), Hasher::default()).expect(MEMORY),
     |filter: &Growing| filter.memory_bytes() * 8
 );
 

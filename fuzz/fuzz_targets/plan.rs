@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{Kind, Plan, Shape};
+use tamis::{Kind, Plan, Geometry};
 
 fuzz_target!(|data: (u64, u64, u64, u32)| {
-    let (items, rate_bits, bits, shape) = data;
+    let (items, rate_bits, bits, geometry) = data;
     let rate = f64::from_bits(rate_bits);
     for plan in [Plan::new(items, rate)]
         .into_iter()
@@ -28,8 +28,8 @@ fuzz_target!(|data: (u64, u64, u64, u32)| {
             assert!(plan.bytes() <= bits, "{plan:?} in {bits} bytes");
             assert!((0.0..1.0).contains(&plan.rate()), "{plan:?}");
         }
-        let shape = Shape::from_number(kind, shape);
-        if let Some(Ok(plan)) = shape.map(|shape| Plan::from_parts(kind, items, rate, bits, shape))
+        let geometry = Geometry::from_number(kind, geometry);
+        if let Some(Ok(plan)) = geometry.map(|geometry| Plan::from_parts(kind, items, rate, bits, geometry))
         {
             assert!((0.0..=1.0).contains(&plan.rate_at(items)), "{plan:?}");
             let _ = (plan.items_at(rate), plan.why(), plan.bits_per_item());

@@ -5,7 +5,7 @@ mod count_first;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{AnyFilter, Hasher, InsertError, Kind, NoRoom, Plan, Shape, Span, Window};
+use tamis::{AnyFilter, Geometry, Hasher, InsertError, Kind, NoRoom, Plan, Span, Window};
 use tamis_formats::{Format, TamisFile};
 
 use crate::budget::left_bytes;
@@ -222,7 +222,7 @@ impl Args {
             _ => None,
         };
         // A growing filter needs no number.
-        let of_growing = (self.kind() == Some(Kind::Growing)).then_some(1);
+        let of_growing = self.kind().is_some_and(Kind::grows).then_some(1);
         self.items.map(|Count(items)| items).or(of_window).or(of_growing)
     }
 
@@ -231,7 +231,7 @@ impl Args {
         match self.kind() {
             // Copies of an item share its buckets: with three copies of every item a filter of 10 to 10⁶ items is full at
             // 1/1.27 of its capacity.
-            Some(Kind::Cuckoo) if self.repeats.copies => {
+            Some(kind) if kind.stores_copies() && self.repeats.copies => {
                 items.saturating_add(items.div_ceil(10).saturating_mul(3))
             }
             _ => items,
@@ -297,9 +297,9 @@ impl Args {
             (Some(kind), ..) => Plan::for_kind(kind, items, self.rate),
             (None, ..) => Plan::new(items, self.rate),
         };
-        let plan = plan.and_then(|plan| match (self.window, plan.shape()) {
+        let plan = plan.and_then(|plan| match (self.window, plan.geometry()) {
             // Few items do not divide evenly.
-            (Some(SpanArg(Span::Items(span))), Shape::Slices(slices)) => {
+            (Some(SpanArg(Span::Items(span))), Geometry::Slices(slices)) => {
                 let even = even_slices(span, slices.into());
                 Plan::window(items, self.rate, u8::try_from(even).map_or(slices, u32::from))
             }
@@ -335,7 +335,7 @@ impl Args {
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
         let repeats = self.repeats.of(Some(plan.kind()))?;
         let advice = match (&self.like, plan.kind()) {
-            (Some(_), Kind::Growing) => {
+            (Some(_), kind) if kind.grows() => {
                 "it has the rate of the filter of --like: build both with a higher --rate"
             }
             (Some(_), _) => "it has the size of the filter of --like: build both for more items",
@@ -364,7 +364,7 @@ impl Args {
                     "{}: with {} items the filter needs more than --memory {limit}; nothing was written: allow more memory or a \
                      higher rate, or plan a filter of another kind with --items N",
                     input::name(&self.output),
-                    Count(growing.items()),
+                    Count(growing.len()),
                 )))
             }
             _ => Ok(()),

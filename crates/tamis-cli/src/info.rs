@@ -304,7 +304,7 @@ impl<'a> Facts<'a> {
         let items = Count(plan.items());
         match &self.file.filter {
             AnyFilter::Growing(filter) if self.is_full => {
-                format!("{} items: it has used all bits of the hash", Count(filter.items()))
+                format!("{} items: it has used all bits of the hash", Count(filter.len()))
             }
             AnyFilter::Growing(_) => "any number of items".into(),
             AnyFilter::Window(_) => format!("{items} items in a window"),
@@ -367,7 +367,7 @@ impl<'a> Facts<'a> {
                     "{} ({} bits, {})",
                     Size { bytes: self.bytes() },
                     Count(self.bits()),
-                    plan.shape()
+                    plan.geometry()
                 ),
             ),
             row("hash", layout.hasher.to_string()),
@@ -397,7 +397,7 @@ impl<'a> Facts<'a> {
             "kind": plan.kind().name(),
             "bits": self.bits(),
             "bytes": self.bytes(),
-            "shape": plan.shape().to_string(),
+            "shape": plan.geometry().to_string(),
             "probes": plan.probes(),
             "cache_lines": plan.cache_lines(),
             "hash": self.file.filter.hasher().to_string(),
@@ -432,7 +432,7 @@ fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
         _ => return false,
     };
     // Far from its capacity no item is refused, unless it was added many times.
-    if filter.items() < filter.plan().items() / 10 * 9 {
+    if filter.len() < filter.plan().items() / 10 * 9 {
         return false;
     }
     let mut bytes = Vec::new();

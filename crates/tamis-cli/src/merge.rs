@@ -158,13 +158,13 @@ fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
 
 /// Says in which field two layouts differ first.
 fn difference(one: &Layout, other: &Layout) -> Option<String> {
-    let Layout { kind, bits, shape, hasher } = other;
+    let Layout { kind, bits, geometry, hasher } = other;
     if *kind != one.kind {
         Some(format!("its kind is {kind}, not {}", one.kind))
     } else if *bits != one.bits {
         Some(format!("it has {bits} bits, not {}", one.bits))
-    } else if *shape != one.shape {
-        Some(format!("it has {shape}, not {}", one.shape))
+    } else if *geometry != one.geometry {
+        Some(format!("it has {geometry}, not {}", one.geometry))
     } else if *hasher == one.hasher {
         None
     } else if hasher.to_string() == one.hasher.to_string() {
@@ -176,7 +176,7 @@ fn difference(one: &Layout, other: &Layout) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Hasher, Kind, Shape};
+    use tamis::{Geometry, Hasher, Kind};
 
     use super::*;
 
@@ -185,14 +185,14 @@ mod tests {
         let one = Layout {
             kind: Kind::SplitBlock,
             bits: 512,
-            shape: Shape::Probes(8),
+            geometry: Geometry::Probes(8),
             hasher: Hasher::sip13([1, 2]),
         };
         assert_eq!(difference(&one, &one), None);
         for (other, word) in [
             (Layout { kind: Kind::Parquet, ..one }, "kind"),
             (Layout { bits: 1024, ..one }, "1024 bits"),
-            (Layout { shape: Shape::Probes(7), ..one }, "7 probes"),
+            (Layout { geometry: Geometry::Probes(7), ..one }, "7 probes"),
             (Layout { hasher: Hasher::fold(5), ..one }, "fold seed 5"),
             (Layout { hasher: Hasher::sip13([1, 3]), ..one }, "secret key"),
         ] {

@@ -37,9 +37,11 @@ impl RepeatArgs {
     ///
     /// `--copies` for a kind in which it has no effect.
     pub fn of(&self, kind: Option<Kind>) -> Result<Repeats, Failure> {
+        let stores_copies = kind.is_some_and(Kind::stores_copies);
         match (kind, self.copies) {
-            (Some(Kind::Cuckoo), false) => Ok(Repeats::Once),
-            (Some(Kind::Cuckoo), true) | (_, false) => Ok(Repeats::Each),
+            (_, false) if stores_copies => Ok(Repeats::Once),
+            (_, false) => Ok(Repeats::Each),
+            (_, true) if stores_copies => Ok(Repeats::Each),
             (Some(Kind::Counting), true) => Err(Failure::new(
                 "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
             )),
@@ -58,7 +60,7 @@ impl Repeats {
     /// Returns what helps when a filter of `kind` is full.
     pub fn advice(self, kind: Kind) -> &'static str {
         match (self, kind) {
-            (_, Kind::Growing) => "build one with a higher --rate",
+            (_, kind) if kind.grows() => "build one with a higher --rate",
             (Repeats::Each, _) => {
                 "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
             }

@@ -395,7 +395,7 @@ mod tests {
         let mut loaded = RedisCuckoo::from_header(&header).unwrap();
         let (next, chunk) = full.chunk(1).unwrap();
         loaded.load_chunk(next, &chunk).unwrap();
-        assert!(loaded.contains("item") && loaded.items() == 0);
+        assert!(loaded.contains("item") && loaded.is_empty());
         let image = image(&Value::RedisCuckoo(Box::new(loaded)));
         match Value::read_image(&mut &image[..], image.len() as u64).unwrap() {
             Value::RedisCuckoo(back) => assert!(back.contains("item")),

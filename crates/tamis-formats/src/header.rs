@@ -1,6 +1,6 @@
 //! The header of a Tamis file. Layout: `docs/formats/tamis.md`.
 
-use tamis::{Hasher, Kind, Plan, Shape};
+use tamis::{Geometry, Hasher, Kind, Plan};
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::metadata::Metadata;
@@ -117,14 +117,15 @@ impl Header {
         let hash = reader.u8("hash")?;
         let number = reader.u32("shape")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };
-        let shape = Shape::from_number(kind, number).ok_or(error("shape", SHAPE_AT, unknown))?;
+        let geometry =
+            Geometry::from_number(kind, number).ok_or(error("shape", SHAPE_AT, unknown))?;
         let bits = reader.u64("bits")?;
         let seed = reader.array("seed")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(hash) };
         let hasher = Hasher::from_parts(hash, seed).ok_or(error("hash", HASHER_AT, unknown))?;
         let capacity = reader.u64("capacity")?;
         let rate = f64::from_bits(reader.u64("rate")?);
-        let plan = Plan::from_parts(kind, capacity, rate, bits, shape)
+        let plan = Plan::from_parts(kind, capacity, rate, bits, geometry)
             .map_err(|plan| error("bits", BITS_AT, DecodeErrorKind::Plan(plan)))?;
         if capacity == 0 {
             let kind = DecodeErrorKind::Invalid { reason: "above zero" };
@@ -156,7 +157,7 @@ impl Header {
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.push(plan.kind() as u8);
         header.push(hash);
-        header.extend_from_slice(&plan.shape().to_number().to_le_bytes());
+        header.extend_from_slice(&plan.geometry().to_number().to_le_bytes());
         header.extend_from_slice(&bits.to_le_bytes());
         header.extend_from_slice(&seed);
         header.extend_from_slice(&plan.items().to_le_bytes());

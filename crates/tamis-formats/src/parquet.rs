@@ -11,8 +11,8 @@ mod sizing;
 use std::io;
 
 use tamis::{
-    AnyFilter, Bits as _, Bloom, Filter as _, Hasher, Insert as _, Kind, OutOfMemory, Parquet,
-    Plan, Shape,
+    AnyFilter, Bits as _, Bloom, Filter as _, Geometry, Hasher, Insert as _, Kind, OutOfMemory,
+    Parquet, Plan,
 };
 
 use crate::answer_each::hash_each;
@@ -124,7 +124,7 @@ const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 /// [`OutOfMemory`] if the allocation fails.
 pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutOfMemory> {
     let bits = bytes.max(1).div_ceil(MIN_BYTES).saturating_mul(MIN_BYTES * 8);
-    let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Shape::Probes(8));
+    let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Geometry::Probes(8));
     let rate = options.rate.filter(|&rate| rate > 0.0 && rate < 1.0).unwrap_or(JAVA_RATE);
     let out_of_memory = |_| OutOfMemory { bytes };
     let plan = of(1, rate).map_err(out_of_memory)?;

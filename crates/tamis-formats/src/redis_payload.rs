@@ -260,7 +260,7 @@ fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
     let number = |at: usize| {
         u64::from(u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
     };
-    to.number(filter.items());
+    to.number(filter.len());
     to.number(filter.layers().len() as u64);
     to.number(number(12));
     to.number(number(16));
@@ -331,7 +331,7 @@ fn read_cuckoo(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
 fn write_cuckoo(to: &mut RdbWriter, filter: &RedisCuckoo) {
     let (sub_filters, expansion) = (filter.sub_filters() as u64, u64::from(filter.expansion()));
     to.number(sub_filters);
-    for number in [filter.buckets(), filter.items(), filter.removed()] {
+    for number in [filter.buckets(), filter.len(), filter.removed()] {
         to.number(number);
     }
     to.number(u64::from(filter.bucket_size()));

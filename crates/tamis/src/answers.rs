@@ -1,11 +1,11 @@
-//! The answers to a batch of questions, one bit each.
+//! The answers to a batch of questions, one bit for each.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-/// Yes or no for each item of a batch, as a bit mask.
+/// The answers to a batch, yes or no for each item, as a bit mask.
 ///
-/// A mask and not a list of `bool`, because a branch on each answer costs several times what the
-/// answer did: work on whole words, or walk the ones.
+/// The answers are a mask and not a list of `bool`, because a branch on each answer costs several times as much as the
+/// answer. Work on whole words, or iterate over the ones.
 ///
 /// # Examples
 ///
@@ -27,19 +27,45 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Returns an empty batch; it keeps its memory from one use to the next.
+    /// Creates an empty batch. It keeps its memory from one use to the next.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new(), len: 0 }
     }
 
-    /// Returns how many questions were answered.
+    /// Creates `len` answers: number `i` is `answer(i)`. Calls `answer` in order.
+    #[must_use]
+    pub fn from_fn(len: usize, answer: impl FnMut(usize) -> bool) -> Self {
+        let mut answers = Self::new();
+        answers.fill_with(len, answer);
+        answers
+    }
+
+    /// Replaces the answers by `len` others: number `i` is `answer(i)`. Calls `answer` in order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut is_even = tamis::Answers::from_fn(100, |i| i % 2 == 0);
+    /// assert_eq!(is_even.count_ones(), 50);
+    /// is_even.fill_with(3, |i| i % 2 == 0);
+    /// assert_eq!(is_even.iter().collect::<Vec<_>>(), [true, false, true]);
+    /// ```
+    pub fn fill_with(&mut self, len: usize, mut answer: impl FnMut(usize) -> bool) {
+        for (word, first) in self.reset(len).iter_mut().zip((0..).step_by(64)) {
+            for i in 0..64.min(len - first) {
+                *word |= u64::from(answer(first + i)) << i;
+            }
+        }
+    }
+
+    /// Returns the number of answers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Tells whether nothing was asked.
+    /// Returns true if there are no answers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -54,6 +80,18 @@ impl Answers {
     pub fn get(&self, index: usize) -> bool {
         assert!(index < self.len, "answer {index} of {}", self.len);
         self.words[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Replaces answer `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not below [`len`](Self::len).
+    #[inline]
+    pub fn set(&mut self, index: usize, is_yes: bool) {
+        assert!(index < self.len, "answer {index} of {}", self.len);
+        self.words[index / 64] &= !(1 << (index % 64));
+        set_answer(&mut self.words, index, is_yes);
     }
 
     /// Counts the answers that are yes.
@@ -84,9 +122,9 @@ impl Answers {
         ones(self.words.iter().map(|word| !word)).take_while(move |&index| index < len)
     }
 
-    /// Makes room for `len` answers, all no, and lends the mask to be filled.
+    /// Replaces the answers by `len` answers, all no, and returns the mask for writing.
     ///
-    /// Whoever fills it leaves the bits past `len` zero.
+    /// The caller must leave the bits past `len` zero.
     pub fn reset(&mut self, len: usize) -> &mut [u64] {
         self.words.clear();
         self.words.resize(len.div_ceil(64), 0);
@@ -95,7 +133,43 @@ impl Answers {
     }
 }
 
-/// Walks the set bits of consecutive words.
+/// Checks that a mask has one word for each 64 of `len` answers.
+///
+/// # Panics
+///
+/// If it has fewer or more words.
+#[inline(always)]
+pub(crate) fn check_words(words: &[u64], len: usize) {
+    assert_eq!(words.len(), len.div_ceil(64), "a word for each 64 hashes");
+}
+
+/// Sets answer `index` of a mask to yes if `is_yes`.
+#[inline(always)]
+pub(crate) fn set_answer(words: &mut [u64], index: usize, is_yes: bool) {
+    words[index / 64] |= u64::from(is_yes) << (index % 64);
+}
+
+/// Writes the answer to each of `items`, in order, to a mask with one word for each 64 items.
+#[inline]
+pub(crate) fn answer_each<T>(items: &[T], words: &mut [u64], mut answer: impl FnMut(&T) -> bool) {
+    for (word, items) in words.iter_mut().zip(items.chunks(64)) {
+        *word = answer_word(items, &mut answer);
+    }
+}
+
+/// Returns the answers to up to 64 items as one word of a mask.
+#[inline(always)]
+pub(crate) fn answer_word<T>(items: &[T], mut answer: impl FnMut(&T) -> bool) -> u64 {
+    items.iter().enumerate().fold(0, |mask, (i, item)| mask | u64::from(answer(item)) << i)
+}
+
+/// Returns the bits of `mask` for whose indices `keep` returns true.
+#[inline(always)]
+pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
+    ones([mask].into_iter()).fold(0, |kept, i| kept | u64::from(keep(i)) << i)
+}
+
+/// Iterates over the indices of the set bits of consecutive words.
 pub(crate) fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
     words.enumerate().flat_map(|(i, mut word)| {
         std::iter::from_fn(move || {

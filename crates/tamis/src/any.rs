@@ -1,89 +1,155 @@
-//! A filter whose kind is known only at run time, for programs and files.
+//! A filter whose kind is known only at run time.
 
 use std::fmt;
 
 use crate::answers::Answers;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::bits::{self, BitView, Bitmap, Bits, BitsMut};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, Removed, TryInsert};
 use crate::growing::Growing;
 use crate::hash::Hasher;
 use crate::item::Item;
+use crate::kind::{Kind, kinds};
 use crate::plan::{Plan, PlanError};
-use crate::strategy::{Classic, Kind, Parquet, SplitBlock};
-use crate::window::{Span, Window};
+use crate::strategy::{Classic, Parquet, SplitBlock};
+use crate::window::Window;
 
-/// One of the concrete filters, over storage `B`. The kind is matched once a batch, not once an item.
-///
-/// # Examples
-///
-/// ```
-/// use tamis::{AnyFilter, Hasher, Kind, Plan};
-///
-/// let mut seen = AnyFilter::new(&Plan::for_kind(Kind::Classic, 1_000, 0.01)?, Hasher::default())?;
-/// seen.try_insert("tamis")?;
-/// assert!(seen.contains("tamis"));
-/// assert_eq!(seen.plan().kind(), Kind::Classic);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone)]
-#[non_exhaustive]
-pub enum AnyFilter<B = Bitmap> {
-    /// The default.
-    SplitBlock(Bloom<SplitBlock, B>),
-    /// Parquet's geometry.
-    Parquet(Bloom<Parquet, B>),
-    /// Any number of bits and probes.
-    Classic(Bloom<Classic, B>),
-    /// Counters for bits: items can be deleted.
-    Counting(Counting<B>),
-    /// Fingerprints: items can be deleted, in few bits.
-    Cuckoo(Cuckoo<B>),
-    /// Any number of items.
-    Growing(Growing<B>),
-    /// Items are forgotten.
-    Window(Window<B>),
-}
+/// What [`AnyFilter`] needs from a filter over storage `B`, beside the public traits.
+pub(crate) trait Variant<B>: Filter {
+    /// The same filter over borrowed words.
+    type View<'a>
+    where
+        Self: 'a;
 
-/// Runs an expression on whichever concrete filter it is.
-macro_rules! with_filter {
-    ($any:expr, $filter:ident => $body:expr) => {
-        match $any {
-            AnyFilter::SplitBlock($filter) => $body,
-            AnyFilter::Parquet($filter) => $body,
-            AnyFilter::Classic($filter) => $body,
-            AnyFilter::Counting($filter) => $body,
-            AnyFilter::Cuckoo($filter) => $body,
-            AnyFilter::Growing($filter) => $body,
-            AnyFilter::Window($filter) => $body,
-        }
-    };
-}
+    /// Borrows the filter. `None` if its words are not in one run.
+    fn view(&self) -> Option<Self::View<'_>>;
 
-impl AnyFilter<Bitmap> {
-    /// Makes an empty filter of the plan's kind. A window is one of as many items as were planned.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::Memory`] if there is not enough of it.
-    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        Ok(match plan.kind() {
-            Kind::SplitBlock => AnyFilter::SplitBlock(Bloom::new(plan, hasher)?),
-            Kind::Parquet => AnyFilter::Parquet(Bloom::new(plan, hasher)?),
-            Kind::Classic => AnyFilter::Classic(Bloom::new(plan, hasher)?),
-            Kind::Counting => AnyFilter::Counting(Counting::new(plan, hasher)?),
-            Kind::Cuckoo => AnyFilter::Cuckoo(Cuckoo::new(plan, hasher)?),
-            Kind::Growing => AnyFilter::Growing(Growing::by_plan(plan, hasher)?),
-            Kind::Window => {
-                AnyFilter::Window(Window::new(plan, hasher, Span::Items(plan.items()))?)
-            }
-        })
+    /// Passes the words of a file to `each`, in order, from the word numbered `start` on.
+    fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
+    -> Result<(), E>;
+
+    /// Returns how many words [`each_words`](Self::each_words) passes on from word 0.
+    fn len_words(&self) -> u64 {
+        self.plan().bits().div_ceil(64)
+    }
+
+    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    fn heap_bytes(&self) -> u64 {
+        bits::heap_bytes(self.plan().bits())
+    }
+
+    /// Sets the time of a filter that forgets items.
+    fn advance(&mut self, _now_millis: u64) {}
+
+    /// Returns an upper bound of how often an item with this hash was inserted. `None` if the kind does not count.
+    fn count_hash(&self, _hash: u64) -> Option<u64> {
+        None
+    }
+
+    /// Returns the highest count. `None` if the kind does not count.
+    fn max_count(&self) -> Option<u64> {
+        None
+    }
+
+    /// Removes an item by its hash. `None` if the kind does not remove items.
+    fn remove_hash(&mut self, _hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        None
     }
 }
 
+macro_rules! define_any_filter {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $row:tt;)*) => {
+        /// A filter of any kind, over storage `B`. A batch matches on the kind once, not once for each item.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+        ///
+        /// let mut seen = AnyFilter::new(&Plan::for_kind(Kind::Classic, 1_000, 0.01)?, Hasher::default())?;
+        /// seen.try_insert("tamis")?;
+        /// assert!(seen.contains("tamis"));
+        /// assert_eq!(seen.plan().kind(), Kind::Classic);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        #[derive(Clone)]
+        #[non_exhaustive]
+        pub enum AnyFilter<B = Bitmap> {
+            $($(#[$doc])* $kind($filter),)*
+        }
+
+        impl AnyFilter<Bitmap> {
+            /// Creates an empty filter of the plan's kind. A window remembers as many items as were planned.
+            ///
+            /// # Errors
+            ///
+            /// [`PlanError::Memory`] if there is not enough memory.
+            pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+                Ok(match plan.kind() {
+                    $(Kind::$kind => AnyFilter::$kind($create(plan, hasher)?),)*
+                })
+            }
+        }
+
+        impl<B: Bits<Word = u64>> AnyFilter<B> {
+            /// Creates a filter from the words that [`each_words`](Self::each_words) passed on.
+            ///
+            /// # Errors
+            ///
+            /// [`PlanError::Geometry`] if the plan has another number of bits; [`PlanError::Words`] if the words are
+            /// not those of such a filter.
+            pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+                Ok(match plan.kind() {
+                    $(Kind::$kind => AnyFilter::$kind(<$filter>::restore(plan, hasher, bits)?),)*
+                })
+            }
+
+            /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no longer in one
+            /// run. Constant time.
+            pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
+                Some(match self {
+                    $(AnyFilter::$kind(filter) => AnyFilter::$kind(Variant::<B>::view(filter)?),)*
+                })
+            }
+        }
+
+        $(impl<B> From<$filter> for AnyFilter<B> {
+            /// Wraps a filter of a known kind, for example to write it to a file.
+            fn from(filter: $filter) -> Self {
+                AnyFilter::$kind(filter)
+            }
+        })*
+
+        /// Runs an expression on the concrete filter.
+        macro_rules! with_filter {
+            ($any:expr, $concrete:ident => $body:expr) => {
+                match $any {
+                    $(AnyFilter::$kind($concrete) => $body,)*
+                }
+            };
+        }
+        #[cfg(all(feature = "serde", not(loom)))]
+        pub(crate) use with_filter;
+
+        /// Runs an expression on two concrete filters of one kind, or another expression if the kinds differ.
+        macro_rules! with_filters {
+            ($any:expr, $other:expr, ($one:ident, $two:ident) => $body:expr, else $differ:expr) => {
+                match ($any, $other) {
+                    $((AnyFilter::$kind($one), AnyFilter::$kind($two)) => $body,)*
+                    _ => $differ,
+                }
+            };
+        }
+    };
+}
+kinds!(define_any_filter);
+
 impl<'a> AnyFilter<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
     ///
     /// # Errors
     ///
@@ -94,40 +160,22 @@ impl<'a> AnyFilter<BitView<'a>> {
 }
 
 impl<B: Bits<Word = u64>> AnyFilter<B> {
-    /// Makes a filter of the words that [`each_words`](Self::each_words) handed out.
+    /// Passes all words of the filter to `each`, in order, in one or more parts. The words, the plan and the hasher are
+    /// the whole state of a filter.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Geometry`] if the plan has not as many bits; [`PlanError::Words`] if they are not those
-    /// of such a filter.
-    pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
-        Ok(match plan.kind() {
-            Kind::SplitBlock => AnyFilter::SplitBlock(Bloom::restore(plan, hasher, bits)?),
-            Kind::Parquet => AnyFilter::Parquet(Bloom::restore(plan, hasher, bits)?),
-            Kind::Classic => AnyFilter::Classic(Bloom::restore(plan, hasher, bits)?),
-            Kind::Counting => AnyFilter::Counting(Counting::restore(plan, hasher, bits)?),
-            Kind::Cuckoo => AnyFilter::Cuckoo(Cuckoo::restore(plan, hasher, bits)?),
-            Kind::Growing => AnyFilter::Growing(Growing::restore(plan, hasher, bits)?),
-            Kind::Window => AnyFilter::Window(Window::restore(plan, hasher, bits)?),
-        })
-    }
-
-    /// Hands on all words of the filter, in order and in as many parts as it likes: all that its plan and
-    /// its hasher do not say.
-    ///
-    /// # Errors
-    ///
-    /// Those of `each`.
+    /// Returns the first error of `each`.
     pub fn each_words<E>(&self, each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         self.each_words_from(0, each)
     }
 
-    /// Hands on the words from the one numbered `start` on. Those before it cost nothing, except in a filter that
-    /// has grown, where each page before it has its head looked at.
+    /// Passes the words from number `start` on to `each`. Skipped words cost nothing, except in a filter that has
+    /// grown: there the head of each skipped page is read.
     ///
     /// # Errors
     ///
-    /// Those of `each`.
+    /// Returns the first error of `each`.
     ///
     /// # Examples
     ///
@@ -146,52 +194,25 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     pub fn each_words_from<E>(
         &self,
         start: u64,
-        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        match self {
-            AnyFilter::SplitBlock(filter) => each(words_from(filter.bits().words(), start)),
-            AnyFilter::Parquet(filter) => each(words_from(filter.bits().words(), start)),
-            AnyFilter::Classic(filter) => each(words_from(filter.bits().words(), start)),
-            AnyFilter::Counting(filter) => each(words_from(filter.bits().words(), start)),
-            AnyFilter::Cuckoo(filter) => each(words_from(filter.bits().words(), start)),
-            AnyFilter::Growing(filter) => filter.each_words(start, each),
-            AnyFilter::Window(filter) => filter.each_words(start, each),
-        }
+        with_filter!(self, filter => Variant::<B>::each_words(filter, start, each))
     }
 
-    /// Returns how many words [`each_words`](Self::each_words) hands on.
+    /// Returns how many words [`each_words`](Self::each_words) passes on.
     pub fn len_words(&self) -> u64 {
-        match self {
-            AnyFilter::Growing(filter) => filter.len_words(),
-            _ => self.plan().bits().div_ceil(64),
-        }
+        with_filter!(self, filter => Variant::<B>::len_words(filter))
     }
 
     /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
     /// Constant time.
     pub fn heap_bytes(&self) -> u64 {
-        match self {
-            AnyFilter::Growing(filter) => filter.heap_bytes(),
-            filter => crate::bits::heap_bytes(filter.plan().bits()),
-        }
+        with_filter!(self, filter => Variant::<B>::heap_bytes(filter))
     }
 
-    /// Borrows the filter as one whose storage is elsewhere; `None` of a growing one that has grown, since it is
-    /// no longer in one run of words then. Constant time.
-    pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
-        Some(match self {
-            AnyFilter::SplitBlock(filter) => AnyFilter::SplitBlock(filter.as_view()),
-            AnyFilter::Parquet(filter) => AnyFilter::Parquet(filter.as_view()),
-            AnyFilter::Classic(filter) => AnyFilter::Classic(filter.as_view()),
-            AnyFilter::Counting(filter) => AnyFilter::Counting(filter.as_view()),
-            AnyFilter::Cuckoo(filter) => AnyFilter::Cuckoo(filter.as_view()),
-            AnyFilter::Growing(filter) => AnyFilter::Growing(filter.as_view()?),
-            AnyFilter::Window(filter) => AnyFilter::Window(filter.as_view()),
-        })
-    }
-
-    /// Copies the first `max_bytes` of the filter as one of their own, which holds its share of the items: see
-    /// [`Plan::part`]. Its estimates say of a large filter, in little time, what reading all bits would.
+    /// Copies the first `max_bytes` of the filter into a filter of its own, which holds its share of the items: see
+    /// [`Plan::part`]. Estimates from the copy approximate those of the whole filter in little time. Returns `None` if
+    /// the filter is not larger, or has no such part.
     ///
     /// # Examples
     ///
@@ -222,68 +243,34 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         AnyFilter::restore(&plan, self.hasher(), bits).ok()
     }
 
-    /// Tells the filter what time it is, if it is one that forgets: see [`Window::advance`].
+    /// Sets the present time of a filter that forgets items: see [`Window::advance`]. Other kinds ignore it.
     pub fn advance(&mut self, now_millis: u64) {
-        if let AnyFilter::Window(filter) = self {
-            filter.advance(now_millis);
-        }
+        with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));
     }
 
-    /// Returns how often an item with this hash is in, at most, as [`Count::count_hash`](crate::Count::count_hash) does; `None` if
-    /// this kind does not count.
+    /// Returns an upper bound of how often an item with this hash was inserted, as
+    /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind does not count.
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
-        match self {
-            AnyFilter::Counting(filter) => Some(filter.count_hash(hash)),
-            AnyFilter::Cuckoo(filter) => Some(filter.count_hash(hash)),
-            _ => None,
-        }
+        with_filter!(self, filter => Variant::<B>::count_hash(filter, hash))
     }
 
-    /// Returns the number at which counting ends, as [`Count::max_count`](crate::Count::max_count) does; `None` if this kind does not
-    /// count.
+    /// Returns the highest count, as [`Count::max_count`](crate::Count::max_count) does. Returns `None` if the kind
+    /// does not count.
     pub fn max_count(&self) -> Option<u64> {
-        match self {
-            AnyFilter::Counting(filter) => Some(filter.max_count()),
-            AnyFilter::Cuckoo(filter) => Some(filter.max_count()),
-            _ => None,
-        }
+        with_filter!(self, filter => Variant::<B>::max_count(filter))
     }
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    /// Deletes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does; `None` if this kind cannot.
+    /// Removes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does. Returns `None` if the
+    /// kind does not support removal.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
-        match self {
-            AnyFilter::Counting(filter) => Some(filter.remove_hash(hash)),
-            AnyFilter::Cuckoo(filter) => Some(filter.remove_hash(hash)),
-            _ => None,
-        }
+        with_filter!(self, filter => Variant::<B>::remove_hash(filter, hash))
     }
 }
 
-/// A filter of a known kind as one of any kind, such as to write it to a file.
-macro_rules! from_filters {
-    ($($kind:ident: $filter:ty;)*) => { $(
-        impl<B> From<$filter> for AnyFilter<B> {
-            fn from(filter: $filter) -> Self {
-                AnyFilter::$kind(filter)
-            }
-        }
-    )* };
-}
-
-from_filters! {
-    SplitBlock: Bloom<SplitBlock, B>;
-    Parquet: Bloom<Parquet, B>;
-    Classic: Bloom<Classic, B>;
-    Counting: Counting<B>;
-    Cuckoo: Cuckoo<B>;
-    Growing: Growing<B>;
-    Window: Window<B>;
-}
-
 impl<B: Bits<Word = u64>> fmt::Debug for AnyFilter<B> {
-    /// Shows the filter as its own type does.
+    /// Formats the filter as its own type does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         with_filter!(self, filter => filter.fmt(f))
     }
@@ -291,16 +278,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for AnyFilter<B> {
 
 impl<B: Bits<Word = u64> + PartialEq> PartialEq for AnyFilter<B> {
     fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (AnyFilter::SplitBlock(one), AnyFilter::SplitBlock(two)) => one == two,
-            (AnyFilter::Parquet(one), AnyFilter::Parquet(two)) => one == two,
-            (AnyFilter::Classic(one), AnyFilter::Classic(two)) => one == two,
-            (AnyFilter::Counting(one), AnyFilter::Counting(two)) => one == two,
-            (AnyFilter::Cuckoo(one), AnyFilter::Cuckoo(two)) => one == two,
-            (AnyFilter::Growing(one), AnyFilter::Growing(two)) => one == two,
-            (AnyFilter::Window(one), AnyFilter::Window(two)) => one == two,
-            _ => false,
-        }
+        with_filters!(self, other, (one, two) => one == two, else false)
     }
 }
 
@@ -372,15 +350,9 @@ impl<B: BitsMut> Clear for AnyFilter<B> {
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<AnyFilter<C>> for AnyFilter<B> {
     fn merge(&mut self, other: &AnyFilter<C>) -> Result<(), MergeError> {
-        match (&mut *self, other) {
-            (AnyFilter::SplitBlock(one), AnyFilter::SplitBlock(two)) => one.merge(two),
-            (AnyFilter::Parquet(one), AnyFilter::Parquet(two)) => one.merge(two),
-            (AnyFilter::Classic(one), AnyFilter::Classic(two)) => one.merge(two),
-            (AnyFilter::Counting(one), AnyFilter::Counting(two)) => one.merge(two),
-            (AnyFilter::Cuckoo(one), AnyFilter::Cuckoo(two)) => one.merge(two),
-            (AnyFilter::Growing(one), AnyFilter::Growing(two)) => one.merge(two),
-            (AnyFilter::Window(one), AnyFilter::Window(two)) => one.merge(two),
-            _ => Err(MergeError::Layout { expected: self.layout(), found: other.layout() }),
-        }
+        MergeError::check_layouts(self, other)?;
+        with_filters!(self, other, (one, two) => one.merge(two), else {
+            unreachable!("filters of one layout are of one kind")
+        })
     }
 }

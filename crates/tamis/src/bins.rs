@@ -1,19 +1,19 @@
-//! Items that wait in bins, until those of a bin are worth fetching their part of a table for.
+//! Bins: items wait in them until the items of a bin are worth loading their part of a table.
 //!
-//! In a table larger than the caches each of many random items waits for a line of memory. So items are
-//! first sorted by the part of the table that they touch, and all those of a part are applied at once,
-//! when it is in the second cache:
+//! In a table larger than the caches, each of many random items waits for a cache line. So items are first sorted by
+//! the part of the table that they touch. Then all items of a part are applied together, while the part is in the
+//! second cache:
 //!
 //! ```text
 //! item → bin → buffer of a few lines → chunk of many buffers → part of the table
 //!                    (in cache)             (streamed)            (in cache)
 //! ```
 //!
-//! Each thread fills bins of its own; then each takes whole parts of the table, with what all threads
-//! have binned for it, so nothing is shared and no atomic needed. Order is lost on the way.
+//! Each thread fills bins of its own. Then each thread takes whole parts of the table, with the items that all threads
+//! have binned for it. So no data is shared and no atomic is needed. The order of items is lost.
 //!
-//! Invariant: a chunk is given to a bin only when its last is full, so `n` items fill at most
-//! `n / chunk_items` chunks whatever their bins, and a pool of that many more than bins never runs out.
+//! Invariant: a bin gets a new chunk only when its last chunk is full. So `n` items fill at most `n / chunk_items`
+//! chunks, whatever their bins, and a pool with that many chunks and one more for each bin never runs out.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;
@@ -23,10 +23,9 @@ use crate::arch::partition::partition;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The items that wait, by bin, of one thread; `BUFFER` of them go to memory at a time.
+/// The waiting items of one thread, by bin. A bin writes `BUFFER` items to memory at a time.
 ///
-/// A larger buffer is full at less unforeseen moments, and a smaller one lets more bins have theirs in
-/// the caches.
+/// A larger buffer causes fewer mispredicted branches. A smaller one keeps the buffers of more bins in the caches.
 pub(crate) struct Bins<T, const BUFFER: usize> {
     heads: Vec<u32>,
     buffers: Integers<T>,
@@ -41,16 +40,16 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
 
 const NO_CHUNK: u32 = u32::MAX;
 
-/// Below this many items a second thread costs more than it helps.
+/// With fewer items, a second thread costs more than it saves.
 pub(crate) const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
-    /// Makes `bins` bins for `max_items` items, of which `chunk_items` of one bin lie together. They take
-    /// a chunk for each bin beside their own memory; `None` if there is no such memory.
+    /// Creates `bins` bins for `max_items` items. The items of a bin are stored in chunks of `chunk_items`. Besides the
+    /// items, the bins take a chunk each. Returns `None` if the memory cannot be allocated.
     ///
     /// # Panics
     ///
-    /// Unless a chunk is a power of two of items and at least a buffer.
+    /// If `chunk_items` is not a power of two, or is smaller than a buffer.
     pub(crate) fn new(bins: usize, max_items: usize, chunk_items: usize) -> Option<Self> {
         assert!(chunk_items.is_power_of_two() && chunk_items >= BUFFER, "whole buffers");
         let chunks = bins + max_items / chunk_items;
@@ -68,21 +67,21 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         Some(bins)
     }
 
-    /// Returns how many items wait.
+    /// Returns the number of waiting items.
     pub(crate) fn items(&self) -> usize {
         self.items
     }
 
-    /// Returns how many more items fit, whatever they are.
+    /// Returns how many more items fit, whatever their bins.
     pub(crate) fn room(&self) -> usize {
         self.max_items - self.items
     }
 
-    /// Puts each item into the bin named beside it.
+    /// Adds each item to the bin with the given number.
     ///
     /// # Panics
     ///
-    /// If they are more than there is room for, or there is no such bin.
+    /// If there are more items than [`room`](Self::room), or a bin does not exist.
     pub(crate) fn put(&mut self, items: impl ExactSizeIterator<Item = (usize, T)>) {
         assert!(items.len() <= self.room(), "more items than there is room for");
         self.items += items.len();
@@ -96,11 +95,11 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         });
     }
 
-    /// Calls `visit` with the items of `bin`, at most a chunk at a time, and with those that come next.
+    /// Calls `visit` with the items of `bin`, at most a chunk at a time, and with the items of the next call.
     fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T], &[T])) {
         let head = self.heads[bin] as usize;
         let buffered = head % BUFFER;
-        // The last chunk, filled up to the head, and then those before it, which are full.
+        // The last chunk, up to the head, and then the chunks before it, which are full.
         let mut chunk = head / self.chunk_items;
         let mut items = &self.pool[chunk * self.chunk_items..head - buffered];
         visit(&self.buffers[bin * BUFFER..][..buffered], items);
@@ -116,12 +115,12 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         }
     }
 
-    /// Forgets all items.
+    /// Removes all items.
     fn clear(&mut self) {
         for (bin, head) in self.heads.iter_mut().enumerate() {
             *head = (bin * self.chunk_items) as u32;
         }
-        // Those of later chunks are written when the chunk is given out.
+        // The entries of later chunks are written when a bin gets the chunk.
         let bins = self.heads.len();
         self.before[..bins].fill(NO_CHUNK);
         self.free = bins as u32;
@@ -129,7 +128,8 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     }
 }
 
-/// Has the roomiest of `all` take a share of `items`, on this thread: without the standard library there are no others.
+/// Calls `take` with a share of `items` for the bins with the most room, on this thread: without the standard library
+/// there are no other threads. Returns the items that had no room.
 #[cfg(not(feature = "std"))]
 pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -142,7 +142,7 @@ pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     rest
 }
 
-/// Has `apply_to` apply all items that wait to each part of a table, on this thread; then empties the bins.
+/// Calls `apply_to` with the waiting items of each part of a table, on this thread, and then empties the bins.
 #[cfg(not(feature = "std"))]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -158,8 +158,8 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
 }
 
-/// Has each of `all` take a share of `items`, on a thread of its own if they are many; returns those
-/// for which there was no room.
+/// Calls `take` with a share of `items` for each of `all`, on a thread of its own if there are many items. Returns the
+/// items that had no room.
 #[cfg(feature = "std")]
 pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -186,8 +186,8 @@ pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     })
 }
 
-/// Has `apply_to` apply all items that wait, given each part of a table, the first being that of bin 0,
-/// and the items of its bin; then empties the bins. Uses up to `threads` threads if the items are many.
+/// Calls `apply_to` with each part of a table and the waiting items of its bin, and then empties the bins. The first
+/// part belongs to bin 0. Uses up to `threads` threads if there are many items.
 #[cfg(feature = "std")]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -217,15 +217,15 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
 }
 
-/// The items of one bin, of all threads.
+/// The waiting items of one bin, of all threads.
 pub(crate) struct Waiting<'a, T, const BUFFER: usize> {
     all: &'a [Bins<T, BUFFER>],
     bin: usize,
 }
 
 impl<T: Integer, const BUFFER: usize> Waiting<'_, T, BUFFER> {
-    /// Calls `visit` with the items, at most a chunk at a time, and with those that come next, to be asked
-    /// for meanwhile: none where that is not known.
+    /// Calls `visit` with the items, at most a chunk at a time, and with the items of the next call, for prefetching.
+    /// The second slice is empty if the next items are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);

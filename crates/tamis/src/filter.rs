@@ -1,7 +1,6 @@
-//! What all filters can do, as traits for generic code. Batches are the primitive, single items the
-//! convenience.
+//! The traits of filters, for generic code. Batches are the primitive operation; single items are a convenience.
 //!
-//! Every filter has the same methods as inherent ones (`inherent.rs`), which need no import.
+//! Every filter has the same methods as inherent methods (`inherent.rs`), which need no import.
 
 use std::fmt;
 
@@ -15,41 +14,41 @@ use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::Plan;
 
-/// A set that may answer yes to what it does not hold, and never no to what it holds.
+/// A set that may report an absent item as present. It never reports an inserted item as absent.
 pub trait Filter {
-    /// Returns the plan the filter was made by.
+    /// Returns the plan that the filter was created with.
     fn plan(&self) -> &Plan;
 
     /// Returns the hash function.
     fn hasher(&self) -> Hasher;
 
-    /// Returns what another filter must share to be merged with this one.
+    /// Returns the layout. Two filters of equal layout can be merged.
     fn layout(&self) -> Layout {
         let plan = self.plan();
-        // A growing filter has no size of its own: those of equal rate merge, however much they hold.
+        // A growing filter has no fixed size: filters of equal rate merge, whatever number of items they hold.
         let bits = if plan.kind().grows() { 0 } else { plan.bits() };
-        Layout { kind: plan.kind(), bits, shape: plan.shape(), hasher: self.hasher() }
+        Layout { kind: plan.kind(), bits, geometry: plan.geometry(), hasher: self.hasher() }
     }
 
-    /// Tells whether an item with this hash may have been inserted.
+    /// Tests whether an item with this hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// Tests a batch of hashes and writes the answers to a bit mask: hash `i` is bit `i % 64` of word `i / 64`.
     ///
     /// # Panics
     ///
-    /// If `answers` has not one word for each 64 hashes.
+    /// If `answers` does not have one word for each 64 hashes.
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Tells whether `item` may have been inserted. `false` is certain; `true` is wrong for an absent
-    /// item at the filter's [present rate](Self::estimate_rate).
-    // Always inline, with the hash: see `Hasher::hash`.
+    /// Tests whether `item` may have been inserted. `false` is certain. `true` is wrong for an absent item at the
+    /// filter's [present rate](Self::estimate_rate).
+    // Always inlined, together with the hash: see `Hasher::hash`.
     #[inline(always)]
     fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hasher().hash_item(item))
     }
 
-    /// Tests many items, several times as fast as one by one. Answer `i` is that of `items[i]`.
+    /// Tests many items, several times as fast as one by one. Answer `i` is the answer for `items[i]`.
     fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(&mut &*self, hasher, items, words, |filter, hashes, words| {
@@ -57,9 +56,9 @@ pub trait Filter {
         });
     }
 
-    /// Returns true if every one of `items` may have been inserted, as
-    /// [`contains_each`](Self::contains_each) would answer; true for no items. Works in batches of up to
-    /// 1024 items and stops after the first batch with an absent item.
+    /// Returns true if every item of `items` may have been inserted, as [`contains_each`](Self::contains_each) answers.
+    /// Returns true for an empty slice. Works in batches of up to 1024 items and stops after the first batch with an
+    /// absent item.
     fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let is_all = try_each_chunk(&mut &*self, self.hasher(), items, |filter, _, hashes| {
             let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
@@ -69,53 +68,53 @@ pub trait Filter {
         is_all.is_ok()
     }
 
-    /// Returns true if the filter holds nothing, and so answers false for every item. Reads up to all
-    /// bits, and stops at the first that is set.
+    /// Returns true if the filter holds nothing and answers false for every item. Reads the bits up to the first set
+    /// bit.
     fn is_empty(&self) -> bool {
         self.fill() == 0.0
     }
 
-    /// Estimates how many distinct items the filter holds, from its bits; reads all of them.
+    /// Estimates how many distinct items the filter holds, from its bits. Reads all bits.
     ///
-    /// Infinite if every bit is set.
+    /// The estimate is infinite if every bit is set.
     fn estimate_items(&self) -> f64;
 
-    /// Estimates the present false positive rate, a probability, from the bits; reads all of them.
+    /// Estimates the present false positive rate, a probability, from the bits. Reads all bits.
     fn estimate_rate(&self) -> f64;
 
-    /// Returns the share of bits that are set; reads all of them.
+    /// Returns the share of bits that are set. Reads all bits.
     fn fill(&self) -> f64;
 
-    /// Tells whether the filter holds so much that its [present rate](Self::estimate_rate) is above
-    /// the planned one, by more than [chance](Plan::rate_limit) explains. Reads all bits.
+    /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by more than
+    /// [chance](Plan::rate_limit) explains. Reads all bits.
     fn is_over_rate(&self) -> bool {
         self.estimate_rate() > self.plan().rate_limit()
     }
 }
 
-/// A filter that takes items one after the other.
+/// A filter that accepts every item.
 ///
-/// A `&Bloom<S, AtomicBitmap>` is one too, so that threads share a filter as they share a `&File`.
+/// `&Bloom<S, AtomicBitmap>` implements this trait too, so that threads share a filter as they share a `&File`.
 pub trait Insert: Filter {
-    /// Inserts an item by its hash; true if the item is new to the filter.
+    /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;
 
-    /// Inserts many hashes in order; the mask tells which were new.
+    /// Inserts many hashes in order. Bit `i` of the mask is set if hash `i` was new.
     ///
     /// # Panics
     ///
-    /// If `answers` has not one word for each 64 hashes.
+    /// If `answers` does not have one word for each 64 hashes.
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Inserts `item`; true if it is new to the filter, which is certain, while `false` is wrong for a
-    /// new item at the filter's present rate.
+    /// Inserts `item`. Returns true if it is new to the filter, which is certain. `false` is wrong for a new item at
+    /// the filter's present rate.
     #[inline]
     fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         let hash = self.hasher().hash_item(item);
         self.insert_hash(hash)
     }
 
-    /// Inserts many items in order, several times as fast as one by one; tells which were new.
+    /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was new.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -131,32 +130,32 @@ pub trait Insert: Filter {
     }
 }
 
-/// A filter that takes items as long as there is room: what every filter can do that takes any.
+/// A filter that may refuse items for lack of space. Every filter with inserts implements this trait.
 ///
-/// Those that never refuse are [`Insert`] too, whose methods return no errors.
+/// A filter that never refuses an item also implements [`Insert`], whose methods return no errors.
 pub trait TryInsert: Filter {
-    /// Inserts an item by its hash; true if the item is new to the filter.
+    /// Inserts an item by its hash. Returns true if the item is new to the filter.
     ///
     /// # Errors
     ///
-    /// [`InsertError`] if there is no room for it; nothing has changed then.
+    /// [`InsertError`] if the filter has no space for the item. The filter is unchanged then.
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError>;
 
-    /// Inserts many hashes in order; the mask tells which were new.
+    /// Inserts many hashes in order. Bit `i` of the mask is set if hash `i` was new.
     ///
     /// # Errors
     ///
-    /// [`InsertError`] at the first for which there is no room: those before it are in, and the mask
-    /// tells of them.
+    /// [`InsertError`] at the first hash without space. The hashes before it were inserted, and the mask holds their
+    /// answers.
     ///
     /// # Panics
     ///
-    /// If `answers` has not one word for each 64 hashes.
+    /// If `answers` does not have one word for each 64 hashes.
     fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
     -> Result<(), InsertError>;
 
-    /// Inserts `item`; true if it is new to the filter, which is certain, while `false` is wrong for a
-    /// new item at the filter's present rate.
+    /// Inserts `item`. Returns true if it is new to the filter, which is certain. `false` is wrong for a new item at
+    /// the filter's present rate.
     ///
     /// # Errors
     ///
@@ -167,7 +166,7 @@ pub trait TryInsert: Filter {
         self.try_insert_hash(hash)
     }
 
-    /// Inserts many items in order, several times as fast as one by one; tells which were new.
+    /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was new.
     ///
     /// # Errors
     ///
@@ -216,33 +215,33 @@ impl<F: Insert> TryInsert for F {
     }
 }
 
-/// There is no room for an item.
+/// The filter has no space for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertError {
-    /// How many items of the batch are in: those before the one without room.
+    /// How many items of the batch were inserted: those before the refused item.
     pub inserted: usize,
-    /// Why.
+    /// Why the filter refused the item.
     pub reason: NoRoom,
 }
 
-/// Why there is no room for an item.
+/// Why a filter has no space for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoRoom {
-    /// The filter holds all it can.
+    /// The filter holds all the items that it can hold.
     Full {
-        /// How many items it holds.
+        /// How many items the filter holds.
         items: u64,
     },
-    /// So many items share the place of this one that somebody must have chosen them by their hashes. Items that
-    /// belong elsewhere still go in.
+    /// So many items belong to the place of this item that an attacker must have chosen them by their hashes. The
+    /// filter still accepts items that belong to other places.
     Crowded,
-    /// The filter would have to grow, and the memory is not there.
+    /// The filter must grow, and the memory cannot be allocated.
     Memory(OutOfMemory),
 }
 
-const CROWDED: &str = "too many items share one place in the filter, as an attacker would choose them; other items still go \
-                       in: make a filter that hashes with a secret key";
+const CROWDED: &str = "too many items belong to one place of the filter, as if an attacker had chosen them; the filter still \
+                       accepts other items: create a filter with a secret hash key";
 
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -252,7 +251,7 @@ impl fmt::Display for InsertError {
             }
             NoRoom::Crowded => f.write_str(CROWDED),
             NoRoom::Memory(OutOfMemory { bytes }) => {
-                write!(f, "the filter cannot grow: {bytes} more bytes are not there")
+                write!(f, "the filter cannot grow: {bytes} more bytes cannot be allocated")
             }
         }
     }
@@ -260,29 +259,29 @@ impl fmt::Display for InsertError {
 
 impl std::error::Error for InsertError {}
 
-/// A filter from which items can be deleted.
+/// A filter from which items can be removed.
 ///
-/// Delete only what was inserted: an absent item that the filter takes for present (at its rate) would
-/// take a part of others with it.
+/// Remove only items that were inserted. The filter takes some absent items for present, at its rate; removing such an
+/// item removes a part of other items.
 pub trait Remove: Filter {
-    /// Deletes an item by its hash, once if it was inserted several times.
+    /// Removes an item by its hash. An item that was inserted several times is removed once.
     fn remove_hash(&mut self, hash: u64) -> Removed;
 
-    /// Deletes many hashes in order; the mask tells which are [`Removed::Yes`].
+    /// Removes many hashes in order. Bit `i` of the mask is set if the result for hash `i` is [`Removed::Yes`].
     ///
     /// # Panics
     ///
-    /// If `answers` has not one word for each 64 hashes.
+    /// If `answers` does not have one word for each 64 hashes.
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Deletes `item`, once if it was inserted several times.
+    /// Removes `item`. An item that was inserted several times is removed once.
     #[inline]
     fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
         let hash = self.hasher().hash_item(item);
         self.remove_hash(hash)
     }
 
-    /// Deletes many items in order, several times as fast as one by one; tells which are gone.
+    /// Removes many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was removed.
     fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -290,8 +289,8 @@ pub trait Remove: Filter {
         });
     }
 
-    /// Deletes many items in order, as [`remove_each`](Self::remove_each) does. Returns how many were
-    /// deleted ([`Removed::Yes`]).
+    /// Removes many items in order, as [`remove_each`](Self::remove_each) does. Returns how many were removed
+    /// ([`Removed::Yes`]).
     fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
         count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.remove_hashes(hashes, words);
@@ -299,67 +298,74 @@ pub trait Remove: Filter {
     }
 }
 
-/// What came of a delete.
+/// The result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Removed {
-    /// The item was there and is in once less.
+    /// The item was present. Its count is now one lower.
     Yes,
-    /// The item was not there; nothing has changed.
+    /// The item was absent. The filter is unchanged.
     Absent,
-    /// The item was inserted more often than can be counted: nobody knows how often it must be deleted,
-    /// so it stays. Nothing has changed.
+    /// The item was inserted more often than the filter can count. Its true count is unknown, so the item stays. The
+    /// filter is unchanged.
     Saturated,
 }
 
-/// A filter that tells how often an item is in.
+/// A filter that counts how often an item was inserted.
 pub trait Count: Filter {
-    /// Returns how often an item with this hash is in, at most: never less than the truth, except that
-    /// counting ends at [`max_count`](Self::max_count).
+    /// Returns an upper bound of how often an item with this hash was inserted. The bound holds up to
+    /// [`max_count`](Self::max_count).
     fn count_hash(&self, hash: u64) -> u64;
 
-    /// Returns the number at which counting ends: an item counted so often may be in more often.
+    /// Returns the highest count. An item with this count may have been inserted more often.
     fn max_count(&self) -> u64;
 
-    /// Returns how often `item` is in, at most.
+    /// Returns an upper bound of how often `item` was inserted.
     #[inline(always)]
     fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
         self.count_hash(self.hasher().hash_item(item))
     }
 }
 
-/// A filter that can be emptied and used again.
+/// A filter that can be emptied and reused.
 pub trait Clear: Filter {
-    /// Makes the filter as empty as a new one; its plan, its hasher and, of a window, its time stay. Writes
-    /// all bits.
+    /// Removes all items. The plan and the hasher stay; a window also keeps its time. Writes all bits.
     fn clear(&mut self);
 }
 
-/// A filter that takes in all items of another of its layout.
+/// A filter that accepts all items of another filter with the same layout.
 pub trait Merge<Other: ?Sized = Self> {
-    /// Makes `self` hold the items of both.
+    /// Makes `self` hold the items of both filters.
     ///
     /// # Errors
     ///
-    /// [`MergeError`] if they do not fit together; nothing has changed then.
+    /// [`MergeError`] if the filters cannot be merged. Both are unchanged then.
     fn merge(&mut self, other: &Other) -> Result<(), MergeError>;
 }
 
-/// Why two filters do not merge.
+/// Why two filters cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// They place items differently.
+    /// The filters place items differently.
     Layout {
-        /// The layout of the filter merged into.
+        /// The layout of the target filter.
         expected: Layout,
-        /// The layout of the filter merged from.
+        /// The layout of the source filter.
         found: Layout,
     },
-    /// The windows are not of one span, in one unit, or only one of them refreshes.
+    /// The windows differ in span or in its unit, or only one of them refreshes.
     Span,
-    /// There is no room for the items of both.
+    /// The target has no space for the items of both filters.
     NoRoom(NoRoom),
+}
+
+impl MergeError {
+    /// Checks that two filters have one layout.
+    pub(crate) fn check_layouts(one: &impl Filter, other: &impl Filter) -> Result<(), MergeError> {
+        let (expected, found) = (one.layout(), other.layout());
+        if expected == found { Ok(()) } else { Err(MergeError::Layout { expected, found }) }
+    }
 }
 
 impl fmt::Display for MergeError {
@@ -369,16 +375,19 @@ impl fmt::Display for MergeError {
                 write!(f, "filters of different layout do not merge: {expected} against {found}")
             }
             MergeError::Span => f.write_str(
-                "windows that differ in span, in its unit or in refreshing do not merge",
+                "windows that differ in span, in its unit or in refreshing cannot be merged",
             ),
             MergeError::NoRoom(NoRoom::Full { items }) => {
-                write!(f, "the items of both do not fit: there is room for about {items}")
+                write!(
+                    f,
+                    "the items of both filters do not fit: the target has space for about {items}"
+                )
             }
             MergeError::NoRoom(NoRoom::Crowded) => f.write_str(CROWDED),
             MergeError::NoRoom(NoRoom::Memory(OutOfMemory { bytes })) => {
                 write!(
                     f,
-                    "the items of both do not fit in memory: {bytes} more bytes are not there"
+                    "the items of both filters do not fit in memory: {bytes} more bytes cannot be allocated"
                 )
             }
         }
@@ -386,51 +395,3 @@ impl fmt::Display for MergeError {
 }
 
 impl std::error::Error for MergeError {}
-
-/// What is to be done for a hash of a batch.
-pub(crate) enum Step {
-    /// Ask for the memory that it will touch; the answer is not looked at.
-    Ask,
-    /// Answer it.
-    Answer,
-}
-
-/// Answers each hash in order into a mask, a group's memory asked for while the group before is answered.
-///
-/// # Panics
-///
-/// If `answers` has not one word for each 64 hashes.
-#[inline(always)]
-pub(crate) fn in_batches(
-    hashes: &[u64],
-    answers: &mut [u64],
-    mut step: impl FnMut(Step, u64) -> bool,
-) {
-    assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
-    for &hash in hashes.iter().take(GROUP) {
-        step(Step::Ask, hash);
-    }
-    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
-        let mut mask = 0;
-        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
-            if i % GROUP == 0 {
-                for &hash in coming(hashes, first + i) {
-                    step(Step::Ask, hash);
-                }
-            }
-            mask |= u64::from(step(Step::Answer, hash)) << i;
-        }
-        *word = mask;
-    }
-}
-
-/// How many items have their memory asked for at a time: few enough for a core to keep under way together with
-/// those that are being answered.
-pub(crate) const GROUP: usize = 16;
-
-/// Returns the group after the one that begins at `at`.
-#[inline(always)]
-pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
-    let from = hashes.len().min(at + GROUP);
-    &hashes[from..hashes.len().min(from + GROUP)]
-}

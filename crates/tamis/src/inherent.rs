@@ -1,7 +1,7 @@
-//! The methods of the traits as inherent ones, so that a user of a filter imports no trait.
+//! The methods of the traits as inherent methods, so that users of a filter import no trait.
 //!
-//! Each forwards to the trait's method by its full name: `self.contains(item)` in here would call itself.
-//! Those of single items are inlined as the trait's are, since a call would cost as much as the lookup.
+//! Each method calls the trait's method by its full path, because `self.contains(item)` here would call itself. Methods
+//! for single items are inlined as in the trait, since a call costs as much as the lookup.
 
 use crate::answers::Answers;
 use crate::any::AnyFilter;
@@ -19,10 +19,10 @@ use crate::plan::Plan;
 use crate::strategy::Strategy;
 use crate::window::Window;
 
-/// What every filter answers: [`Filter`].
+/// The methods of [`Filter`].
 macro_rules! filter_methods {
     () => {
-        /// Returns the plan the filter was made by. Constant time.
+        /// Returns the plan that the filter was created with. Constant time.
         #[inline]
         pub fn plan(&self) -> &Plan {
             Filter::plan(self)
@@ -40,7 +40,7 @@ macro_rules! filter_methods {
             Filter::hasher(self)
         }
 
-        /// Returns what another filter must share to be merged with this one. Constant time.
+        /// Returns the layout. Two filters of equal layout can be merged. Constant time.
         pub fn layout(&self) -> Layout {
             Filter::layout(self)
         }
@@ -58,14 +58,14 @@ macro_rules! filter_methods {
             Filter::contains_hash(self, hash)
         }
 
-        /// Tests many items, several times as fast as one by one. Answer `i` is that of `items[i]`.
+        /// Tests many items, several times as fast as one by one. Answer `i` is the answer for `items[i]`.
         ///
-        /// Earlier answers are replaced; their memory is used again.
+        /// Replaces earlier answers and reuses their memory.
         pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
             Filter::contains_each(self, items, answers);
         }
 
-        /// Tests many items on the threads of rayon's pool: the answers of
+        /// Tests many items on the threads of rayon's pool. The answers equal those of
         /// [`contains_each`](Self::contains_each). A batch of up to 8192 items runs on one thread.
         #[cfg(all(feature = "rayon", not(loom)))]
         pub fn par_contains_each<I: Item + Sync>(&self, items: &[I], answers: &mut Answers)
@@ -75,10 +75,10 @@ macro_rules! filter_methods {
             crate::parallel::contains_each(self, items, answers);
         }
 
-        /// Returns true if every one of `items` may have been inserted, and for no items. Works in batches of
-        /// up to 1024 items and stops after the first batch with an absent item.
+        /// Returns true if every item of `items` may have been inserted. Returns true for an empty slice. Works in
+        /// batches of up to 1024 items and stops after the first batch with an absent item.
         ///
-        /// For an answer to each item take [`contains_each`](Self::contains_each).
+        /// Use [`contains_each`](Self::contains_each) for one answer per item.
         pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
             Filter::contains_all(self, items)
         }
@@ -101,22 +101,21 @@ macro_rules! filter_methods {
             Filter::estimate_rate(self)
         }
 
-        /// Returns the share of the filter that is taken, from 0 to 1: of its bits, counters or slots. Of a
-        /// growing filter it is the present rate over the planned one. Reads all bits, unless the filter
-        /// counts its items.
+        /// Returns the used share of the filter's bits, counters or slots, from 0 to 1. For a growing filter, returns
+        /// the present rate divided by the planned rate. Reads all bits, unless the filter counts its items.
         pub fn fill(&self) -> f64 {
             Filter::fill(self)
         }
 
-        /// Returns true if the filter holds so much that its [present rate](Self::estimate_rate) is above the
-        /// planned one, by more than [chance](Plan::rate_limit) explains. As costly as the estimate.
+        /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by more than
+        /// [chance](Plan::rate_limit) explains. Takes as long as the estimate.
         pub fn is_over_rate(&self) -> bool {
             Filter::is_over_rate(self)
         }
     };
 }
 
-/// What a filter does that takes every item: [`Insert`].
+/// The methods of [`Insert`], for filters that accept every item.
 macro_rules! insert_methods {
     () => {
         /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is wrong for a
@@ -145,7 +144,7 @@ macro_rules! insert_methods {
     };
 }
 
-/// What a filter does that may refuse items: [`TryInsert`].
+/// The methods of [`TryInsert`], for filters that may refuse items.
 macro_rules! try_insert_methods {
     () => {
         /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is wrong for a
@@ -153,7 +152,7 @@ macro_rules! try_insert_methods {
         ///
         /// # Errors
         ///
-        /// [`InsertError`] if the filter has no room for it. Nothing has changed then.
+        /// [`InsertError`] if the filter has no space for the item. The filter is unchanged then.
         #[inline]
         pub fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
             TryInsert::try_insert(self, item)
@@ -174,8 +173,8 @@ macro_rules! try_insert_methods {
         ///
         /// # Errors
         ///
-        /// [`InsertError`] at the first item without room: [`inserted`](InsertError::inserted) earlier items
-        /// were inserted, and `answers` holds their answers.
+        /// [`InsertError`] at the first item without space. The first [`inserted`](InsertError::inserted) items were
+        /// inserted, and `answers` holds their answers.
         pub fn try_insert_each<I: Item>(
             &mut self,
             items: &[I],
@@ -195,7 +194,7 @@ macro_rules! try_insert_methods {
     };
 }
 
-/// What a filter does that is changed as a whole: [`Clear`] and [`Merge`].
+/// The methods of [`Clear`] and [`Merge`], which change the whole filter.
 macro_rules! whole_methods {
     ([$($generics:tt)*] $other:ty) => {
         /// Removes all items. The plan and the hasher stay; a window keeps its time. Writes all bits; a
@@ -208,18 +207,18 @@ macro_rules! whole_methods {
             Clear::clear(self);
         }
 
-        /// Makes `self` hold the items of both. Time in proportion to both.
+        /// Makes `self` hold the items of both filters. Takes time in proportion to both.
         ///
         /// # Errors
         ///
-        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no room. Nothing has changed then.
+        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. Both filters are unchanged then.
         pub fn merge<$($generics)*>(&mut self, other: &$other) -> Result<(), MergeError> {
             Merge::merge(self, other)
         }
     };
 }
 
-/// What a filter does that counts: [`Count`].
+/// The methods of [`Count`].
 macro_rules! count_methods {
     () => {
         /// Returns an upper bound of how often `item` was inserted. The bound holds up to
@@ -229,7 +228,7 @@ macro_rules! count_methods {
             Count::count(self, item)
         }
 
-        /// Returns how often an item with this hash is in, as [`count`](Self::count) does.
+        /// Returns an upper bound of how often an item with this hash was inserted, as [`count`](Self::count) does.
         #[inline]
         pub fn count_hash(&self, hash: u64) -> u64 {
             Count::count_hash(self, hash)
@@ -242,31 +241,30 @@ macro_rules! count_methods {
     };
 }
 
-/// What a filter does that deletes: [`Remove`].
+/// The methods of [`Remove`].
 macro_rules! remove_methods {
     () => {
-        /// Deletes `item`, once if it was inserted several times.
+        /// Removes `item`. An item that was inserted several times is removed once.
         ///
-        /// Remove only items that were inserted: removing an item that was never inserted can remove other
-        /// items.
+        /// Remove only items that were inserted. Removing an item that was never inserted can remove other items.
         #[inline]
         pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
             Remove::remove(self, item)
         }
 
-        /// Deletes an item by its hash, as [`remove`](Self::remove) does.
+        /// Removes an item by its hash, as [`remove`](Self::remove) does.
         #[inline]
         pub fn remove_hash(&mut self, hash: u64) -> Removed {
             Remove::remove_hash(self, hash)
         }
 
-        /// Deletes many items in order, several times as fast as one by one. Answer `i` is true if `items[i]`
-        /// was deleted: [`Removed::Yes`].
+        /// Removes many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was
+        /// removed: [`Removed::Yes`].
         pub fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Remove::remove_each(self, items, answers);
         }
 
-        /// Deletes many items in order, several times as fast as one by one. Returns how many were deleted.
+        /// Removes many items in order, several times as fast as one by one. Returns how many were removed.
         pub fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
             Remove::remove_all(self, items)
         }
@@ -282,13 +280,13 @@ impl<S: Strategy, B: BitsMut> Bloom<S, B> {
     whole_methods!([C: Bits] Bloom<S, C>);
 }
 
-/// Methods of a filter that threads share: inserts take `&self`.
+/// Methods of a filter that several threads share: inserts take `&self`.
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
     whole_methods!([C: Bits] Bloom<S, C>);
 
     /// Inserts `item` from any thread. Returns true if it is new to the filter.
     ///
-    /// Of several threads that insert one new item at a time, one gets true.
+    /// If several threads insert one new item at the same time, exactly one gets true.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&self, item: &I) -> bool {
         Insert::insert(&mut &*self, item)
@@ -301,7 +299,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
         Insert::insert_hash(&mut &*self, hash)
     }
 
-    /// Inserts many items from any thread: the fastest way in, best with thousands of items. Answer `i` is true
+    /// Inserts many items from any thread. This is the fastest insert, best with thousands of items. Answer `i` is true
     /// if `items[i]` was new.
     pub fn insert_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         Insert::insert_each(&mut &*self, items, answers);

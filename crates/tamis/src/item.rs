@@ -1,7 +1,7 @@
-//! An item: a value as stable bytes, which is all that a filter knows of it.
+//! An item: a value as stable bytes, which are all that a filter uses of it.
 //!
-//! Never `std::hash::Hash`: the bytes it feeds differ between platforms and releases, and a filter
-//! must answer the same everywhere.
+//! Not `std::hash::Hash`: its bytes differ between platforms and releases, and a filter must give the same answers
+//! everywhere.
 
 use alloc::borrow::Cow;
 use alloc::rc::Rc;
@@ -26,11 +26,11 @@ use crate::no_std::*;
 /// | tuples of two to six items | the bytes of each in order; before one of variable length its length as a `u64`, little-endian |
 /// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | those of `T` |
 ///
-/// Two values are one item if their bytes are equal: `"ab"` and `b"ab"`, or `7_u32` and `[7_u8, 0, 0, 0]`.
-/// `1_u32` and `1_u64` differ, and `"1"` is a third item.
+/// Two values are the same item if their bytes are equal: `"ab"` and `b"ab"`, or `7_u32` and `[7_u8, 0, 0, 0]`.
+/// `1_u32`, `1_u64` and `"1"` are three different items.
 ///
-/// Two types are left out on purpose. `usize` has another width on another platform: convert it to `u64`.
-/// Floating-point numbers have two zeros and many NaNs: decide what is equal, then take `to_bits()`.
+/// Two types do not implement `Item` on purpose. The width of `usize` depends on the platform: convert it to `u64`.
+/// Floating-point numbers have two zeros and many NaNs: decide which values are equal, then use `to_bits()`.
 ///
 /// # Examples
 ///
@@ -43,9 +43,9 @@ use crate::no_std::*;
 /// assert_eq!(("a", 2_u16).stable_bytes().as_ref(), b"\x01\0\0\0\0\0\0\0a\x02\0");
 /// ```
 pub trait Item {
-    /// The length of the stable bytes, if it is the same for all values of the type.
+    /// The length of the stable bytes, if all values of the type have the same.
     ///
-    /// Tuples put no length before such an item. A wrong length makes different tuples equal. `None`, the
+    /// A tuple writes no length before such an item, so a wrong length makes different tuples equal. `None`, the
     /// default, is always correct.
     const LEN: Option<usize> = None;
 
@@ -63,11 +63,11 @@ pub trait Item {
         hasher.hash(self.stable_bytes().as_ref())
     }
 
-    /// Hashes many items, `hashes[i]` being that of `items[i]`.
+    /// Hashes many items. `hashes[i]` is the hash of `items[i]`.
     ///
-    /// Prefetches the bytes of later items, so that items far apart in memory wait for it together. For this the default
-    /// calls [`stable_bytes`](Self::stable_bytes) twice for each item, which should therefore borrow. Override it for a type
-    /// whose bytes are computed.
+    /// Prefetches the bytes of later items, so that the loads of items far apart in memory overlap. The default
+    /// therefore calls [`stable_bytes`](Self::stable_bytes) twice for each item, which should borrow. Override this
+    /// method for a type whose bytes are computed.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ macro_rules! value_items {
                 $to_bytes(*self)
             }
 
-            // The bytes are computed: a prefetch would only compute them twice.
+            // The bytes are computed, and a prefetch would compute them twice.
             fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
                 assert_eq!(items.len(), hashes.len(), "one hash an item");
                 for (hash, item) in hashes.iter_mut().zip(items) {
@@ -273,7 +273,7 @@ const fn sum(lens: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// The stable bytes of an item that are put together when they are needed. Up to 64 take no allocation.
+/// The stable bytes of an item that are assembled when they are needed. Up to 64 bytes take no allocation.
 #[derive(Clone, Debug)]
 pub struct ItemBytes {
     // Invariant: the bytes are `few[..len]`, or `many` if `len` is above the length of `few`.

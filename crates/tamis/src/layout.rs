@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use crate::geometry::Geometry;
 use crate::hash::Hasher;
-use crate::shape::Shape;
-use crate::strategy::Kind;
+use crate::kind::Kind;
 
-/// All that decides which bits an item sets: filters of equal layout merge, others do not.
+/// The properties that determine which bits an item sets. Filters with equal layouts can be merged, others cannot.
 ///
 /// # Examples
 ///
@@ -20,23 +20,23 @@ use crate::strategy::Kind;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// The family, and so the rule from hash to bits.
+    /// The kind, which determines the rule from hash to bits.
     pub kind: Kind,
     /// The number of bits.
     pub bits: u64,
-    /// What the kind must know besides.
-    pub shape: Shape,
+    /// The parameters of the kind besides the number of bits.
+    pub geometry: Geometry,
     /// The hash function with its seed or key.
     pub hasher: Hasher,
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Layout { kind, bits, shape, hasher } = self;
-        // A growing filter has as many bits as it needs, and merges with one of any number.
+        let Layout { kind, bits, geometry, hasher } = self;
+        // A growing filter has no fixed number of bits, and merges with filters of any size.
         if !kind.grows() {
-            return write!(f, "{kind}, {bits} bits, {shape}, {hasher}");
+            return write!(f, "{kind}, {bits} bits, {geometry}, {hasher}");
         }
-        write!(f, "{kind}, {shape}, {hasher}")
+        write!(f, "{kind}, {geometry}, {hasher}")
     }
 }

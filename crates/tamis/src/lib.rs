@@ -18,7 +18,7 @@
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
 //! | The same, in a set that several threads fill? | [`SharedBloom`] |
 //! | The same, with the fewest bits, or in Parquet's layout? | [`Bloom`] with [`Classic`] or [`Parquet`] |
-//! | Is it in a set from which items are deleted, or whose copies are counted? | [`Cuckoo`], [`Counting`] |
+//! | Is it in a set from which items are removed, or whose copies are counted? | [`Cuckoo`], [`Counting`] |
 //! | Is it in a set of unknown size? | [`Growing`] |
 //! | Is it in a filter whose kind is chosen at run time? | [`AnyFilter`] |
 //! | Have I seen this lately? | [`Window`] |
@@ -28,26 +28,25 @@
 //! | How many bits for how many items at what rate? | [`Plan`] |
 //! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
 //!
-//! # Words
+//! # Terms
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below means the
-//! same for every type of Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom does.
+//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning for every type of
+//! Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom differs.
 //!
 //! | name | means |
 //! | --- | --- |
 //! | `capacity()` | for how many distinct items a filter was planned: [`Plan::items`] |
-//! | `items()` | how many items a filter has counted, in constant time: [`Cuckoo::items`], [`Growing::items`] |
-//! | `estimate_items()` | how many distinct items the bits of a filter suggest; reads all bits |
-//! | `len()` | how many elements a collection holds, exactly: [`Answers::len`], [`DigestSet::len`], [`DenseSet::len`] |
-//! | `count(item)` | how often one item is in: [`Counting::count`], [`Cuckoo::count`] |
+//! | `estimate_items()` | an estimate of the distinct items, from the bits of a filter; reads all bits |
+//! | `len()` | how many items a collection holds: exactly ([`Answers::len`], [`DigestSet::len`], [`DenseSet::len`]), or as a filter has counted them ([`Cuckoo::len`], [`Growing::len`]) |
+//! | `count(item)` | how often one item was inserted: [`Counting::count`], [`Cuckoo::count`] |
 //! | `rate` | a false positive rate, a probability: 0.01 is one percent |
-//! | `insert` | inserts an item; true if it is new. `try_insert` is that of filters that may refuse items |
+//! | `insert` | inserts an item; true if it is new. filters that may refuse items have `try_insert` |
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
-//! | `…_all` | a batch, with one answer: are all in, or how many were new or removed |
+//! | `…_all` | a batch, with one answer: whether all are present, or how many were new or removed |
 //!
-//! All methods that take items are inherent: no trait needs an import. Batches of hashes
-//! ([`Insert::insert_hashes`]) are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`],
-//! [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the same methods for generic code.
+//! All methods that take items are inherent, so no trait needs an import. Batches of hashes ([`Insert::insert_hashes`])
+//! are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`],
+//! [`Merge`]) have the same methods for generic code.
 //!
 //! # Features
 //!
@@ -59,12 +58,12 @@
 //! | `serde` | plans, hashers without a key, and filters for serde |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
 //!
-//! The crate `tamis-formats` saves filters to files and reads those of other systems.
+//! The crate `tamis-formats` saves filters to files and reads the files of other systems.
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 extern crate alloc;
-// Most of what this crate uses of `std` is in `core` too, under the same path.
+// Most of `std` that this crate uses is in `core` too, under the same path.
 #[cfg(not(any(feature = "std", test)))]
 extern crate core as std;
 
@@ -77,12 +76,15 @@ mod bits;
 mod bloom;
 mod chunks;
 mod cuckoo;
+mod debug;
 mod digest_set;
 mod filter;
+mod geometry;
 mod growing;
 mod hash;
 mod inherent;
 mod item;
+mod kind;
 mod layout;
 #[cfg(not(any(feature = "std", test)))]
 mod no_std;
@@ -90,9 +92,7 @@ mod no_std;
 mod parallel;
 mod plan;
 #[cfg(all(feature = "serde", not(loom)))]
-mod serial;
-mod shape;
-mod shown;
+mod serde_impl;
 mod strategy;
 mod sync;
 mod window;
@@ -114,14 +114,15 @@ pub use filter::{
     Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
     TryInsert,
 };
+pub use geometry::Geometry;
 pub use growing::{
     Growing, RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
     RedisHeaderErrorKind, RedisInsertError, RedisLayer,
 };
 pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
+pub use kind::Kind;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
-pub use shape::Shape;
-pub use strategy::{Classic, Kind, Parquet, RedisHash, SplitBlock, Strategy};
+pub use strategy::{Classic, Parquet, RedisHash, SplitBlock, Strategy};
 pub use window::{Span, Window};

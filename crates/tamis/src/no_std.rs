@@ -1,5 +1,4 @@
-//! What the standard library has in every scope, for builds without it: a glob import of this stands at
-//! the top of each file that needs it.
+//! The prelude of builds without the standard library. Each file that needs it imports it with a glob.
 
 pub(crate) use alloc::borrow::ToOwned;
 pub(crate) use alloc::boxed::Box;
@@ -7,7 +6,7 @@ pub(crate) use alloc::string::String;
 pub(crate) use alloc::vec::Vec;
 pub(crate) use alloc::{format, vec};
 
-/// The functions of `f64` that are not in `core`.
+/// The methods of `f64` that `core` does not have.
 pub(crate) trait Float {
     fn ceil(self) -> Self;
     fn exp(self) -> Self;

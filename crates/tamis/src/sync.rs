@@ -1,11 +1,12 @@
-//! The atomics in use: the standard library's, or the model checker's under `--cfg loom`.
+//! The atomics of this crate: those of the standard library, or of the model checker under `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Waits until another thread stores zero, without taking the line from it as another exchange would.
+/// Waits until another thread stores zero. It only loads, because an exchange would take the cache line from the other
+/// thread.
 #[cfg(not(loom))]
 pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     let mut turns = 0;
@@ -14,7 +15,7 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
             turns += 1;
             std::hint::spin_loop();
         } else {
-            // Without threads of its own the program is on a system that this crate does not know.
+            // Without the standard library, the crate cannot ask the system to run another thread.
             #[cfg(feature = "std")]
             std::thread::yield_now();
             #[cfg(not(feature = "std"))]
@@ -23,12 +24,13 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     }
 }
 
-/// Far longer than any holder works: one that still holds it waits for a processor, perhaps for this.
+/// Far longer than any thread holds a lock. After this, the holder probably waits for a processor, perhaps for this
+/// one.
 #[cfg(not(loom))]
 const SPIN_TURNS: u32 = 256;
 
-/// Lets another thread run. The model checker may show an old value to a plain load for ever; the
-/// caller's next exchange sees the newest.
+/// Lets another thread run. The model checker may return an old value to a plain load forever; the caller's next
+/// exchange returns the newest.
 #[cfg(loom)]
 pub(crate) fn wait_for_zero(_: &AtomicU8) {
     loom::thread::yield_now();

@@ -74,7 +74,7 @@ fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
     model.preemption_bound = Some(2);
     model.check(move || {
         let plan =
-            Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, tamis::Shape::Probes(8)).unwrap();
+            Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, tamis::Geometry::Probes(8)).unwrap();
         body(Arc::new(Shared::shared(&plan, Hasher::default()).unwrap()));
     });
 }

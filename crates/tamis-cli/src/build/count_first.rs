@@ -68,7 +68,7 @@ impl Args {
             }
             Ok(())
         })?;
-        if self.kind() == Some(Kind::Cuckoo) {
+        if self.kind().is_some_and(Kind::stores_copies) {
             return Ok((self.cuckoo(distinct, repeats.finish(), hasher, max_bytes)?, tally));
         }
         let mut filter = self.empty(&self.plan(distinct.len(), max_bytes)?, hasher)?;

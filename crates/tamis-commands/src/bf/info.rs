@@ -35,7 +35,7 @@ pub(crate) fn info(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Repl
             Some(filter.capacity()),
             Some(filter.size_bytes()),
             Some(filter.layers().len() as u64),
-            Some(filter.items()),
+            Some(filter.len()),
             filter.expansion().map(u64::from),
         ],
         Value::Filter(file) => [
@@ -80,7 +80,7 @@ pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
                     percent_g(layer.rate),
                 )
             });
-            std::iter::once(format!("size:{}", filter.items())).chain(layers).collect()
+            std::iter::once(format!("size:{}", filter.len())).chain(layers).collect()
         }
         Some(Value::Bloom(filter)) => vec![
             format!("size:{}", filter.items()),

@@ -22,7 +22,7 @@ pub(crate) fn card(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     match value {
         None => Reply::Integer(0),
         Some(Value::Bloom(filter)) => Reply::Integer(filter.items() as i64),
-        Some(Value::RedisBloom(filter)) => Reply::Integer(filter.items() as i64),
+        Some(Value::RedisBloom(filter)) => Reply::Integer(filter.len() as i64),
         Some(Value::Filter(file)) => Reply::Integer(items_of(file, env.now_millis) as i64),
         Some(Value::PartialLoad(_)) => error(text::bf::ARRIVING),
         Some(_) => error(text::WRONG_TYPE),

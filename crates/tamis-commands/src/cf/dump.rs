@@ -27,7 +27,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
         return error(text);
     }
     let chunk = match position {
-        _ if filter.items() == 0 => None,
+        _ if filter.is_empty() => None,
         0 => Some((1, filter.header().to_vec())),
         _ => filter.chunk(position),
     };

@@ -15,8 +15,8 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
 ) -> Facts {
     let plan = file.filter.plan();
     let (items, is_counted) = match &file.filter {
-        AnyFilter::Growing(filter) => (filter.items() as f64, true),
-        AnyFilter::Cuckoo(filter) => (filter.items() as f64, true),
+        AnyFilter::Growing(filter) => (filter.len() as f64, true),
+        AnyFilter::Cuckoo(filter) => (filter.len() as f64, true),
         _ => (part.estimate_items() * share(part.plan(), plan), false),
     };
     let kind = plan.kind();
@@ -111,13 +111,13 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> Facts {
     Facts {
         kind: "",
         layout: format!("RedisBloom's, {} layers, {bits} bits", filter.layers().len()),
-        items: filter.items() as f64,
+        items: filter.len() as f64,
         is_counted: true,
         capacity: Some(filter.capacity()),
         rate_planned,
         rate_now,
         fill: ones / bits,
-        headroom_items: (!is_endless).then(|| filter.capacity().saturating_sub(filter.items())),
+        headroom_items: (!is_endless).then(|| filter.capacity().saturating_sub(filter.len())),
         bytes: filter.size_bytes(),
         is_over_rate: rate_now > rate_planned,
         refuses: !is_endless,
@@ -151,7 +151,7 @@ pub(super) fn room_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
 pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Facts {
     let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
     let slots = slots_of_redis_cuckoo(filter);
-    let fill = filter.items() as f64 / slots as f64;
+    let fill = filter.len() as f64 / slots as f64;
     // A lookup compares the fingerprints of two buckets in each sub-filter. A fingerprint has 255
     // possible values.
     let rate_of = |slots: f64| 1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(slots);
@@ -166,7 +166,7 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Fact
         layout: format!(
             "RedisBloom's, {parts} sub-filters, {slots} slots of 8 bits, {bucket} a bucket"
         ),
-        items: filter.items() as f64,
+        items: filter.len() as f64,
         is_counted: true,
         capacity: Some(slots),
         rate_planned,
@@ -174,7 +174,7 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Fact
         fill,
         headroom_items: Some(match is_refusing {
             true => 0,
-            false => room_of_redis_cuckoo(filter).saturating_sub(filter.items()),
+            false => room_of_redis_cuckoo(filter).saturating_sub(filter.len()),
         }),
         bytes: filter.size_bytes(),
         is_over_rate: rate_now > rate_planned,

@@ -23,11 +23,11 @@ impl Value {
     pub fn counted_items(&self) -> Option<u64> {
         match self {
             Value::Bloom(filter) => Some(filter.items()),
-            Value::RedisBloom(filter) => Some(filter.items()),
-            Value::RedisCuckoo(filter) => Some(filter.items()),
+            Value::RedisBloom(filter) => Some(filter.len()),
+            Value::RedisCuckoo(filter) => Some(filter.len()),
             Value::Filter(file) => match &file.filter {
-                AnyFilter::Growing(filter) => Some(filter.items()),
-                AnyFilter::Cuckoo(filter) => Some(filter.items()),
+                AnyFilter::Growing(filter) => Some(filter.len()),
+                AnyFilter::Cuckoo(filter) => Some(filter.len()),
                 _ => None,
             },
             Value::Bytes(_) | Value::PartialLoad(_) => None,
@@ -56,18 +56,18 @@ impl Value {
             }
             Value::RedisBloom(filter) => {
                 let room = (!filter.is_scaling()).then(|| filter.capacity() as f64);
-                (filter.items() as f64, room)
+                (filter.len() as f64, room)
             }
             Value::RedisCuckoo(filter) => {
-                (filter.items() as f64, Some(room_of_redis_cuckoo(filter) as f64))
+                (filter.len() as f64, Some(room_of_redis_cuckoo(filter) as f64))
             }
             Value::Filter(file) => match &file.filter {
                 AnyFilter::Growing(filter) => {
-                    let items = filter.items() as f64;
+                    let items = filter.len() as f64;
                     (items, filter.is_full().then_some(items))
                 }
                 AnyFilter::Cuckoo(filter) => {
-                    (filter.items() as f64, Some(filter.plan().items() as f64))
+                    (filter.len() as f64, Some(filter.plan().items() as f64))
                 }
                 filter => {
                     let strain = match (filter.sample(SAMPLE_BYTES), filter) {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use tamis::{AnyFilter, Hasher, Kind, Plan, Shape, Span};
+use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span};
 use tamis_formats::TamisFile;
 
 use super::ImageError;
@@ -40,10 +40,10 @@ impl Reader<'_> {
     pub fn plan(&mut self) -> Result<Plan, ImageError> {
         let kind = u8::try_from(self.u64()?).ok().and_then(tamis::Kind::from_number);
         let (items, rate, bits) = (self.u64()?, self.f64()?, self.u64()?);
-        let shape = u32::try_from(self.u64()?).ok();
+        let geometry = u32::try_from(self.u64()?).ok();
         let kind = kind.ok_or(ImageError::Value)?;
-        let shape = shape.and_then(|number| Shape::from_number(kind, number));
-        Plan::from_parts(kind, items, rate, bits, shape.ok_or(ImageError::Value)?)
+        let geometry = geometry.and_then(|number| Geometry::from_number(kind, number));
+        Plan::from_parts(kind, items, rate, bits, geometry.ok_or(ImageError::Value)?)
             .map_err(|_| ImageError::Value)
     }
 

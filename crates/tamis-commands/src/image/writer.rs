@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
         self.u64(plan.items())?;
         self.f64(plan.rate())?;
         self.u64(plan.bits())?;
-        self.u64(u64::from(plan.shape().to_number()))
+        self.u64(u64::from(plan.geometry().to_number()))
     }
 
     /// Writes the length of `bytes`, then `bytes`.

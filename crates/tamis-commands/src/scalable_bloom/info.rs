@@ -23,7 +23,7 @@ impl ScalableBloom {
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
-        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::items);
+        let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::len);
         // Saturate, because an image may contain any count.
         reserved.saturating_add(grown)
     }
@@ -102,7 +102,7 @@ impl ScalableBloom {
             }
         });
         let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| Part {
-            items: overflow.items(),
+            items: overflow.len(),
             capacity: None,
             fill: overflow.fill(),
             rate: overflow.estimate_rate(),

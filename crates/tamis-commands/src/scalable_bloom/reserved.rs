@@ -88,7 +88,7 @@ impl Reserved {
             Shared::Empty(plan, hasher) => Layout {
                 kind: plan.kind(),
                 bits: plan.bits(),
-                shape: plan.shape(),
+                geometry: plan.geometry(),
                 hasher: *hasher,
             },
             Shared::SplitBlock(bloom) => bloom.layout(),

@@ -23,8 +23,8 @@ pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
 /// Returns the number of items in a filter: counted, or estimated from its bits.
 pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
     match &file.filter {
-        AnyFilter::Growing(filter) => filter.items(),
-        AnyFilter::Cuckoo(filter) => filter.items(),
+        AnyFilter::Growing(filter) => filter.len(),
+        AnyFilter::Cuckoo(filter) => filter.len(),
         AnyFilter::Window(window) => {
             let mut window = window.as_view();
             window.advance(now_millis);

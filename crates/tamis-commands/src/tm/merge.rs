@@ -164,7 +164,7 @@ fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {
 fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
     let (filter, plan) = (&file.filter, file.filter.plan());
     let bits = if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() };
-    let plan = Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits, plan.shape())?;
+    let plan = Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits, plan.geometry())?;
     let mut words = Bitmap::zeroed(bits)?;
     let mut at = 0;
     let Ok(()) = filter.each_words(|part| {

@@ -276,7 +276,7 @@ mod tests {
                 let question = Question::Rate { items: plan.items(), max_bytes };
                 let back = options.plan(kind, question).unwrap();
                 assert!(back.bytes() <= max_bytes && back.rate() < 0.0102, "{line}: {back:?}");
-                assert_eq!(back.shape().to_number() >> 8, plan.shape().to_number() >> 8);
+                assert_eq!(back.geometry().to_number() >> 8, plan.geometry().to_number() >> 8);
             }
             assert!(options.plan(kind, Question::Rate { items: 1_000_000, max_bytes: 8 }).is_err());
             assert!(options.plan(kind, Question::Items { max_bytes: 8, rate: 0.1 }).is_err());

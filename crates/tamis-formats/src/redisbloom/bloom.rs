@@ -72,7 +72,7 @@ impl StoredFilter for RedisBloom {
             bits,
             probes: (self.layers().len() == 1).then_some(newest.probes),
             fill: ones as f64 / bits as f64,
-            items: self.items() as f64,
+            items: self.len() as f64,
             are_items_counted: true,
             rate,
             rate_std_error: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },

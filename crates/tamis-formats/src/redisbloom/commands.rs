@@ -248,7 +248,7 @@ pub(super) fn write_cuckoo(
     key: &[u8],
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    if filter.items() == 0 {
+    if filter.is_empty() {
         return Err(EncodeError::refused(
             "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve a new one",
         ));

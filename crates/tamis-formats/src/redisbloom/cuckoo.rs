@@ -28,7 +28,7 @@ impl StoredFilter for RedisCuckoo {
             slots += buckets * bucket_size;
             buckets = buckets.saturating_mul(u64::from(self.expansion().max(1)));
         }
-        let fill = self.items() as f64 / slots as f64;
+        let fill = self.len() as f64 / slots as f64;
         let mut warnings = Vec::new();
         if self.sub_filters() > 1 {
             let parts = self.sub_filters();
@@ -41,7 +41,7 @@ impl StoredFilter for RedisCuckoo {
             rule: "murmur2 x64 64, RedisBloom's cuckoo filter".into(),
             bits: 8 * slots,
             fill,
-            items: self.items() as f64,
+            items: self.len() as f64,
             rate: self.estimate_rate(u64::MAX),
             more: vec![
                 ("sub-filters", self.sub_filters().to_string()),

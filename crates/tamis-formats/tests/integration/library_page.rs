@@ -160,7 +160,7 @@ fn expiry() -> Done {
 fn growth() -> Done {
     use tamis::{Growing, Hasher};
 
-    let mut seen = Growing::new(0.01, Hasher::default())?;
+    let mut seen = Growing::for_rate(0.01, Hasher::default())?;
     for item in 0..200_000_u64 {
         seen.try_insert(&item)?;
     }
@@ -174,7 +174,7 @@ fn deletes() -> Done {
 
     let mut seen = Cuckoo::for_items(1_000, 0.01)?;
     seen.try_insert("tamis")?;
-    assert_eq!((seen.count("tamis"), seen.items()), (1, 1));
+    assert_eq!((seen.count("tamis"), seen.len()), (1, 1));
     assert_eq!(seen.remove("tamis"), Removed::Yes);
     assert!(seen.is_empty());
 

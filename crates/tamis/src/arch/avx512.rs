@@ -1,12 +1,11 @@
-//! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later): one block of the default
-//! filter is one register, and one instruction looks up a bit in each of its lanes.
+//! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later). A block of the default filter is one register,
+//! and one instruction tests a bit in each of its lanes.
 //!
-//! `vpmultishiftqb` cuts eight bit numbers, a byte each, out of an item's spread hash. With these
-//! eight bytes in every lane, `vpshufbitqmb` looks up all eight numbers in every lane: 64 answers, of
-//! which number i in lane i is the one that counts: the diagonal.
+//! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. With these eight bytes in
+//! every lane, `vpshufbitqmb` tests all eight numbers in every lane. Of its 64 answers only those of number i in lane i
+//! are used: the diagonal.
 //!
-//! Vector units do two things a cycle: a test by shift, rotation and test would take three, this
-//! takes one.
+//! Vector units execute two instructions a cycle. A test by shift, rotation and test would take three; this takes one.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -32,10 +31,10 @@ pub(super) fn readers<W: Word>() -> Kernels<W> {
     }
 }
 
-/// Bit `9 i`: number i in lane i.
+/// Bit `9 i` is the answer of number i in lane i.
 const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 
-/// Where in the spread hash each lane's bit number starts, as bytes for `vpmultishiftqb`.
+/// The first bit of each lane's bit number in the spread hash, as bytes for `vpmultishiftqb`.
 const STARTS: u64 = {
     let (mut starts, mut i) = (0, 0);
     while i < 8 {
@@ -45,7 +44,7 @@ const STARTS: u64 = {
     starts
 };
 
-/// What single lookups and inserts load.
+/// The constants of single lookups and inserts.
 #[repr(C, align(64))]
 struct Lanes {
     shifts: [u64; 8],
@@ -54,19 +53,18 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 
-/// Tests one item. Registers 16 and up, which legacy code cannot name, need no `vzeroupper`, so this
-/// inlines into code compiled for any x86-64: a call would double the cost.
+/// Tests one item. Registers 16 and up do not exist in legacy code and need no `vzeroupper`. So this function is
+/// inlined into code that is compiled for any x86-64; a call would double the cost.
 ///
 /// # Safety
 ///
-/// The CPU has AVX-512 F, DQ and BW; `words` hold a block.
+/// The CPU has AVX-512 F, DQ and BW. `words` contains at least one block.
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());
     let missing: u64;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load
-    // of words that other threads may set is as good as eight relaxed loads: each 8-byte lane is read
-    // whole, and bits only ever go from 0 to 1.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words that other threads may
+    // set is equivalent to eight relaxed loads: each 8-byte lane is read whole, and bits only change from 0 to 1.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {spread}",
@@ -86,11 +84,11 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     missing == 0
 }
 
-/// Sets one item's bits; true if one of them was not set. As [`contains_one_512`], it inlines.
+/// Sets the bits of one item. Returns true if one of them was not set. It is inlined like [`contains_one_512`].
 ///
 /// # Safety
 ///
-/// The CPU has AVX-512 F and DQ; `words` hold a block and are valid for writing.
+/// The CPU has AVX-512 F and DQ. `words` contains at least one block and is valid for writing.
 #[inline(always)]
 pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());
@@ -118,7 +116,7 @@ pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     missing != 0
 }
 
-/// Finds the blocks of up to [`BATCH`] hashes and asks for their lines.
+/// Computes the blocks of up to [`BATCH`] hashes and prefetches their lines.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Located) {
@@ -130,7 +128,7 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
         let hash = load_8(hashes);
         let start = match u32::try_from(blocks) {
             Ok(blocks) => {
-                // The high half of a 64 by 32 bit product, in two 32 by 32 steps.
+                // The high half of a product of 64 by 32 bits, in two steps of 32 by 32 bits.
                 let blocks = _mm512_set1_epi64(i64::from(blocks));
                 let low = _mm512_srli_epi64::<32>(multiply_32(hash, blocks));
                 let high = multiply_32(_mm512_srli_epi64::<32>(hash), blocks);
@@ -145,7 +143,7 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
         store_8(&mut located.lanes[i * 8..], lanes);
     }
     if !rest.is_empty() {
-        // A last, padded eight: its surplus answers are cut off by the caller.
+        // The last eight are padded; the caller discards the surplus answers.
         let mut padded = [0; 8];
         padded[..rest.len()].copy_from_slice(rest);
         let mut tail = Located::NONE;
@@ -161,10 +159,10 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
     }
 }
 
-/// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
 const PREFETCH_FROM_BYTES: usize = 1 << 20;
 
-/// Tests item `$i` of an eight; the results go to memory, where one vector reads eight of them.
+/// Tests item `$i` of eight. The results go to memory, where one vector reads eight of them.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -189,9 +187,9 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     each_batch::<true>(words, hashes, answers, |located, len| {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
-            // SAFETY: `locate` put the starts of whole blocks here, whole eights of them, the bit
-            // numbers 512 bytes behind: the pointer is one to all of `located`, not to its first
-            // field. Shared words: as in `contains_one_512`.
+            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight, and the bit numbers 512
+            // bytes behind them. The pointer covers all of `located`, not only its first field. Shared words: as in
+            // `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
@@ -224,7 +222,7 @@ fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     unsafe { insert_each_512(words, hashes, answers) }
 }
 
-/// Sets the bits of hashes whose blocks no other thread writes.
+/// Sets the bits of hashes in blocks that no other thread writes.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 pub(super) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: atomic words may be written through a shared reference.
@@ -243,7 +241,7 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     each_batch::<false>(words, hashes, answers, |located, len| {
         let mut missing = [0_u8; BATCH];
         for (i, missing) in missing[..len].iter_mut().enumerate() {
-            // SAFETY: `locate` put the start of a whole block here, which may be written.
+            // SAFETY: `locate` wrote the start of a whole block here, and the block may be written.
             unsafe {
                 asm!(
                     "vpbroadcastq {mask}, qword ptr [{spread}]",
@@ -272,7 +270,7 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     });
 }
 
-/// Runs `answer` on each batch of located hashes, the next batch's lines being on their way.
+/// Calls `answer` with each batch of located hashes, while the next batch's lines are being loaded.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn each_batch<const CUT: bool>(
@@ -296,12 +294,12 @@ fn each_batch<const CUT: bool>(
     answers[last] = answer(&ring[last % 2], len) & (u64::MAX >> (BATCH - len));
 }
 
-/// The products of the low halves of each lane.
+/// Returns the products of the low halves of each lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply_32(a: __m512i, b: __m512i) -> __m512i {
     let product;
-    // The intrinsic becomes a mask and a 64-bit multiplication, which is three instead of one.
+    // The intrinsic compiles to a mask and a 64-bit multiplication, three operations instead of one.
     // SAFETY: registers only.
     unsafe {
         asm!(

@@ -1,17 +1,17 @@
-//! What the kernels of the default filter know of a batch before they touch its blocks.
+//! The values that the kernels of the default filter compute for a batch before they access its blocks.
 
-/// Items in a batch: the lines of all of them are under way while those before are answered.
+/// Items in a batch. The lines of all of them are loaded while the batch before is answered.
 pub(super) const BATCH: usize = 64;
 
-/// What a batch needs of its items.
-// Aligned: a vector store across two lines would not forward to the loads that follow. In this order:
-// assembly finds `lanes` 512 bytes behind `starts`.
+/// The computed values of the items of a batch.
+// Aligned, because a vector store across two lines would not be forwarded to later loads. The order of the fields is
+// fixed: assembly finds `lanes` 512 bytes behind `starts`.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Located {
-    /// The byte at which the block starts.
+    /// The first byte of the block.
     pub starts: [u64; BATCH],
-    /// What the bits in the lanes are made of, as the kernel likes it.
+    /// The values from which the kernel computes the bits in the lanes.
     pub lanes: [u64; BATCH],
 }
 

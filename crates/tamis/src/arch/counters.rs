@@ -1,17 +1,18 @@
-//! Counters in slices of bits, for counting filters.
+//! Counters in bit slices, for counting filters.
 //!
 //! ```text
 //! block, 4-bit counters: | ones: 2 words | twos | fours | eights |    a cache line
 //! counter of bit b of a narrow block: bit b of each
 //! ```
 //!
-//! Bit p of all counters of a block is a register, so that counting up is the ripple of a carry through whole
-//! registers: eight counters at once, in some forty instructions, where counters side by side in words
-//! took over a hundred.
+//! Bit p of all counters of a block is one register, so incrementing is a carry that ripples through whole registers.
+//! It increments eight counters at once, in about forty instructions; with adjacent counters in words it took over a
+//! hundred.
 
 use std::ops::Range;
 
-use crate::filter::{Removed, Step, in_batches};
+use crate::chunks::{Step, in_batches};
+use crate::filter::Removed;
 use crate::strategy::{Narrow, scale};
 
 use super::{Level, prefetch_lines};
@@ -21,14 +22,14 @@ pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;
 
 type Slice = [u64; SLICE_WORDS];
 
-/// Words with `P` bits a counter.
+/// A block with `P` bits for each counter.
 struct Block<'a, const P: usize>(&'a mut [Slice]);
 
-/// What the counters of one item are.
+/// The state of the counters of one item.
 struct Held {
     /// The bits whose counters are zero.
     missing: Slice,
-    /// The bits whose counters stick.
+    /// The bits whose counters have their highest value.
     full: Slice,
 }
 
@@ -50,7 +51,7 @@ impl Held {
         self.missing.iter().fold(0, |all, lane| all | lane) != 0
     }
 
-    /// Tells whether all eight counters stick.
+    /// Returns true if all eight counters have their highest value.
     #[inline(always)]
     fn is_full(&self, mask: &Slice) -> bool {
         (0..SLICE_WORDS).fold(0, |all, i| all | (self.full[i] ^ mask[i])) == 0
@@ -93,13 +94,13 @@ impl<const P: usize> Block<'_, P> {
     }
 }
 
-/// The first slice of the block of `hash` among so many words.
+/// Returns the first slice of the block of `hash` in `len_words` words.
 #[inline(always)]
 fn first_slice<const P: usize>(len_words: usize, hash: u64) -> usize {
     scale(hash, (len_words / (SLICE_WORDS * P)) as u64) as usize * P
 }
 
-/// The words of the block of `hash` among so many.
+/// Returns the words of the block of `hash` in `len_words` words.
 #[inline(always)]
 fn place<const P: usize>(len_words: usize, hash: u64) -> Range<usize> {
     let first = first_slice::<P>(len_words, hash) * SLICE_WORDS;
@@ -109,7 +110,7 @@ fn place<const P: usize>(len_words: usize, hash: u64) -> Range<usize> {
 #[inline(always)]
 fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
@@ -126,7 +127,7 @@ fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
 #[inline(always)]
 fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
@@ -143,7 +144,7 @@ fn insert<const P: usize>(words: &mut [u64], hash: u64) -> bool {
 #[inline(always)]
 fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, place::<P>(words.len(), hash));
             false
         }
@@ -160,21 +161,21 @@ fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
 /// The kernels for counters of one size.
 #[derive(Clone, Copy)]
 pub(crate) struct CounterKernels {
-    /// Tests items: bit set if none of its counters is zero.
+    /// Tests items. The answer is 1 if none of the item's counters is zero.
     pub contains_each: fn(words: &[u64], hashes: &[u64], answers: &mut [u64]),
-    /// Counts items up: bit set if the item is new.
+    /// Increments the counters of items. The answer is 1 if the item is new.
     pub insert_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
-    /// Counts items down: bit set if it was there and does not stick.
+    /// Decrements the counters of items. The answer is 1 if the item was present and could be removed.
     pub remove_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
     /// Tests one item.
     pub contains: fn(words: &[u64], hash: u64) -> bool,
-    /// Counts one item up; true if it is new.
+    /// Increments the counters of one item. Returns true if it is new.
     pub insert: fn(words: &mut [u64], hash: u64) -> bool,
-    /// Counts one item down.
+    /// Decrements the counters of one item.
     pub remove: fn(words: &mut [u64], hash: u64) -> Removed,
 }
 
-/// The same code for whatever the compiler takes every CPU to have.
+/// Returns the kernels in plain Rust, for every CPU.
 const fn plain<const P: usize>() -> CounterKernels {
     CounterKernels {
         contains_each: contains_each::<P>,
@@ -186,7 +187,8 @@ const fn plain<const P: usize>() -> CounterKernels {
     }
 }
 
-/// The same with a slice in a register. Written out: the compiler keeps closures of plain code plain.
+/// The same with a slice in a register. The functions are written out, because the compiler does not apply the target
+/// features to closures.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
     use super::{CounterKernels, Removed, Slice, first_slice, place};
@@ -204,8 +206,8 @@ mod avx2 {
             bits.xor(carry).store(slice);
             (any, carry) = (any.or(bits), carry.and(bits));
         }
-        // Counters that were at their highest value are zero now: they stick, and get it back. Rare, so that a
-        // look at all slices beforehand would cost more.
+        // Counters that had their highest value are now zero. They get it back. This is rare, so that reading all
+        // slices beforehand would cost more.
         if !carry.is_zero() {
             for slice in block {
                 Narrow::load(slice).or(carry).store(slice);

@@ -1,27 +1,27 @@
-//! The batches of the cuckoo filter: where items lie, and whether they are in.
+//! Batches of the cuckoo filter: the keys of items, and whether they are present.
 //!
-//! The rules are those of `cuckoo/table.rs` and `cuckoo/lanes.rs`, which answer wherever there is no kernel.
+//! The rules are those of `cuckoo/table.rs` and `cuckoo/lanes.rs`, which are used if there is no kernel.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use super::{Level, avx2, level};
 
-/// The numbers of a table in which every bucket is one read, and slots are counted in 32 bits.
+/// The parameters of a table in which every bucket is one read, and slot numbers have 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", not(miri), not(loom))),
     expect(dead_code, reason = "only kernels read them")
 )]
 pub(crate) struct Pairs {
-    /// How many buckets start in a half.
+    /// The number of bucket starts in a half.
     pub starts: u64,
     /// The first slot of the right half.
     pub right: u64,
     pub fingerprints: u64,
-    /// What a fingerprint is multiplied by on the way to the other bucket.
+    /// The multiplier of a fingerprint for the other bucket.
     pub multiplier: u64,
     /// The bits of a slot.
     pub width: u64,
-    /// Times a fingerprint, plus the offsets, it is what a bucket full of it holds.
+    /// Multiplied by a fingerprint, and added to the offsets, it is the content of a bucket full of this fingerprint.
     pub spread: u64,
     pub offsets: u64,
     /// The lowest bit of every slot of a bucket.
@@ -30,10 +30,10 @@ pub(crate) struct Pairs {
     pub highs: u64,
 }
 
-/// How many items a batch of keys has.
+/// The number of items in a batch of keys.
 pub(crate) const BATCH: usize = 64;
 
-/// The keys of a batch: what `Table::key` returns, item by item.
+/// The keys of a batch: the result of `Table::key` for each item.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Keys {
@@ -46,7 +46,7 @@ impl Keys {
     pub(crate) const NONE: Self = Self { fingerprints: [0; BATCH], starts: [[0; BATCH]; 2] };
 }
 
-/// Finds the keys of at most [`BATCH`] hashes; false, and nothing done, if this CPU has no kernel for it.
+/// Computes the keys of at most [`BATCH`] hashes. Returns false, without effect, if this CPU has no kernel.
 #[inline]
 pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -59,8 +59,7 @@ pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     false
 }
 
-/// Tells which items are in one of their buckets, as `Table::contains` does; false, and nothing done, if this
-/// CPU has no kernel for it.
+/// Tests a batch of items, as `Table::contains` does. Returns false, without effect, if this CPU has no kernel.
 pub(crate) fn contains_pairs(
     words: &[u64],
     pairs: &Pairs,

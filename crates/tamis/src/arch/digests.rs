@@ -1,7 +1,6 @@
-//! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots, zero
-//! being an empty one.
+//! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots. Zero is an empty slot.
 //!
-//! A batch is answered without a branch on the answer: mixed input would mispredict every other one.
+//! No branch depends on an answer: with mixed input every other branch would be mispredicted.
 
 use super::{Level, memory::prefetch_index};
 use crate::strategy::scale;
@@ -12,7 +11,7 @@ const LINE_WORDS: usize = 8;
 /// How many digests ahead the home line is prefetched.
 const BATCH: usize = 64;
 
-/// Returns the words of a wide digest, the one that places it first.
+/// Returns the words of a wide digest. The first one determines its place.
 #[inline]
 pub(crate) const fn halves(digest: u128) -> [u64; 2] {
     [(digest >> 64) as u64, digest as u64]
@@ -24,13 +23,13 @@ fn home(words: &[u64], hash: u64) -> usize {
     scale(hash, (words.len() / LINE_WORDS) as u64) as usize * LINE_WORDS
 }
 
-/// Asks for the home line of `hash`.
+/// Prefetches the home line of `hash`.
 #[inline]
 pub(crate) fn prefetch(words: &[u64], hash: u64) {
     prefetch_index(words, home(words, hash));
 }
 
-/// Where a search from a home line ended.
+/// The result of a search from a home line.
 enum Found {
     Slot,
     Empty(usize),
@@ -52,7 +51,7 @@ fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Fou
     }
 }
 
-/// Tells whether the table holds `digest`, which is not zero.
+/// Tests whether the table holds `digest`, which is not zero.
 pub(crate) fn contains<const W: usize>(words: &[u64], digest: [u64; W]) -> bool {
     matches!(search(words, home(words, digest[0]), digest), Found::Slot)
 }
@@ -68,11 +67,11 @@ fn insert_from<const W: usize>(words: &mut [u64], at: usize, digest: [u64; W]) -
     }
 }
 
-/// Inserts digests that the table does not hold, none of them zero. It has room for them.
+/// Inserts digests that the table does not hold. None of them is zero, and the table has space for them.
 ///
-/// A table that is rebuilt gets them almost in the order of its lines. There a search by vectors would
-/// wait for the store before it to reach the cache, each time; and a search slot by slot mispredicts
-/// where a line ends: growing by it took 1.2 times as long, and 1.5 times with wide digests.
+/// A table that is rebuilt receives its digests almost in the order of its lines. There a search with vectors would
+/// wait for the previous store each time, and a search slot by slot mispredicts the end of a line: with it, growing
+/// took 1.2 times as long, and 1.5 times with wide digests.
 pub(crate) fn insert_absent<const W: usize>(
     words: &mut [u64],
     digests: impl Iterator<Item = [u64; W]>,
@@ -91,14 +90,14 @@ pub(crate) fn insert_absent<const W: usize>(
 /// Returns how many words of a line are taken: those before its first empty slot.
 #[inline(always)]
 pub(crate) fn taken_words<const W: usize>(line: &[u64]) -> usize {
-    // By halves, since slots fill from the front.
+    // Bisects, because slots fill from the front.
     let is_taken = |at: usize| line[at..at + W].iter().fold(0, |any, word| any | word) != 0;
     let (mut taken, mut step) = (0, LINE_WORDS / 2);
     while step >= W {
         taken += usize::from(is_taken(taken + step - W)) * step;
         step /= 2;
     }
-    // The halves add up to one slot less than a line.
+    // The halves sum to one slot less than a line.
     taken + usize::from(is_taken(LINE_WORDS - W)) * W
 }
 
@@ -107,9 +106,9 @@ fn next(words: &[u64], at: usize) -> usize {
     if at + LINE_WORDS == words.len() { 0 } else { at + LINE_WORDS }
 }
 
-/// Inserts digests in order; answer bit set if new. Zero is taken for held.
+/// Inserts digests in order. The answer is 1 if the digest was new. Zero counts as present.
 ///
-/// The table has room: at least one slot stays empty.
+/// The caller ensures that at least one slot stays empty.
 pub(crate) fn insert_64(level: Level, words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
     match level {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -122,7 +121,7 @@ pub(crate) fn insert_64(level: Level, words: &mut [u64], digests: &[u64], answer
     }
 }
 
-/// As [`insert_64`], for wide digests.
+/// Like [`insert_64`], for wide digests.
 pub(crate) fn insert_128(level: Level, words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
     match level {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -150,12 +149,12 @@ fn insert_scalar<D: Copy, const W: usize>(
     );
 }
 
-/// Runs `insert` on each digest and its home line, which was prefetched [`BATCH`] digests before.
+/// Calls `insert` with each digest and its home line, which was prefetched [`BATCH`] digests before.
 ///
-/// One prefetch precedes each insert. If all prefetches of a batch come at once, the core first waits for free miss buffers and then leaves
-/// them empty during the inserts: 16 ns a digest instead of 11.
+/// One prefetch precedes each insert. If all prefetches of a batch are issued at once, the core first waits for free
+/// miss buffers and then leaves them empty during the inserts: 16 ns a digest instead of 11.
 ///
-/// Inlined always, so that it and `insert` become code for the CPU of the caller.
+/// Always inlined, so that it and `insert` are compiled for the CPU features of the caller.
 #[inline(always)]
 fn each_batch<D>(
     words: &mut [u64],
@@ -184,14 +183,14 @@ fn each_batch<D>(
     }
 }
 
-/// Of pairs of bits, keeps the lower one where both are set.
+/// For each pair of bits, returns the lower one if both are set.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[inline]
 fn both(mask: u8) -> u8 {
     mask & mask >> 1 & 0b0101_0101
 }
 
-/// One line is two AVX2 registers: a fifth less time than slot by slot, out of the cache.
+/// A line is two AVX2 registers. Outside the caches this takes a fifth less time than testing slot by slot.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod half {
     use std::arch::x86_64::*;
@@ -216,8 +215,7 @@ mod half {
                 }
                 let (is_new, mut elsewhere) = (held == 0, 0);
                 let slot = empty.trailing_zeros() as usize % LINE_WORDS;
-                // A branch would be mispredicted, and a store to a held slot would have to be written
-                // back to memory.
+                // A branch would be mispredicted, and a store to a taken slot would be written back to memory.
                 let place = &mut words[at..at + LINE_WORDS][slot];
                 *select_unpredictable(is_new, place, &mut elsewhere) = digest;
                 is_new
@@ -258,7 +256,7 @@ mod half {
         unsafe { [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))] }
     }
 
-    /// Returns a bit for each word of the line that is that of `wanted`.
+    /// Returns a bit for each word of the line that equals `wanted`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn equal(line: [__m256i; 2], wanted: __m256i) -> u8 {
@@ -269,7 +267,7 @@ mod half {
     }
 }
 
-/// One line is one AVX-512 register.
+/// A line is one AVX-512 register.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod wide {
     use std::arch::x86_64::*;
@@ -285,7 +283,7 @@ mod wide {
             |&digest| digest,
             |words, at, &digest| {
                 let line = words[at..at + LINE_WORDS].as_mut_ptr();
-                // SAFETY: the slice is one line of 64 bytes, ours alone.
+                // SAFETY: the slice is one line of 64 bytes, borrowed uniquely.
                 unsafe {
                     let slots = _mm512_loadu_si512(line.cast());
                     let wanted = _mm512_set1_epi64(digest as i64);
@@ -313,7 +311,7 @@ mod wide {
             |words, at, &digest| {
                 let halves = halves(digest);
                 let line = words[at..at + LINE_WORDS].as_mut_ptr();
-                // SAFETY: the slice is one line of 64 bytes, ours alone; `halves` is 16 bytes.
+                // SAFETY: the slice is one line of 64 bytes, borrowed uniquely. `halves` has 16 bytes.
                 unsafe {
                     let slots = _mm512_loadu_si512(line.cast());
                     let wanted = _mm512_broadcast_i64x2(_mm_loadu_si128(halves.as_ptr().cast()));

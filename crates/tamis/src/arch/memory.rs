@@ -1,4 +1,4 @@
-//! Zeroed memory on cache lines and huge pages, and prefetch.
+//! Zeroed memory on cache lines and huge pages, and prefetches.
 
 use alloc::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
@@ -10,50 +10,49 @@ use std::sync::atomic::AtomicU64;
 /// A cache line, and the block of the default filter.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Below this a huge page would waste more memory than it saves time.
+/// Below this size a huge page wastes more memory than it saves time.
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
-/// The page size that `madvise` hands out on x86-64 and most of arm64.
+/// The size of huge pages on x86-64 and most of arm64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The largest page that systems start with (arm64 may be built with 64 KiB); a multiple of others.
+/// The largest base page (arm64 may use 64 KiB), a multiple of all others.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Which pages to ask the system for, where a filter is large enough to have pages of its own.
+/// The pages to request from the system, for a filter that is large enough to have pages of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// Large ones: a lookup saves the walk of the page table.
+    /// Huge pages: a lookup needs no page-table walk.
     Huge,
-    /// The smallest: memory that is not touched is not taken.
+    /// The smallest pages: untouched memory is not used.
     Small,
 }
 
-/// Words that start zeroed, on a cache line, and above a few MiB on huge pages where Linux has them.
+/// Zeroed words that start on a cache line, and above a few MiB lie on huge pages if Linux has them.
 ///
-/// Memory comes from the system zeroed and untouched, so planning a large filter and using a part of
-/// it costs only that part.
+/// The system provides the memory zeroed and untouched, so a large filter that is partly used costs only the used part.
 pub(crate) struct Lines {
     first: NonNull<u64>,
     len_words: usize,
 }
 
-// SAFETY: `Lines` owns its words as a `Box<[u64]>` would.
+// SAFETY: `Lines` owns its words, like a `Box<[u64]>`.
 unsafe impl Send for Lines {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Returns no words, without an allocation.
+    /// Creates an empty slice, without an allocation.
     pub(crate) const fn empty() -> Self {
         Self { first: NonNull::dangling(), len_words: 0 }
     }
 
-    /// Allocates `len_words` zeroed words, or `None` if there is no such memory.
+    /// Allocates `len_words` zeroed words. Returns `None` if the memory cannot be allocated.
     pub(crate) fn zeroed(len_words: usize) -> Option<Self> {
         Self::zeroed_on(len_words, Pages::Huge)
     }
 
-    /// Does so on pages of a kind.
+    /// Allocates `len_words` zeroed words on pages of the given kind.
     pub(crate) fn zeroed_on(len_words: usize, pages: Pages) -> Option<Self> {
         if len_words == 0 {
             return Some(Self::empty());
@@ -68,8 +67,7 @@ impl Lines {
         Some(Self { first, len_words })
     }
 
-    /// Gives memory before word `until` back to the system where that is possible. Those words are
-    /// zero or unchanged afterwards.
+    /// Frees memory before word `until` if the system supports it. Those words are then zero or unchanged.
     pub(crate) fn release(&mut self, until: usize) {
         let len_bytes = until.min(self.len_words) * size_of::<u64>();
         if is_mapped(self.len_words * size_of::<u64>()) {
@@ -77,7 +75,7 @@ impl Lines {
         }
     }
 
-    /// Returns the memory of so many words, in bytes: see [`allocation_bytes`].
+    /// Returns the memory of `len_words` words, in bytes: see [`allocation_bytes`].
     pub(crate) fn heap_bytes(len_words: usize) -> u64 {
         let len_bytes = len_words.saturating_mul(size_of::<u64>());
         if is_mapped(len_bytes) {
@@ -117,15 +115,15 @@ impl Drop for Lines {
             if is_mapped(layout.size()) {
                 return unmap(self.first, layout.size());
             }
-            // SAFETY: allocated in `zeroed` with this very layout.
+            // SAFETY: allocated in `zeroed` with this layout.
             unsafe { dealloc(self.first.as_ptr().cast(), layout) };
         }
     }
 }
 
-/// Returns the memory that an allocation of `len_bytes` takes from the system, in bytes, headers and rounding included.
+/// Returns the memory that an allocation of `len_bytes` takes from the system, in bytes, with headers and rounding.
 ///
-/// The numbers are those of glibc on 64-bit systems; other allocators differ by a few bytes. Zero bytes take nothing.
+/// The numbers are those of glibc on 64-bit systems. Other allocators differ by a few bytes. Zero bytes take no memory.
 ///
 /// # Examples
 ///
@@ -140,30 +138,30 @@ pub const fn allocation_bytes(len_bytes: usize) -> u64 {
     match bytes {
         0 => 0,
         1..=24 => 32,
-        // Mapped by itself, in whole pages.
+        // A mapping of its own, in whole pages.
         MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
         _ => (bytes + 8 + 15) & !15,
     }
 }
 
-/// From here on glibc maps an allocation by itself.
+/// From this size on, glibc maps each allocation separately.
 const MAPPED_FROM_BYTES: u64 = 128 << 10;
 
-/// [`Lines`] that many threads read and write at once.
+/// [`Lines`] that several threads read and write at the same time.
 #[cfg(not(loom))]
 pub(crate) struct AtomicLines {
-    // Touched only through `deref`: no plain reference to the words ever exists.
+    // Accessed only through `deref`, so that no plain reference to the words exists.
     lines: Lines,
 }
 
 #[cfg(not(loom))]
 impl AtomicLines {
-    /// Allocates `len_words` zeroed words, or `None` if there is no such memory.
+    /// Allocates `len_words` zeroed words. Returns `None` if the memory cannot be allocated.
     pub(crate) fn zeroed_on(len_words: usize, pages: Pages) -> Option<Self> {
         Lines::zeroed_on(len_words, pages).map(|lines| Self { lines })
     }
 
-    /// Returns the words to their one owner.
+    /// Returns the words to a single owner.
     pub(crate) fn into_lines(self) -> Lines {
         self.lines
     }
@@ -182,15 +180,15 @@ impl std::ops::Deref for AtomicLines {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: as in `Lines`; an `AtomicU64` has the layout of a `u64`, the words are aligned,
-        // and they are reached in no other way.
+        // SAFETY: as in `Lines`. An `AtomicU64` has the layout of a `u64`, the words are aligned, and there is no other
+        // access to them.
         unsafe {
             std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), self.lines.len_words)
         }
     }
 }
 
-/// An integer that any bits are.
+/// An integer for which any bits are valid.
 pub(crate) trait Integer: Copy + Default + Send + Sync + sealed::Sealed {}
 impl Integer for u32 {}
 impl Integer for u64 {}
@@ -201,15 +199,14 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// [`Lines`] that hold integers.
+/// [`Lines`] as integers.
 pub(crate) struct Integers<T> {
     lines: Lines,
     of: PhantomData<T>,
 }
 
 impl<T: Integer> Integers<T> {
-    /// Allocates at least `len` zeroed integers, whole lines of them, or `None` if there is no such
-    /// memory.
+    /// Allocates at least `len` zeroed integers, in whole lines. Returns `None` if the memory cannot be allocated.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         let len_lines = len.div_ceil(LINE_BYTES / size_of::<T>());
         let lines = Lines::zeroed(len_lines.checked_mul(LINE_BYTES / size_of::<u64>())?)?;
@@ -223,7 +220,7 @@ impl<T: Integer> std::ops::Deref for Integers<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         let len = self.lines.len_words * (size_of::<u64>() / size_of::<T>());
-        // SAFETY: the words are initialised, aligned to more than any integer, and any bits are one.
+        // SAFETY: the words are initialised and aligned to more than any integer, and any bits are a valid integer.
         unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len) }
     }
 }
@@ -237,13 +234,13 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
     }
 }
 
-/// Tells whether memory of this size is mapped from the system. The allocator would clear memory of
-/// such alignment by hand: all of it touched, in small pages, before the advice is given.
+/// Returns true if memory of this size is mapped from the system. The allocator would clear memory with this alignment
+/// itself, and so touch all of it in small pages before the advice is given.
 const fn is_mapped(len_bytes: usize) -> bool {
     cfg!(all(target_os = "linux", feature = "std", not(miri))) && len_bytes >= HUGE_FROM_BYTES
 }
 
-/// What a mapping for so many bytes keeps: whole pages, so that all of them can be given back.
+/// Returns the length of a mapping for `len_bytes` bytes: whole pages, so that all of them can be unmapped.
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 const fn kept_bytes(len_bytes: usize) -> usize {
     len_bytes.next_multiple_of(PAGE_BYTES)
@@ -252,10 +249,10 @@ const fn kept_bytes(len_bytes: usize) -> usize {
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
-    // A length from `Layout` is far enough below the largest number for both.
+    // A length from `Layout` is far enough below the maximum for both.
     let kept_bytes = kept_bytes(len_bytes);
     let whole_bytes = kept_bytes.checked_add(HUGE_PAGE_BYTES)?;
-    // SAFETY: a new private mapping at an address of the system's choice touches nothing else.
+    // SAFETY: a new private mapping at an address that the system chooses affects nothing else.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -271,14 +268,14 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     }
     let before_bytes = start.addr().next_multiple_of(HUGE_PAGE_BYTES) - start.addr();
     let first = start.wrapping_byte_add(before_bytes);
-    // Above zero: the part before is less than a huge page.
+    // Above zero, because the part before is smaller than a huge page.
     let after_bytes = HUGE_PAGE_BYTES - before_bytes;
     let advice = match pages {
         Pages::Huge => libc::MADV_HUGEPAGE,
         Pages::Small => libc::MADV_NOHUGEPAGE,
     };
-    // SAFETY: both ranges are whole pages inside the mapping made above and outside the part that is
-    // kept. A refusal costs address space, nothing else; one of the advice leaves small pages.
+    // SAFETY: both ranges are whole pages inside the new mapping and outside the part that is kept. If `munmap` fails,
+    // address space is lost; if the advice is refused, the pages stay small.
     unsafe {
         if before_bytes > 0 {
             libc::munmap(start, before_bytes);
@@ -291,13 +288,13 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: the range is what `map` kept for this length, and its owner is being dropped.
+    // SAFETY: `map` returned this range for this length, and its owner is being dropped.
     unsafe { libc::munmap(first.as_ptr().cast(), kept_bytes(len_bytes)) };
 }
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: whole pages of a private mapping that its owner holds uniquely; they read as zero next.
+    // SAFETY: whole pages of a private mapping with a unique owner. They read as zero afterwards.
     unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_DONTNEED) };
 }
 
@@ -312,10 +309,10 @@ fn unmap(_: NonNull<u64>, _: usize) {}
 #[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
 fn unmap_contents(_: NonNull<u64>, _: usize) {}
 
-/// Asks the CPU to fetch the cache line of `slice[index]`, to be read soon.
+/// Asks the CPU to load the cache line of `slice[index]`, for a read that follows soon.
 ///
-/// A hint: it never fails, and an index past the end does nothing. Lookups in a large table that
-/// are prefetched a few dozen ahead wait for memory once, not once each.
+/// This is a hint: it never fails, and an index past the end has no effect. With prefetches a few dozen lookups ahead,
+/// lookups in a large table overlap their memory accesses.
 ///
 /// # Examples
 ///
@@ -330,13 +327,13 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
     }
 }
 
-/// As [`prefetch`], for an index known to be in range (out of range it is a wasted hint).
+/// Like [`prefetch`], for an index that is in range. An index out of range is a wasted hint.
 #[inline(always)]
 pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
     prefetch_address(slice.as_ptr().wrapping_add(index));
 }
 
-/// Asks for every cache line of a range of `words`, the first of which starts a line.
+/// Prefetches every cache line of a range of `words`, which starts on a line.
 #[inline(always)]
 pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
@@ -345,14 +342,14 @@ pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     }
 }
 
-/// Asks for the cache line of `slice[index]`, to be written soon: other cores lose it at once, and not
-/// only when the write comes. A wasted hint if out of range.
+/// Prefetches the cache line of `slice[index]` for a write that follows soon: other cores lose the line at once, and
+/// not only at the write. An index out of range is a wasted hint.
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is allowed; it cannot fault. CPUs that do not know this one
-    // take it for a prefetch to read, or for nothing.
+    // SAFETY: a prefetch of any address is allowed and cannot fault. CPUs without this instruction treat it as a
+    // prefetch for a read, or ignore it.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags));
     }
@@ -360,7 +357,7 @@ pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {
     prefetch_address(address);
 }
 
-/// As [`prefetch`], for any address.
+/// Like [`prefetch`], for any address.
 #[inline(always)]
 pub(crate) fn prefetch_address<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

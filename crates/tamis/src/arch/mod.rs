@@ -1,9 +1,8 @@
-//! SIMD kernels, prefetch and huge pages: the only `unsafe` of this crate.
+//! SIMD kernels, prefetches and huge pages. All `unsafe` code of this crate is here.
 //!
-//! A kernel takes slices and has a scalar twin of the same signature in [`scalar`]. The table is
-//! chosen once per process by what the CPU has; answers and bytes never depend on the choice.
-//! Kernels are generic over [`Word`], so that bits owned, mapped or shared between threads are read
-//! by the same code.
+//! A kernel takes slices and has a scalar twin with the same signature in [`scalar`]. The table of kernels is chosen
+//! once per process, by the features of the CPU. Answers and bytes never depend on the choice. Kernels are generic over
+//! [`Word`], so that the same code reads owned, mapped and shared bits.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -20,7 +19,6 @@ pub(crate) mod partition;
 pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod select;
-pub(crate) mod shift;
 pub(crate) mod sip;
 mod unaligned;
 
@@ -32,32 +30,32 @@ pub(crate) use memory::{prefetch_index, prefetch_lines, prefetch_write};
 pub(crate) use unaligned::{bits_at, flip_bits_at};
 
 use crate::bits::Word;
-// Which levels there are is collected in a `Vec`.
+// The list of levels is a `Vec`.
 #[cfg(all(target_arch = "x86_64", not(any(feature = "std", test, miri, loom))))]
 use crate::no_std::*;
 use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
 
-/// One set of kernels over words of type `W`.
+/// The kernels for reading words of type `W`.
 ///
-/// Answers are bit masks: item `i` is bit `i % 64` of word `i / 64`, and a kernel overwrites
-/// `hashes.len().div_ceil(64)` words.
+/// Answers are bit masks: item `i` is bit `i % 64` of word `i / 64`. A kernel overwrites `hashes.len().div_ceil(64)`
+/// words.
 pub(crate) struct Kernels<W: Word> {
-    /// Tests 512-bit blocks: bit set if the item is in.
+    /// Tests items in 512-bit blocks. The answer is 1 if the item is present.
     pub contains_512: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
-    /// Tests 256-bit blocks by Parquet's rule.
+    /// Tests items in 256-bit blocks with Parquet's rule.
     pub contains_256: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// The kernels that write need words that no other thread sees.
+/// The kernels for writing. No other thread may access the words.
 pub(crate) struct OwnedKernels {
-    /// Sets the bits of 512-bit blocks: answer bit set if the item is new.
+    /// Sets the bits of items in 512-bit blocks. The answer is 1 if the item is new.
     pub insert_512: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
-    /// The same by Parquet's rule.
+    /// Sets the bits of items in 256-bit blocks with Parquet's rule.
     pub insert_256: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// An instruction set that has kernels of its own.
+/// An instruction set with kernels of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
@@ -90,7 +88,7 @@ impl Level {
     }
 }
 
-/// Zero until the first question, then a [`Level`]. `Relaxed`: every thread finds the same value.
+/// Zero until the first call of [`level`], then a [`Level`]. `Relaxed`: every thread computes the same value.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
@@ -117,8 +115,8 @@ fn detect() -> Level {
     best
 }
 
-/// Tells whether the CPU has a feature: this CPU, or without the standard library every CPU that the program is
-/// compiled for.
+/// Tests whether the CPU has a feature: this CPU, or without the standard library every CPU for which the program is
+/// compiled.
 #[cfg(all(target_arch = "x86_64", any(feature = "std", test), not(miri), not(loom)))]
 macro_rules! has {
     ($feature:tt) => {
@@ -132,15 +130,15 @@ macro_rules! has {
     };
 }
 
-/// Returns every level that this CPU can run, scalar first.
+/// Returns all levels that this CPU supports, scalar first.
 #[cfg(any(test, all(target_arch = "x86_64", not(miri), not(loom))))]
 pub(crate) fn available() -> Vec<Level> {
     #[allow(unused_mut)]
     let mut levels = vec![Level::Scalar];
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     {
-        // Each level uses kernels and features of the one below it, so it needs that one too: a
-        // hypervisor may hide any feature by itself.
+        // Each level uses kernels and features of the level below, and requires that level: a hypervisor may hide any
+        // single feature.
         if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
             levels.push(Level::Avx2);
         }
@@ -158,8 +156,8 @@ pub(crate) fn available() -> Vec<Level> {
     levels
 }
 
-/// Runs a loop compiled for what the CPU has: what inlines into `run` may use the shifts of BMI2 and the
-/// vectors of AVX2 or AVX-512, where the rest of the crate is compiled for any x86-64.
+/// Runs a loop that is compiled for the features of this CPU. Code that is inlined into `run` may use the shifts of
+/// BMI2 and the vectors of AVX2 or AVX-512, while the rest of the crate is compiled for any x86-64.
 #[inline(always)]
 pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -168,7 +166,7 @@ pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
         fn by_avx2<R>(run: impl FnOnce() -> R) -> R {
             run()
         }
-        // Hashing integers takes 0.58 ns an item by AVX-512 where it takes 0.87 by AVX2 (Sapphire Rapids).
+        // Hashing integers takes 0.58 ns an item with AVX-512 and 0.87 ns with AVX2 (Sapphire Rapids).
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512dq,avx512bw,avx512vl")]
         fn by_avx512<R>(run: impl FnOnce() -> R) -> R {
             run()
@@ -184,16 +182,16 @@ pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Returns the kernels of this CPU that write.
+/// Returns the writing kernels of this CPU.
 pub(crate) fn kernels() -> &'static OwnedKernels {
     level().owned()
 }
 
-/// Tests one item in 512-bit blocks, by the kernel of `level`, which this CPU has: what keeps it in a
-/// field spares the loop around a load and three branches.
+/// Tests one item in 512-bit blocks with the kernel of `level`, which this CPU supports. A caller that stores the level
+/// in a field saves the loop around it a load and three branches.
 ///
-/// There is a block, here and in the functions below: assembly has no bounds check, and one before it
-/// took 4 to 20 % more time. Only a strategy calls them, and only a `Bloom` has the value of one, with
+/// The words contain at least one block, here and in the functions below. Assembly has no bounds check, and a check
+/// before it took 4 to 20 % more time. Only a strategy calls these functions, and only a `Bloom` has a strategy, with
 /// the words of its plan (`strategy/mod.rs`).
 #[inline(always)]
 pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) -> bool {
@@ -209,13 +207,13 @@ pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) ->
     }
 }
 
-// Out of line, as the two like it below: what remains inlines into any caller.
+// Out of line, like the two functions below, so that the rest can be inlined into any caller.
 #[inline(never)]
 fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_512(words, hash)
 }
 
-/// Tests one item in 256-bit blocks by Parquet's rule.
+/// Tests one item in 256-bit blocks with Parquet's rule.
 #[inline(never)]
 pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -226,7 +224,7 @@ pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_256(words, hash)
 }
 
-/// Sets one item's bits in 512-bit blocks; true if one of them was not set.
+/// Sets the bits of one item in 512-bit blocks. Returns true if one of them was not set.
 #[inline(always)]
 pub(crate) fn insert_one_512(level: Level, words: &mut [u64], hash: u64) -> bool {
     debug_assert!(words.len() >= SplitBlock::WORDS);
@@ -246,9 +244,9 @@ fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
     scalar::insert_one_512(words, hash)
 }
 
-/// Sets one item's bits in blocks that no other thread writes meanwhile, though others may read.
+/// Sets the bits of one item in blocks that no other thread writes at the same time. Other threads may read them.
 ///
-/// Two threads in one block at once would lose bits: the caller holds the block's stripe.
+/// Two threads in one block at the same time would lose bits, so the caller holds the block's stripe.
 #[inline]
 pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64) -> bool {
     debug_assert!(words.len() >= SplitBlock::WORDS);
@@ -263,7 +261,7 @@ pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64
     }
 }
 
-/// Sets the bits of a batch as [`insert_one_512_shared`] does: answer bit set if the item is new.
+/// Sets the bits of a batch, as [`insert_one_512_shared`] does. The answer is 1 if the item is new.
 pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     match level() {
@@ -276,7 +274,7 @@ pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &m
     scalar::insert_512_shared(words, hashes, answers);
 }
 
-/// The words as assembly sees them: memory that is written through a shared reference.
+/// The words as assembly accesses them: memory that is written through a shared reference.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 fn as_cells(words: &[AtomicU64]) -> *mut [u64] {
     std::ptr::slice_from_raw_parts_mut(words.as_ptr().cast::<u64>().cast_mut(), words.len())

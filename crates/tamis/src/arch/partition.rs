@@ -1,22 +1,21 @@
-//! Sorting items into bins, without reading what is written over.
+//! Sorts items into bins, without loading the memory that it overwrites.
 //!
-//! An item goes to its bin's buffer of a few cache lines; a full buffer goes to memory by streaming
-//! stores, which neither fetch a line first nor push the buffers out of the caches. Thousands of bins
-//! fill at once at the price of one stream.
+//! An item is written to its bin's buffer of a few cache lines. A full buffer is written to memory with streaming
+//! stores, which neither load a line first nor evict the buffers from the caches. So thousands of bins fill at once at
+//! the cost of one stream.
 
 use super::memory::{Integer, LINE_BYTES};
 
 /// Appends each item to its bin.
 ///
-/// `heads[bin]` is where the bin's next item belongs in `pool`, counted in items. The last few items
-/// of a bin, those since the last multiple of `BUFFER`, stand in `buffers[bin]` only. Whenever
-/// `chunk_items` items from a multiple of it are full, `next_chunk` is told which chunk that is and
-/// names the one in which the bin goes on.
+/// `heads[bin]` is the place of the bin's next item in `pool`, counted in items. The last items of a bin, since the
+/// last multiple of `BUFFER`, are only in `buffers[bin]`. When a chunk of `chunk_items` items is full, `next_chunk`
+/// receives its number and returns the number of the bin's next chunk.
 ///
 /// # Panics
 ///
-/// If a bin is not below `heads.len()` and `buffers.len()`, a head is not inside `pool`, or `pool` does
-/// not start on a cache line.
+/// If a bin is not below `heads.len()` and `buffers.len()`, a head is outside `pool`, or `pool` does not start on a
+/// cache line.
 pub(crate) fn partition<T: Integer, const BUFFER: usize>(
     items: impl Iterator<Item = (usize, T)>,
     chunk_items: usize,
@@ -64,7 +63,7 @@ fn partition_by<T: Integer, const BUFFER: usize>(
     }
 }
 
-/// Orders the streaming stores before whatever follows, when dropped.
+/// Orders the streaming stores before later accesses, when it is dropped.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 struct Fence;
 
@@ -77,8 +76,8 @@ impl Drop for Fence {
     }
 }
 
-/// Writes whole lines past the caches. Four stores of 16 bytes, which every x86-64 has, fill the write
-/// buffer of one line as well as one of 64 does: wider ones measured no faster.
+/// Writes whole lines without loading them into the caches. Four stores of 16 bytes, which every x86-64 supports, fill
+/// the write buffer of a line as fast as one store of 64 bytes.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn stream<T: Integer>(to: &mut [T], from: &[T]) {
@@ -88,8 +87,9 @@ fn stream<T: Integer>(to: &mut [T], from: &[T]) {
     let to = to.as_mut_ptr().cast::<__m128i>();
     let from = from.as_ptr().cast::<__m128i>();
     for quarter in 0..quarters {
-        // SAFETY: both are so many bytes, and `to` starts a line, being whole buffers behind the start
-        // of a pool on one. The only caller holds a `Fence` and reads nothing of `to` before it falls.
+        // SAFETY: both have the same number of bytes, and `to` starts a line, because it is a multiple of whole buffers
+        // behind the start of a pool on a line. The only caller holds a `Fence` and reads nothing of `to` before it is
+        // dropped.
         unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }

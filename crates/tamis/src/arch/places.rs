@@ -1,20 +1,20 @@
-//! Places of several blocks, for window filters: an item's bits are the same in each block of its place.
+//! Places of several blocks, for window filters. An item's bits are the same in each block of its place.
 
 use std::ops::Range;
 
-use crate::filter::{Step, in_batches};
+use crate::chunks::{Step, in_batches};
 use crate::strategy::{Narrow, Parquet, scale};
 
 use super::{Level, prefetch_lines};
 
-/// Where the blocks of a window filter are: words that are whole places of `slots` blocks.
+/// The positions of the blocks of a window filter: words that consist of whole places of `slots` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// How many places there are.
+    /// The number of places.
     pub len: u64,
     /// Blocks in a place.
     pub slots: usize,
-    /// Words in a block: those of one of Parquet's where a place has two of them, else those of a narrow one.
+    /// Words in a block: those of Parquet's block if a place has two blocks, otherwise those of a narrow block.
     pub block_words: usize,
 }
 
@@ -44,7 +44,7 @@ impl Places {
     }
 }
 
-/// Tests one item in some neighbouring blocks of its place: true if one of them holds it.
+/// Tests one item in adjacent blocks of its place. Returns true if one of them holds it.
 #[inline]
 pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -64,7 +64,7 @@ pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) 
     }
 }
 
-/// Tests items in all blocks of their places: bit set if one holds it.
+/// Tests items in all blocks of their places. The answer is 1 if a block holds the item.
 pub(crate) fn contains_each(
     level: Level,
     words: &[u64],
@@ -84,7 +84,7 @@ pub(crate) fn contains_each(
         };
     }
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, places.words(hash));
             false
         }
@@ -92,8 +92,8 @@ pub(crate) fn contains_each(
     });
 }
 
-/// Sets the bits of items in block `slot` of their places: all of them if `always`, else those that no block
-/// holds. Bit set if none held it; returns how many were not in that block before and are now.
+/// Sets the bits of items in block `slot` of their places: of all items if `always`, otherwise of those that no block
+/// holds. The answer is 1 if no block held the item. Returns how many items were not in that block before.
 pub(crate) fn insert_each(
     level: Level,
     words: &mut [u64],
@@ -116,7 +116,7 @@ pub(crate) fn insert_each(
     let _ = level;
     let mut stored = 0;
     in_batches(hashes, answers, |step, hash| match step {
-        Step::Ask => {
+        Step::Prefetch => {
             prefetch_lines(words, places.words(hash));
             false
         }
@@ -131,11 +131,11 @@ pub(crate) fn insert_each(
     stored
 }
 
-/// One item at a time, in plain Rust.
+/// The kernels in plain Rust, one item at a time.
 mod scalar {
     #[inline]
     pub(super) fn contains<const N: usize>(blocks: &[u64], mask: [u64; N]) -> bool {
-        // No branch on an answer: a misprediction costs more than all blocks.
+        // No branch depends on an answer, because a misprediction costs more than testing all blocks.
         blocks.as_chunks().0.iter().fold(false, |found, block| found | holds(block, &mask))
     }
 
@@ -165,14 +165,14 @@ mod scalar {
 mod avx2 {
     use super::Places;
 
-    /// Returns places with numbers that the compiler knows: a fourth less time. Zero slots are any number.
+    /// Returns places with constant parameters: a fourth less time. A constant of zero slots means any number.
     #[inline(always)]
     const fn known<const SLOTS: usize, const WORDS: usize>(places: Places) -> Places {
         let slots = if SLOTS == 0 { places.slots } else { SLOTS };
         Places { len: places.len, slots, block_words: WORDS }
     }
 
-    /// The kernels for blocks that are a `$block`.
+    /// Defines the kernels for blocks of type `$block`.
     macro_rules! kernels {
         ($name:ident, $block:ident) => {
             pub(super) mod $name {
@@ -221,7 +221,8 @@ mod avx2 {
                             let place = &mut words[places.words(hash)];
                             let mask = $block::mask(hash);
                             let found = any_holds(place, mask);
-                            // No branch on the answer: what is not to be stored is nothing.
+                            // No branch depends on the answer. For an item that is not stored, the stored bits are
+                            // zero.
                             let mask = mask.masked(!found | always);
                             let words = &mut place.as_chunks_mut().0[slot];
                             let block = $block::load(words);

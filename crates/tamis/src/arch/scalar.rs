@@ -1,6 +1,7 @@
-//! The kernels in plain Rust: the meaning of all others, and what runs where no SIMD is known.
+//! The kernels in plain Rust. They define the results of all other kernels, and run on CPUs without a SIMD kernel.
 
 use super::{Kernels, OwnedKernels};
+use crate::answers::answer_each;
 use crate::bits::Word;
 use crate::strategy::{Parquet, SplitBlock};
 use crate::sync::{AtomicU64, Ordering};
@@ -41,54 +42,39 @@ pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
     let block = &words[block * 8..block * 8 + 8];
     let new = !holds(block, &mask);
     for (word, mask) in block.iter().zip(mask) {
-        // Relaxed: see `bits/atomic.rs`. Not `fetch_or`: nobody else writes this block.
+        // Relaxed: see `bits/atomic.rs`. Not `fetch_or`: no other thread writes this block.
         word.store(word.get() | mask, Ordering::Relaxed);
     }
     new
 }
 
 pub(crate) fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| contains_one_512(words, hash));
+    answer_each(hashes, answers, |&hash| contains_one_512(words, hash));
 }
 
 pub(crate) fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| insert_one_512(words, hash));
+    answer_each(hashes, answers, |&hash| insert_one_512(words, hash));
 }
 
 pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| insert_one_512_shared(words, hash));
+    answer_each(hashes, answers, |&hash| insert_one_512_shared(words, hash));
 }
 
 pub(crate) fn contains_256<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| contains_one_256(words, hash));
+    answer_each(hashes, answers, |&hash| contains_one_256(words, hash));
 }
 
 pub(crate) fn insert_256(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    answer_each(hashes, answers, |hash| insert_one_256(words, hash));
+    answer_each(hashes, answers, |&hash| insert_one_256(words, hash));
 }
 
-/// Writes the answers of consecutive hashes as a bit mask, the first in the lowest bit.
-#[inline]
-pub(crate) fn answer_each(
-    hashes: &[u64],
-    answers: &mut [u64],
-    mut answer: impl FnMut(u64) -> bool,
-) {
-    for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
-        *word = hashes
-            .iter()
-            .enumerate()
-            .fold(0, |mask, (i, &hash)| mask | u64::from(answer(hash)) << i);
-    }
-}
-
-/// Tells whether every bit of `mask` is set, without a branch on any of them.
+/// Tests whether every bit of `mask` is set, without a branch.
 #[inline]
 fn holds<W: Word>(block: &[W], mask: &[u64]) -> bool {
     block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word.get())) == 0
 }
 
-/// Sets every bit of `mask`; true if one of them was not set.
+/// Sets every bit of `mask`. Returns true if one of them was not set.
 #[inline]
 fn set(block: &mut [u64], mask: &[u64]) -> bool {
     let mut missing = 0;

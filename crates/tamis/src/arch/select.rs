@@ -1,16 +1,16 @@
-//! Finding the k-th one of a word, and moving bits to and from the places of ones.
+//! Select: finds the k-th one of a word, and moves bits to and from the positions of ones.
 //!
-//! With BMI2 it takes two instructions, which inline into callers compiled for any x86-64.
+//! With BMI2 it takes two instructions, which are inlined into callers compiled for any x86-64.
 
 use super::{Level, level};
 
-/// How this CPU finds ones. A loop keeps it in a register, so that the branch on it is hoisted.
+/// The method for this CPU. A loop keeps it in a register, so that the branch on it is hoisted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Select {
     level: Level,
 }
 
-/// Runs `pext` or `pdep`: words and masks in, a word out. The caller knows that the CPU has it.
+/// Runs `pext` or `pdep` with a word and a mask. The caller ensures that the CPU has the instruction.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 macro_rules! gather {
     ($instruction:literal, $word:expr, $mask:expr) => {{
@@ -27,13 +27,12 @@ macro_rules! gather {
 }
 
 impl Select {
-    /// Returns the best way of this CPU.
+    /// Returns the best method for this CPU.
     pub(crate) fn new() -> Self {
         Self { level: level() }
     }
 
-    /// Returns the number of the `k`-th one of `word`, counted from zero; 64 if it has no more than
-    /// `k` ones.
+    /// Returns the number of the `k`-th one of `word`, counted from zero, or 64 if the word has at most `k` ones.
     #[inline(always)]
     pub(crate) fn select(self, word: u64, k: u32) -> u32 {
         debug_assert!(k < 64);
@@ -56,7 +55,7 @@ impl Select {
         select_by_bytes(word, k)
     }
 
-    /// Takes the bits of `word` that `mask` has ones for, as the lowest of the result.
+    /// Returns the bits of `word` at the ones of `mask`, packed into the lowest bits.
     #[inline(always)]
     pub(crate) fn extract(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -72,7 +71,7 @@ impl Select {
         bits
     }
 
-    /// Puts the lowest bits of `word` where `mask` has ones; all others are zero.
+    /// Returns the lowest bits of `word`, moved to the ones of `mask`. All other bits are zero.
     #[inline(always)]
     pub(crate) fn deposit(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -109,7 +108,7 @@ impl Select {
     }
 }
 
-/// The scalar twin: ones are counted a byte at a time, all bytes at once, and the byte is then walked.
+/// The scalar twin. It counts the ones of all bytes at once, and then walks the byte that contains the result.
 ///
 /// Source: Vigna, "Broadword implementation of rank/select queries" (2008), §4.
 fn select_by_bytes(word: u64, k: u32) -> u32 {
@@ -118,12 +117,12 @@ fn select_by_bytes(word: u64, k: u32) -> u32 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Byte i: the ones of bytes 0 to i. The last is at most 64, so no byte runs over.
+    // Byte i: the ones of bytes 0 to i. The last byte is at most 64, so no byte overflows.
     let sums = bytes.wrapping_mul(ONES);
     if sums >> 56 <= u64::from(k) {
         return 64;
     }
-    // The top bit of each byte whose sum is at most k: those bytes lie before the one looked for.
+    // The top bit of each byte whose sum is at most k. These bytes are before the searched one.
     let before = (((u64::from(k) * ONES) | HIGHS) - sums) & HIGHS;
     let place = before.count_ones() * 8;
     let skipped = (sums << 8 >> place & 0xff) as u32;

@@ -5,18 +5,18 @@
 //!         lane 1 | word 0 | tail and length |                     a lane whose item has ended keeps its state
 //! ```
 //!
-//! The rounds of one item depend on each other, so hashing items one after the other leaves most units of a core idle: a line of
-//! 59 bytes took 21 ns, and takes 9 ns here with AVX-512.
+//! The rounds of one item depend on each other, so hashing one item after the other leaves most units of a core idle. A
+//! line of 59 bytes took 21 ns, and takes 9 ns here with AVX-512.
 //!
-//! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2; SipHash-1-3 has one round a word and three at
-//! the end. The output of 128 bits is that of the authors' reference code.
+//! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2. SipHash-1-3 has one round for each
+//! word and three at the end. The output of 128 bits is that of the authors' reference code.
 
 use siphasher::{sip, sip128};
 
 /// How many items are hashed at once.
 pub(crate) const LANES: usize = 8;
 
-/// Hashes an item by SipHash-1-3 to `N` words; `N` is 1 or 2.
+/// Hashes an item with SipHash-1-3 to `N` words. `N` is 1 or 2.
 // Out of line: inlined at several places, the hash to 128 bits took 1 to 2 ns more.
 #[inline(never)]
 pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64; N] {
@@ -29,7 +29,7 @@ pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64;
     std::array::from_fn(|word| words[word])
 }
 
-/// Hashes eight items by SipHash-1-3 to `N` words each; `N` is 1 or 2. Word `w` of item `i` is `[w][i]`.
+/// Hashes eight items with SipHash-1-3 to `N` words each. `N` is 1 or 2. Word `w` of item `i` is `[w][i]`.
 pub(crate) fn hash_8<const N: usize>(
     level: super::Level,
     key: [u64; 2],
@@ -83,7 +83,7 @@ mod state {
     }
 }
 
-/// One item a lane of an AVX-512 register.
+/// One item in each lane of an AVX-512 register.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod wide {
     use std::arch::x86_64::*;
@@ -166,16 +166,16 @@ mod wide {
             return _mm512_setzero_si512();
         }
         let within = _bzhi_u64(u64::MAX, left as u32);
-        // SAFETY: the mask selects bytes of the item only. Others are neither read nor do they fault.
+        // SAFETY: the mask selects only bytes of the item. Other bytes are neither read nor do they fault.
         unsafe { _mm512_maskz_loadu_epi8(within, item.as_ptr().wrapping_add(at).cast()) }
     }
 
-    /// Turns rows into columns: word `w` of row `r` becomes word `r` of column `w`.
+    /// Transposes rows into columns: word `w` of row `r` becomes word `r` of column `w`.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
         let (mut columns, mut pairs) = (rows, rows);
-        // Words of two neighbouring rows alternate: even words first, odd words in the second half of the pairs.
+        // Words of two adjacent rows alternate: even words first, odd words in the second half of the pairs.
         for i in 0..4 {
             pairs[i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
             pairs[4 + i] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
@@ -212,7 +212,7 @@ mod wide {
     }
 }
 
-/// One item a lane of an AVX2 register, four at a time.
+/// One item in each lane of an AVX2 register, four at a time.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod half {
     use std::arch::x86_64::*;
@@ -306,7 +306,7 @@ mod half {
         unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
     }
 
-    /// Loads four words from byte `at` of an item; words that it does not hold whole are zero.
+    /// Loads four words from byte `at` of an item. Words that the item does not contain whole are zero.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load(item: &[u8], at: usize) -> __m256i {
@@ -317,11 +317,11 @@ mod half {
         }
         let is_within =
             _mm256_cmpgt_epi64(_mm256_set1_epi64x(left as i64), _mm256_setr_epi64x(0, 1, 2, 3));
-        // SAFETY: the mask selects words of the item only. Others are neither read nor do they fault.
+        // SAFETY: the mask selects only words of the item. Other words are neither read nor do they fault.
         unsafe { _mm256_maskload_epi64(item.as_ptr().wrapping_add(at).cast(), is_within) }
     }
 
-    /// Turns rows into columns: word `w` of row `r` becomes word `r` of column `w`.
+    /// Transposes rows into columns: word `w` of row `r` becomes word `r` of column `w`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {

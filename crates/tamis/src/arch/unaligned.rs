@@ -1,15 +1,15 @@
-//! Bits read at any bit of a slice of words.
+//! Reads of bits from any bit position of a slice of words.
 
-/// Returns the bits of `words` from bit `bit` on, the first as the lowest: at least 57 of them; what
-/// lies above is not to be relied on.
+/// Returns the bits of `words` from bit `bit` on, the first one as the lowest. At least 57 bits are valid; higher bits
+/// of the result are unspecified.
 ///
 /// # Panics
 ///
-/// If fewer than 64 bits of `words` lie from the byte of the first bit on.
+/// If fewer than 64 bits of `words` follow from the byte of the first bit on.
 #[inline(always)]
 pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
     let byte = (bit / 8) as usize;
-    // Words of memory: eight times their number does not overflow.
+    // Words in memory: eight times their number does not overflow.
     assert!(byte < (words.len() * 8).saturating_sub(7), "bits past the end");
     #[cfg(target_endian = "little")]
     {
@@ -26,8 +26,8 @@ pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
     }
 }
 
-/// Changes the bits of `words` from bit `bit` on to what they are not, where `bits` has a one: at most 57 of
-/// them, the first as the lowest.
+/// Inverts the bits of `words` from bit `bit` on where `bits` has a one. `bits` has at most 57 bits, the first one as
+/// the lowest.
 ///
 /// # Panics
 ///

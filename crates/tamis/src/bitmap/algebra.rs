@@ -1,15 +1,15 @@
-//! And, or, exclusive or, and-not, not: a word at a time, which compilers turn into vectors.
+//! And, or, exclusive or, and-not, not. They work on whole words, which compilers vectorize.
 
 use super::{DenseSet, RangeMismatch};
 use crate::bits::{Bits as _, BitsMut as _};
 
 impl DenseSet {
-    /// Keeps the values that `other` holds too.
+    /// Keeps the values that `other` also holds.
     ///
     /// # Errors
     ///
-    /// [`RangeMismatch`] unless both have the same range, as for [`or`](Self::or),
-    /// [`xor`](Self::xor) and [`and_not`](Self::and_not); nothing has changed then.
+    /// [`RangeMismatch`] if the ranges differ, as for [`or`](Self::or), [`xor`](Self::xor) and
+    /// [`and_not`](Self::and_not). The set is unchanged then.
     ///
     /// # Examples
     ///
@@ -28,7 +28,7 @@ impl DenseSet {
         self.combine(other, |a, b| a & b)
     }
 
-    /// Adds the values that `other` holds.
+    /// Inserts the values that `other` holds.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl DenseSet {
         self.combine(other, |a, b| a | b)
     }
 
-    /// Keeps the values that one of the two holds and the other does not.
+    /// Keeps the values that exactly one of the two sets holds.
     ///
     /// # Errors
     ///
@@ -55,14 +55,14 @@ impl DenseSet {
         self.combine(other, |a, b| a & !b)
     }
 
-    /// Turns the set into its complement within its range.
+    /// Replaces the set by its complement within its range.
     pub fn not(&mut self) {
         let unused_bits = 63 - (self.last - self.first) % 64;
         let words = self.bits.words_mut();
         for word in &mut *words {
             *word = !*word;
         }
-        // A range holds a value, so there is a last word.
+        // A range holds at least one value, so there is a last word.
         if let Some(last) = words.last_mut() {
             *last &= u64::MAX >> unused_bits;
         }

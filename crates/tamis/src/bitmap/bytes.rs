@@ -1,4 +1,4 @@
-//! Sets as bytes, in the bit order of other programs.
+//! Conversion of sets from and to bytes, in the bit order of other programs.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use crate::bits::{Bits as _, BitsMut as _};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Which bit of a byte stands for its least value.
+/// Which bit of a byte stands for its lowest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Bit 0, the least significant: `byte[num >> 3] & 1 << (num & 7)`, as in a hand-written
@@ -50,8 +50,8 @@ impl DenseSet {
         Ok(set)
     }
 
-    /// Returns the set as the bytes of a bitmap: one for each eight values of the range, the unused
-    /// bits of the last zero.
+    /// Returns the set as the bytes of a bitmap: one byte for each eight values of the range. The unused bits of the
+    /// last byte are zero.
     #[must_use]
     pub fn to_bytes(&self, order: Order) -> Vec<u8> {
         let len_bytes = ((self.last - self.first) / 8 + 1) as usize;
@@ -64,11 +64,11 @@ impl DenseSet {
     }
 }
 
-/// Turns the bits of each byte around if `order` is not that of a word; its own inverse.
+/// Reverses the bits of each byte if `order` differs from the order in a word. The function is its own inverse.
 fn in_order(word: u64, order: Order) -> u64 {
     match order {
         Order::LsbFirst => word,
-        // Reversing all 64 bits and then the 8 bytes leaves each byte in place, turned around.
+        // Reversing all 64 bits and then the 8 bytes leaves each byte in place, with its bits reversed.
         Order::MsbFirst => word.reverse_bits().swap_bytes(),
     }
 }

@@ -1,4 +1,4 @@
-//! Sets that pay for the values they hold, not for their range.
+//! Compressed sets of integers: memory in proportion to their values and not to their range.
 
 use std::fmt;
 use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssign};
@@ -6,15 +6,14 @@ use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssig
 use roaring::RoaringTreemap;
 
 use super::{DenseSet, RangeError};
-use crate::answers::Answers;
-use crate::bits::BitsMut as _;
+use crate::answers::{Answers, answer_each};
+use crate::bits::{BitsMut as _, set_bit};
 
-/// An exact set of any `u64` values, compressed (Roaring bitmaps underneath).
+/// An exact set of `u64` values, compressed as Roaring bitmaps.
 ///
-/// Each stretch of 65 536 values is a sorted list, a bitmap or a list of runs, whichever is smallest:
-/// 2 bytes a value where values are few, 1 bit where they are dense, next to nothing for runs. The
-/// methods are those of [`DenseSet`], without a range to stay in. Lonely values all over `u64`
-/// cost some hundred bytes each: a hash set is smaller for those.
+/// Each stretch of 65 536 values is a sorted list, a bitmap or a list of runs, whichever is smallest: 2 bytes a value
+/// in sparse stretches, 1 bit a value in dense ones, almost nothing for runs. The methods are those of [`DenseSet`],
+/// without a range. Values that are far apart in `u64` take some hundred bytes each; for those a hash set is smaller.
 ///
 /// # Examples
 ///
@@ -33,20 +32,20 @@ pub struct CompressedSet {
 }
 
 impl CompressedSet {
-    /// Makes an empty set, without memory of its own.
+    /// Creates an empty set, without an allocation.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns about how many bytes the set takes. Visits each stretch of 65 536 values that holds one.
+    /// Returns the approximate memory of the set, in bytes. Visits each stretch of 65 536 values that holds one.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.map
             .bitmaps()
             .map(|(_, bitmap)| {
                 let of = bitmap.statistics();
-                // Roaring reports list capacity as if entries had 4 bytes; they have 2.
+                // Roaring reports the capacity of lists as if entries had 4 bytes; they have 2.
                 MAP_BYTES
                     + u64::from(of.n_containers) * STRETCH_BYTES
                     + of.n_bytes_array_containers / 2
@@ -56,49 +55,40 @@ impl CompressedSet {
             .sum()
     }
 
-    /// Inserts `value`; true if it is new.
+    /// Inserts `value`. Returns true if it is new.
     #[inline]
     pub fn insert(&mut self, value: u64) -> bool {
         self.map.insert(value)
     }
 
-    /// Removes `value`; true if it was in.
+    /// Removes `value`. Returns true if it was in the set.
     #[inline]
     pub fn remove(&mut self, value: u64) -> bool {
         self.map.remove(value)
     }
 
-    /// Tells whether `value` is in.
+    /// Returns true if the set holds `value`.
     #[inline]
     #[must_use]
     pub fn contains(&self, value: u64) -> bool {
         self.map.contains(value)
     }
 
-    /// Inserts many values in order and tells which were new.
+    /// Inserts many values in order. Answer `i` is true if `values[i]` was new.
     pub fn insert_each<T: Copy + Into<u64>>(&mut self, values: &[T], new: &mut Answers) {
-        let masks = new.reset(values.len());
-        for (mask, values) in masks.iter_mut().zip(values.chunks(64)) {
-            for (i, &value) in values.iter().enumerate() {
-                *mask |= u64::from(self.insert(value.into())) << i;
-            }
-        }
+        answer_each(values, new.reset(values.len()), |&value| self.insert(value.into()));
     }
 
-    /// Tells of many values whether they are in.
+    /// Tests many values. Answer `i` is true if the set holds `values[i]`.
     pub fn contains_each<T: Copy + Into<u64>>(&self, values: &[T], answers: &mut Answers) {
-        let masks = answers.reset(values.len());
-        for (mask, values) in masks.iter_mut().zip(values.chunks(64)) {
-            for (i, &value) in values.iter().enumerate() {
-                *mask |= u64::from(self.contains(value.into())) << i;
-            }
-        }
+        let words = answers.reset(values.len());
+        answer_each(values, words, |&value| self.contains(value.into()));
     }
 
-    /// Inserts every value of `range`; returns how many were new. An empty range inserts none.
+    /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.
     ///
-    /// Cost and memory grow with the range: some 3.5 MB and a few milliseconds for each 2³² values, so
-    /// that a large share of `u64` fits no memory.
+    /// Time and memory grow with the range: about 3.5 MB and a few milliseconds for each 2³² values. A large share of
+    /// `u64` does not fit in memory.
     ///
     /// # Examples
     ///
@@ -111,34 +101,34 @@ impl CompressedSet {
         self.map.insert_range(range)
     }
 
-    /// Removes every value of `range`; returns how many were in.
+    /// Removes every value of `range`. Returns how many were in the set.
     pub fn remove_range(&mut self, range: RangeInclusive<u64>) -> u64 {
         if range.is_empty() { 0 } else { self.map.remove_range(range) }
     }
 
-    /// Tells whether every value of `range` is in; true for an empty range.
+    /// Returns true if the set holds every value of `range`. Returns true for an empty range.
     #[must_use]
     pub fn contains_range(&self, range: RangeInclusive<u64>) -> bool {
         range.is_empty() || self.map.contains_range(range)
     }
 
-    /// Counts the values of `range` that are in.
+    /// Counts the values of `range` that the set holds.
     #[must_use]
     pub fn count_range(&self, range: RangeInclusive<u64>) -> u64 {
         if range.is_empty() { 0 } else { self.map.range_cardinality(range) }
     }
 
-    /// Keeps the values that `other` holds too.
+    /// Keeps the values that `other` also holds.
     pub fn and(&mut self, other: &Self) {
         self.map.bitand_assign(&other.map);
     }
 
-    /// Adds the values that `other` holds.
+    /// Inserts the values that `other` holds.
     pub fn or(&mut self, other: &Self) {
         self.map.bitor_assign(&other.map);
     }
 
-    /// Keeps the values that one of the two holds and the other does not.
+    /// Keeps the values that exactly one of the two sets holds.
     pub fn xor(&mut self, other: &Self) {
         self.map.bitxor_assign(&other.map);
     }
@@ -148,8 +138,8 @@ impl CompressedSet {
         self.map.sub_assign(&other.map);
     }
 
-    /// Turns the set into its complement within `range`: values outside it are removed. Costs as much
-    /// as [inserting](Self::insert_range) the range.
+    /// Replaces the set by its complement within `range`. Values outside the range are removed. Takes as long as
+    /// [inserting](Self::insert_range) the range.
     pub fn not(&mut self, range: RangeInclusive<u64>) {
         let mut complement = Self::new();
         complement.insert_range(range);
@@ -157,25 +147,25 @@ impl CompressedSet {
         *self = complement;
     }
 
-    /// Counts the values that are in. Visits each stretch of 65 536 values that holds one.
+    /// Returns the number of values. Visits each stretch of 65 536 values that holds one.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.map.len()
     }
 
-    /// Tells whether no value is in.
+    /// Returns true if the set holds no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Returns the least value.
+    /// Returns the lowest value.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
         self.map.min()
     }
 
-    /// Returns the greatest value.
+    /// Returns the highest value.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         self.map.max()
@@ -187,7 +177,7 @@ impl CompressedSet {
         self.map.rank(value)
     }
 
-    /// Returns the value that has `n` values below it; `None` if the set holds no more than `n`.
+    /// Returns the value that has `n` lower values in the set. Returns `None` if the set holds at most `n` values.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         self.map.select(n)
@@ -203,7 +193,7 @@ impl CompressedSet {
         self.map.clear();
     }
 
-    /// Returns the set as a [`DenseSet`] over `range`; values outside it are left out.
+    /// Returns the set as a [`DenseSet`] over `range`, without the values outside it.
     ///
     /// # Errors
     ///
@@ -215,15 +205,14 @@ impl CompressedSet {
         let mut values = self.map.iter();
         values.advance_to(first);
         for value in values.take_while(|&value| value <= last) {
-            let bit = value - first;
-            words[(bit / 64) as usize] |= 1 << (bit % 64);
+            set_bit(words, value - first);
         }
         Ok(dense)
     }
 }
 
 impl DenseSet {
-    /// Returns the set compressed.
+    /// Returns the set in compressed form.
     ///
     /// # Examples
     ///
@@ -242,7 +231,7 @@ impl DenseSet {
 }
 
 impl FromIterator<u64> for CompressedSet {
-    /// Ascending values are quickest.
+    /// Collects values. Ascending values are fastest.
     fn from_iter<T: IntoIterator<Item = u64>>(values: T) -> Self {
         Self { map: values.into_iter().collect() }
     }
@@ -258,7 +247,7 @@ impl IntoIterator for CompressedSet {
     }
 }
 
-/// The values of a [`CompressedSet`] that was given up, ascending.
+/// An iterator over the values of a consumed [`CompressedSet`], ascending.
 pub struct IntoValues {
     values: roaring::treemap::IntoIter,
 }
@@ -293,6 +282,6 @@ impl fmt::Debug for CompressedSet {
     }
 }
 
-/// What a stretch of 65 536 values costs before its values, and a tree node of 2³².
+/// The overhead of a stretch of 65 536 values, and of a tree node for 2³² values.
 const STRETCH_BYTES: u64 = 48;
 const MAP_BYTES: u64 = 64;

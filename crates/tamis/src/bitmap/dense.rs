@@ -1,18 +1,17 @@
-//! One bit for each value of a range.
+//! Dense sets of integers: one bit for each value of a range.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::{OutOfRange, RangeError};
-use crate::answers::Answers;
+use crate::answers::{Answers, answer_word};
 use crate::arch::prefetch_index;
-use crate::bits::{Bitmap, Bits as _, BitsMut as _};
+use crate::bits::{Bitmap, Bits as _, BitsMut as _, get_bit, set_bit};
 
-/// An exact set of the integers of a stated range, one bit each.
+/// An exact set of the integers of a fixed range, with one bit for each.
 ///
-/// All of `u32` takes 512 MiB, of which only touched pages count; a range takes an eighth of a byte a
-/// value. Methods that add refuse values outside the range; methods that ask or remove take them for
-/// what they are, absent.
+/// All of `u32` takes 512 MiB, of which only touched pages use memory. Each value of a range takes an eighth of a byte.
+/// Methods that insert refuse values outside the range; other methods treat them as absent.
 ///
 /// # Examples
 ///
@@ -28,19 +27,19 @@ use crate::bits::{Bitmap, Bits as _, BitsMut as _};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct DenseSet {
-    // Invariant: bit `value - first`; bits above `last - first` are zero.
+    // Invariant: value `v` is bit `v - first`. Bits above `last - first` are zero.
     pub(super) bits: Bitmap,
     pub(super) first: u64,
     pub(super) last: u64,
 }
 
-/// How many values ahead a word is asked for before it is read.
+/// How many values ahead a word is prefetched.
 const BATCH: usize = 64;
 
 impl DenseSet {
-    /// Makes an empty set over `range`, both ends included.
+    /// Creates an empty set over `range`, which includes both ends.
     ///
-    /// The memory comes zeroed and untouched from the system, so this is quick at any size.
+    /// The system provides the memory zeroed and untouched, so this is fast at any size.
     ///
     /// # Errors
     ///
@@ -52,42 +51,39 @@ impl DenseSet {
         Ok(Self { bits, first, last })
     }
 
-    /// Makes an empty set over all of `u32`: 512 MiB, of which only touched pages count.
+    /// Creates an empty set over all of `u32`: 512 MiB, of which only touched pages use memory.
     ///
     /// # Errors
     ///
-    /// [`RangeError::OutOfMemory`] if the system has no such memory.
+    /// [`RangeError::OutOfMemory`] if the memory cannot be allocated.
     pub fn all_u32() -> Result<Self, RangeError> {
         Self::new(0..=u64::from(u32::MAX))
     }
 
-    /// Returns the range of values the set can hold.
+    /// Returns the range of values that the set can hold.
     #[must_use]
     pub fn range(&self) -> RangeInclusive<u64> {
         self.first..=self.last
     }
 
-    /// Returns the bytes of memory the bits take once all are touched.
+    /// Returns the memory of the bits once all pages are touched, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.bits.len_bits() / 8
     }
 
-    /// Inserts `value`; true if it is new.
+    /// Inserts `value`. Returns true if it is new.
     ///
     /// # Errors
     ///
-    /// [`OutOfRange`] if the set's range does not hold `value`; nothing has changed then.
+    /// [`OutOfRange`] if `value` is outside the set's range. The set is unchanged then.
     #[inline]
     pub fn insert(&mut self, value: u64) -> Result<bool, OutOfRange> {
         let bit = self.check(value)?;
-        let word = &mut self.bits.words_mut()[(bit / 64) as usize];
-        let new = *word >> (bit % 64) & 1 == 0;
-        *word |= 1 << (bit % 64);
-        Ok(new)
+        Ok(set_bit(self.bits.words_mut(), bit))
     }
 
-    /// Removes `value`; true if it was in.
+    /// Removes `value`. Returns true if it was in the set.
     #[inline]
     pub fn remove(&mut self, value: u64) -> bool {
         let Some(bit) = self.bit_of(value) else { return false };
@@ -97,20 +93,19 @@ impl DenseSet {
         was_in
     }
 
-    /// Tells whether `value` is in; false for values outside the range.
+    /// Returns true if the set holds `value`. Returns false for values outside the range.
     #[inline]
     #[must_use]
     pub fn contains(&self, value: u64) -> bool {
-        self.bit_of(value)
-            .is_some_and(|bit| self.bits.words()[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+        self.bit_of(value).is_some_and(|bit| get_bit(self.bits.words(), bit))
     }
 
-    /// Inserts many values in order and tells which were new, several times as fast as one by one
-    /// in a set beyond the caches.
+    /// Inserts many values in order. Answer `i` is true if `values[i]` was new. In a set larger than the caches, this
+    /// is several times as fast as inserting one by one.
     ///
     /// # Errors
     ///
-    /// [`OutOfRange`] for the first value the range does not hold; nothing has changed then.
+    /// [`OutOfRange`] for the first value outside the range. The set is unchanged then.
     ///
     /// # Examples
     ///
@@ -146,6 +141,7 @@ impl DenseSet {
                 if let Some(&later) = ahead.get(i) {
                     prefetch_index(words, word_of(later));
                 }
+                // Written out: with `set_bit` a value took 2.8 ns instead of 2.2.
                 let bit = value.into() - first;
                 let word = &mut words[(bit / 64) as usize];
                 *mask |= (!*word >> (bit % 64) & 1) << i;
@@ -155,41 +151,39 @@ impl DenseSet {
         Ok(())
     }
 
-    /// Tells of many values whether they are in, several times as fast as one by one in a set
-    /// beyond the caches. Values outside the range are not.
+    /// Tests many values. Answer `i` is true if the set holds `values[i]`, and false for values outside the range. In a
+    /// set larger than the caches, this is several times as fast as testing one by one.
     pub fn contains_each<T: Copy + Into<u64>>(&self, values: &[T], answers: &mut Answers) {
         let words = self.bits.words();
         let masks = answers.reset(values.len());
         for (mask, values) in masks.iter_mut().zip(values.chunks(BATCH)) {
             for &value in values {
-                // A hint, so a value outside the range may ask for any line.
+                // A prefetch is only a hint, so a value outside the range may prefetch any line.
                 prefetch_index(words, (value.into().wrapping_sub(self.first) / 64) as usize);
             }
-            for (i, &value) in values.iter().enumerate() {
-                *mask |= u64::from(self.contains(value.into())) << i;
-            }
+            *mask = answer_word(values, |&value| self.contains(value.into()));
         }
     }
 
-    /// Counts the values that are in. Reads all bits.
+    /// Returns the number of values. Reads all bits.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.bits.count_ones()
     }
 
-    /// Tells whether no value is in. Reads up to the first that is.
+    /// Returns true if the set holds no value. Reads up to the first value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bits.words().iter().all(|&word| word == 0)
     }
 
-    /// Returns the least value. Reads up to it.
+    /// Returns the lowest value. Reads the bits up to it.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
         self.iter().next()
     }
 
-    /// Returns the greatest value. Reads down to it.
+    /// Returns the highest value. Reads the bits down to it.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         let words = self.bits.words();
@@ -202,7 +196,7 @@ impl DenseSet {
         self.bits.words_mut().fill(0);
     }
 
-    /// Returns the number of `value`'s bit, if the range holds it.
+    /// Returns the number of `value`'s bit, if the range contains `value`.
     #[inline]
     pub(super) fn bit_of(&self, value: u64) -> Option<u64> {
         (self.first <= value && value <= self.last).then(|| value - self.first)

@@ -1,16 +1,16 @@
-//! The values of a set, in order.
+//! Iterators over the values of a set, in order.
 
 use std::iter::FusedIterator;
 
 use super::DenseSet;
 use crate::bits::Bits as _;
 
-/// The values of a [`DenseSet`], ascending.
+/// An iterator over the values of a [`DenseSet`], ascending.
 #[derive(Clone, Debug)]
 pub struct Values<'a> {
     words: std::slice::Iter<'a, u64>,
     word: u64,
-    // The value of bit 0 of `word`; of the word after the last it may wrap, and is not used.
+    // The value of bit 0 of `word`. After the last word it may wrap around, and is not used.
     base: u64,
 }
 
@@ -31,7 +31,7 @@ impl Iterator for Values<'_> {
 
 impl FusedIterator for Values<'_> {}
 
-/// The words of a [`DenseSet`] that hold a value, ascending: the value of bit 0, and the 64 bits.
+/// An iterator over the non-empty words of a [`DenseSet`], ascending: the value of bit 0, and the 64 bits.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     words: std::iter::Enumerate<std::slice::Iter<'a, u64>>,
@@ -52,14 +52,14 @@ impl Iterator for Words<'_> {
 impl FusedIterator for Words<'_> {}
 
 impl DenseSet {
-    /// Iterates over the values in ascending order; a stretch without any costs one step a word.
+    /// Iterates over the values in ascending order. An empty stretch costs one step for each word.
     #[must_use]
     pub fn iter(&self) -> Values<'_> {
         let before_first = self.first.wrapping_sub(64);
         Values { words: self.bits.words().iter(), word: 0, base: before_first }
     }
 
-    /// Iterates over the words that hold a value: the fastest way to read all of a set.
+    /// Iterates over the non-empty words: the fastest way to read the whole set.
     ///
     /// # Examples
     ///

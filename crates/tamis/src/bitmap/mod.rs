@@ -1,4 +1,4 @@
-//! Exact sets of integers: one bit a value, no false answer.
+//! Exact sets of integers: one bit for each value, no false answer.
 //!
 //! | set | memory | for |
 //! | --- | --- | --- |
@@ -6,8 +6,7 @@
 //! | [`CompressedSet`] | 2 bytes a value or less, plus about 50 for each run of 65 536 values touched | few values, wide ranges |
 //! | [`RepeatFinder`] | two bits a value: 1 GiB for all of `u32` | which of billions of integers repeat |
 //!
-//! All three are the same bits in the end: [`DenseSet::to_compressed`] and
-//! [`CompressedSet::to_dense`] go from one to the other.
+//! [`DenseSet::to_compressed`] and [`CompressedSet::to_dense`] convert one kind of set into the other.
 
 mod algebra;
 mod bytes;
@@ -30,14 +29,14 @@ pub use iter::{Values, Words};
 pub use rank::RankIndex;
 pub use repeats::{RepeatFinder, Repeats};
 
-/// A value lies outside the range a [`DenseSet`] was made for.
+/// A value is outside the range of a [`DenseSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
     /// The value.
     pub value: u64,
-    /// The least value of the set's range.
+    /// The lowest value of the set's range.
     pub first: u64,
-    /// The greatest value of the set's range.
+    /// The highest value of the set's range.
     pub last: u64,
 }
 
@@ -50,17 +49,17 @@ impl fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// Why there is no [`DenseSet`] over a range.
+/// Why a [`DenseSet`] over a range cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// The range holds no value: its first is above its last.
+    /// The range is empty: its first value is above its last.
     Empty {
-        /// The first value asked for.
+        /// The requested first value.
         first: u64,
-        /// The last value asked for.
+        /// The requested last value.
         last: u64,
     },
-    /// The range needs more memory than the system has.
+    /// The memory for the range cannot be allocated.
     OutOfMemory(OutOfMemory),
 }
 
@@ -70,20 +69,19 @@ impl fmt::Display for RangeError {
             Self::Empty { first, last } => {
                 write!(f, "the range {first}..={last} is empty: put the smaller value first")
             }
-            Self::OutOfMemory(OutOfMemory { bytes }) => write!(
-                f,
-                "cannot allocate {bytes} bytes: take a narrower range or a compressed set"
-            ),
+            Self::OutOfMemory(OutOfMemory { bytes }) => {
+                write!(f, "cannot allocate {bytes} bytes: use a narrower range or a compressed set")
+            }
         }
     }
 }
 
 impl std::error::Error for RangeError {}
 
-/// Two sets are over different ranges, so that their bits do not line up.
+/// Two sets have different ranges, so their bits do not correspond.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeMismatch {
-    /// The range of the set that was to change.
+    /// The range of the set to change.
     pub expected: std::ops::RangeInclusive<u64>,
     /// The range of the other set.
     pub found: std::ops::RangeInclusive<u64>,
@@ -92,7 +90,10 @@ pub struct RangeMismatch {
 impl fmt::Display for RangeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { expected, found } = self;
-        write!(f, "sets over {expected:?} and {found:?} do not combine: give both the same range")
+        write!(
+            f,
+            "sets over {expected:?} and {found:?} cannot be combined: give both the same range"
+        )
     }
 }
 

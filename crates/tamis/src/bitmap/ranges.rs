@@ -1,4 +1,4 @@
-//! Whole ranges of values at once: a word at a time, not a bit.
+//! Operations on whole ranges of values, a word at a time.
 
 use std::ops::RangeInclusive;
 
@@ -6,11 +6,11 @@ use super::{DenseSet, OutOfRange};
 use crate::bits::{Bits as _, BitsMut as _};
 
 impl DenseSet {
-    /// Inserts every value of `range`; returns how many were new. An empty range inserts none.
+    /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.
     ///
     /// # Errors
     ///
-    /// [`OutOfRange`] if the set's range does not hold all of it; nothing has changed then.
+    /// [`OutOfRange`] if a part of `range` is outside the set's range. The set is unchanged then.
     ///
     /// # Examples
     ///
@@ -36,7 +36,7 @@ impl DenseSet {
         Ok(new)
     }
 
-    /// Removes every value of `range`, which may reach beyond the set's; returns how many were in.
+    /// Removes every value of `range`, which may extend beyond the set's range. Returns how many were in the set.
     pub fn remove_range(&mut self, range: RangeInclusive<u64>) -> u64 {
         let mut removed = 0;
         if let Some(bits) = self.clip(&range) {
@@ -50,7 +50,7 @@ impl DenseSet {
         removed
     }
 
-    /// Tells whether every value of `range` is in; true for an empty range.
+    /// Returns true if the set holds every value of `range`. Returns true for an empty range.
     #[must_use]
     pub fn contains_range(&self, range: RangeInclusive<u64>) -> bool {
         if range.is_empty() {
@@ -63,7 +63,7 @@ impl DenseSet {
         for_each_mask(first..=last, |at, mask| self.bits.words()[at] & mask == mask)
     }
 
-    /// Counts the values of `range` that are in; `range` may reach beyond the set's.
+    /// Counts the values of `range` that the set holds. `range` may extend beyond the set's range.
     #[must_use]
     pub fn count_range(&self, range: RangeInclusive<u64>) -> u64 {
         let mut count = 0;
@@ -76,7 +76,7 @@ impl DenseSet {
         count
     }
 
-    /// Returns the bits of the part of `range` that the set's range holds.
+    /// Returns the bits of the part of `range` that is inside the set's range.
     fn clip(&self, range: &RangeInclusive<u64>) -> Option<RangeInclusive<u64>> {
         let first = self.first.max(*range.start());
         let last = self.last.min(*range.end());
@@ -84,8 +84,8 @@ impl DenseSet {
     }
 }
 
-/// Visits each word that holds some of `bits`, with the mask of those, until told to stop; true if
-/// it was never told to.
+/// Calls `visit` with each word that contains some of `bits`, and their mask, until `visit` returns false. Returns true
+/// if it never did.
 fn for_each_mask(bits: RangeInclusive<u64>, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
     let (first, last) = bits.into_inner();
     (first / 64..=last / 64).all(|at| {

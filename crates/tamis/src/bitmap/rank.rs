@@ -1,17 +1,17 @@
-//! How many values are at or below one, and which value is the n-th.
+//! Rank and select: how many values are at or below a value, and which value is the n-th.
 
 use super::DenseSet;
 use crate::bits::Bits as _;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Words between two entries of the directory: 4096 bits, so that it adds 1.6 % to the set.
+/// Words between two entries of the directory: 4096 bits, so that the directory adds 1.6 % to the set.
 const STRIDE_WORDS: usize = 64;
 
 impl DenseSet {
     /// Counts the values at or below `value`, as roaring's `rank` does.
     ///
-    /// Reads all bits below it, some 50 ms for all of `u32`: for more than a few questions build a
+    /// Reads all bits below the value, about 50 ms for all of `u32`. For more than a few calls build a
     /// [`rank_index`](Self::rank_index).
     #[must_use]
     pub fn rank(&self, value: u64) -> u64 {
@@ -21,18 +21,18 @@ impl DenseSet {
         self.count_range(self.first..=value)
     }
 
-    /// Returns the value that has `n` values below it, so that 0 asks for the least; `None` if the
-    /// set holds no more than `n`.
+    /// Returns the value that has `n` lower values in the set: 0 returns the lowest. Returns `None` if the set holds at
+    /// most `n` values.
     ///
-    /// Reads all bits below it, as [`rank`](Self::rank) does.
+    /// Reads all bits below the value, as [`rank`](Self::rank) does.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         select_in(self.bits.words(), n).map(|bit| self.first + bit)
     }
 
-    /// Builds a directory that answers rank and select in constant and logarithmic time.
+    /// Builds a directory for rank in constant and select in logarithmic time.
     ///
-    /// One pass over the set; 8 bytes for each 512 of the set.
+    /// Reads the set once. The directory takes 8 bytes for each 512 bytes of the set.
     ///
     /// # Examples
     ///
@@ -56,12 +56,12 @@ impl DenseSet {
     }
 }
 
-/// A directory over a [`DenseSet`], made by [`DenseSet::rank_index`]; the set cannot change
-/// meanwhile.
+/// A directory of a [`DenseSet`], created by [`DenseSet::rank_index`]. It borrows the set, which therefore cannot
+/// change.
 #[derive(Clone, Debug)]
 pub struct RankIndex<'a> {
     set: &'a DenseSet,
-    // How many values lie before each stride.
+    // How many values are before each stride.
     before: Vec<u64>,
     total: u64,
 }
@@ -83,8 +83,8 @@ impl RankIndex<'_> {
             + u64::from(in_word.count_ones())
     }
 
-    /// Returns the value that has `n` values below it, if there is one. A binary search of the
-    /// directory, then at most 64 words.
+    /// Returns the value that has `n` lower values in the set, if there is one. Searches the directory, then reads at
+    /// most 64 words.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         if n >= self.total {

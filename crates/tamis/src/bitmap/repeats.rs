@@ -1,10 +1,10 @@
-//! Which of billions of integers occur more than once.
+//! Search for the integers that occur more than once among billions.
 //!
-//! Two bits a value: seen, and seen again. Tested one by one, each of many random values waits for a
-//! line of 512 MiB. So values first wait in bins by their high bits, a megabit of values each, and a
-//! bin is then applied at once, when its 128 KiB of bits are in the second cache (`bins.rs`). Meanwhile the
-//! values to come and the bits of the bin to come are asked for. Order is lost on the way and does not
-//! matter: the answer is a set.
+//! Each value has two bits: seen, and seen again. If random values were tested one by one, each would wait for a line
+//! of 512 MiB. So values are first collected in bins by their high bits, 2²⁰ values of range each. The items of a bin
+//! are then applied together, while its 128 KiB of bits are in the second cache (`bins.rs`). Meanwhile the next values
+//! and the bits of the next bin are prefetched. The order of values is lost and does not matter, because the result is
+//! a set.
 
 use super::{DenseSet, RangeError};
 use crate::arch::prefetch_index;
@@ -15,8 +15,7 @@ use crate::no_std::*;
 
 /// Finds the values that occur more than once among any number of `u32`, exactly.
 ///
-/// Takes 1 GiB of bits, of which only touched pages count, and its
-/// [scratch](Self::with_scratch_bytes).
+/// It takes 1 GiB for bits, of which only touched pages use memory, and its [scratch memory](Self::with_scratch_bytes).
 ///
 /// # Examples
 ///
@@ -38,7 +37,7 @@ pub struct RepeatFinder {
     bins: Vec<Bins<u32, BUFFER>>,
 }
 
-/// What a [`RepeatFinder`] found.
+/// The result of a [`RepeatFinder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeats {
     /// The values that occurred.
@@ -47,54 +46,54 @@ pub struct Repeats {
     pub repeated: DenseSet,
 }
 
-/// Low bits of a value that are its place in a bin: 128 KiB of bits a bin, twice, fit the second
-/// cache. Half of it makes more bins than the cache holds buffers for; twice is as good.
+/// The low bits of a value, which are its place in a bin: twice 128 KiB of bits fit in the second cache. Half the size
+/// makes more bins than the cache has space for their buffers; twice the size is as fast.
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
-/// One line: that of more would not fit the caches for so many bins.
+/// One line. With larger buffers, the buffers of all bins would not fit in the caches.
 const BUFFER: usize = 16;
-/// Values of a bin lie together in chunks as large as they can be while one for each bin takes a
-/// sixteenth of the scratch: a walk through chunks of 4 KiB took half the time of one through 1 KiB.
+/// The values of a bin are stored in chunks, which are as large as possible while one chunk for each bin takes at most
+/// a sixteenth of the scratch memory. Reading chunks of 4 KiB took half the time of reading chunks of 1 KiB.
 const CHUNK_ITEMS: std::ops::RangeInclusive<usize> = 256..=1024;
-/// Words of a bin that share a cache line.
+/// Words of a bin in a cache line.
 const LINE_WORDS: usize = 8;
-/// More would wait for memory together; and the least scratch is still 16 chunks for each of them.
+/// More threads would only compete for memory. The smallest scratch memory still has 16 chunks for each of 64.
 const MAX_THREADS: usize = 64;
 
 impl RepeatFinder {
-    /// Returns a finder over all of `u32`, for one thread and 256 MiB of scratch.
+    /// Creates a finder over all of `u32`, with one thread and 256 MiB of scratch memory.
     ///
     /// # Errors
     ///
-    /// [`RangeError::OutOfMemory`] if the system has no 1 GiB of address space.
+    /// [`RangeError::OutOfMemory`] if 1 GiB of address space cannot be allocated.
     pub fn new() -> Result<Self, RangeError> {
         let found = Repeats { seen: DenseSet::all_u32()?, repeated: DenseSet::all_u32()? };
         let finder = Self { found, threads: 1, scratch_items: 0, bins: Vec::new() };
         Ok(finder.with_scratch_bytes(256 << 20))
     }
 
-    /// Uses up to `threads` threads for large slices; zero counts as one, more than 64 as 64.
+    /// Sets the most threads for large slices. Zero counts as one, more than 64 as 64.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.clamp(1, MAX_THREADS);
         self
     }
 
-    /// Sets how many bytes of items may wait in bins, all threads together; 4 MiB a thread or a
-    /// sixteenth, whichever is more, come on top for the bins themselves.
+    /// Sets how many bytes of items may wait in bins, all threads together. The bins themselves take 4 MiB for each
+    /// thread or a sixteenth, whichever is more.
     ///
-    /// The more wait, the fewer times all bits pass through the caches, and the more fresh memory the
-    /// system has to clear first: for hundreds of millions of random items the default of 256 MiB
-    /// measured best, twice as much the same, and a quarter took half as long again. Only what is
-    /// used is touched. At least 1 MiB and at most 8 GiB is taken.
+    /// With more waiting items, all bits pass through the caches fewer times, but the system clears more new memory
+    /// first. For hundreds of millions of random items the default of 256 MiB was fastest, twice as much took the same
+    /// time, and a quarter took half as long again. Only used memory is touched. The value is limited to 1 MiB to 8
+    /// GiB.
     #[must_use]
     pub fn with_scratch_bytes(mut self, bytes: u64) -> Self {
         self.scratch_items = (bytes.clamp(1 << 20, 8 << 30) / 4) as usize;
         self
     }
 
-    /// Takes in `items`. Slices of a megabyte and more are best; small ones wait for company.
+    /// Adds `items`. Slices of a megabyte and more are fastest; small ones wait for more.
     pub fn feed(&mut self, items: &[u32]) {
         let mut rest = items;
         while !rest.is_empty() {
@@ -111,20 +110,20 @@ impl RepeatFinder {
         }
     }
 
-    /// Returns the values seen and those repeated.
+    /// Returns the values that occurred, and those that occurred more than once.
     #[must_use]
     pub fn finish(mut self) -> Repeats {
         self.apply();
         self.found
     }
 
-    /// Makes bins for slices of `items`, unless there are; false if there is no memory for any.
+    /// Creates bins for slices of `items`, if there are none. Returns false if the memory cannot be allocated.
     fn allocate(&mut self, items: usize) -> bool {
-        // Small slices are binned by one thread, whatever the number of those that set bits.
+        // One thread bins small slices, whatever the number of threads that set bits.
         let threads = if items < THREAD_ITEMS { 1 } else { self.threads };
         if self.bins.len() < threads {
             self.apply();
-            // Those of one thread have room for all of the scratch.
+            // The bins of one thread use all of the scratch memory.
             self.bins.clear();
             let share = self.scratch_items / threads;
             let chunk_items = (share / BINS / 16).clamp(*CHUNK_ITEMS.start(), *CHUNK_ITEMS.end());
@@ -134,10 +133,10 @@ impl RepeatFinder {
         !self.bins.is_empty()
     }
 
-    /// Sets the bits of all items that wait.
+    /// Sets the bits of all waiting items.
     fn apply(&mut self) {
         let waiting: usize = self.bins.iter().map(Bins::items).sum();
-        // So many lines of the bin to come for each line of items, that all are there in time.
+        // For each line of items, this number of lines of the next bin is prefetched, so that all arrive in time.
         let lines_ahead = (BINS * BIN_WORDS / LINE_WORDS).div_ceil(waiting / BUFFER + 1);
         let seen = self.found.seen.bits.words_mut().chunks_exact_mut(BIN_WORDS);
         let repeated = self.found.repeated.bits.words_mut().chunks_exact_mut(BIN_WORDS);
@@ -149,7 +148,7 @@ impl RepeatFinder {
                 let mut part = Part {
                     seen: seen.try_into().expect("a bin of words"),
                     repeated: repeated.try_into().expect("a bin of words"),
-                    // The others take those in between.
+                    // The other threads take the bins in between.
                     word_ahead: BIN_WORDS * self.threads,
                     end_ahead: BIN_WORDS * (self.threads + 1),
                     lines_ahead,
@@ -160,7 +159,7 @@ impl RepeatFinder {
         );
     }
 
-    /// Sets the bits of `items` one after the other.
+    /// Sets the bits of `items` one by one.
     fn apply_unbinned(&mut self, items: &[u32]) {
         let Repeats { seen, repeated } = &mut self.found;
         for &item in items {
@@ -175,16 +174,16 @@ impl RepeatFinder {
 struct Part<'a> {
     seen: &'a mut [u64; BIN_WORDS],
     repeated: &'a mut [u64; BIN_WORDS],
-    /// The next word to be asked for, counted from the first of this bin, and where the bin to come ends.
+    /// The next word to prefetch, counted from the first word of this bin, and the end of the next bin.
     word_ahead: usize,
     end_ahead: usize,
     lines_ahead: usize,
-    /// Room for the items of a chunk that were seen before.
+    /// Space for the items of a chunk that were seen before.
     again: [u32; *CHUNK_ITEMS.end()],
 }
 
 impl Part<'_> {
-    /// Sets the bits of a chunk's items, or of fewer, and asks for as many of those ahead.
+    /// Sets the bits of a chunk's items, or of fewer, and prefetches for the items of `ahead`.
     #[inline]
     fn set_each(&mut self, items: &[u32], ahead: &[u32]) {
         let mut repeats = 0;
@@ -199,20 +198,19 @@ impl Part<'_> {
                 let word = &mut self.seen[word_of(item)];
                 let is_again = *word >> (item % 64) & 1;
                 *word |= 1 << (item % 64);
-                // Without a branch: of a billion random items one in ten repeats, which cannot be
-                // foreseen.
+                // Without a branch: of a billion random items one in ten repeats, and the branch would be mispredicted.
                 self.again[repeats] = item;
                 repeats += is_again as usize;
             }
         }
-        // The pages of values that never repeat are never touched.
+        // The pages of values that never repeat are not touched.
         let again = &self.again[..repeats];
         again.iter().for_each(|&item| prefetch_index(&self.repeated[..], word_of(item)));
         again.iter().for_each(|&item| self.repeated[word_of(item)] |= 1 << (item % 64));
     }
 }
 
-/// Returns in which word of its bin the bit of `item` is.
+/// Returns the word of its bin that contains the bit of `item`.
 #[inline]
 fn word_of(item: u32) -> usize {
     (item >> 6) as usize % BIN_WORDS

@@ -1,14 +1,12 @@
-//! Bits that many threads set and read at once.
+//! Bits that several threads set and read at the same time.
 //!
-//! Bits only ever go from 0 to 1. A lookup is a plain read of a block. An insert must not lose the
-//! bits that another thread sets in the same block meanwhile; eight `fetch_or` would do and cost
-//! eight locked instructions. Instead the words are cut into a few hundred stripes, runs of lines with
-//! a lock each, which is held around a vector OR; or around hundreds of them, by a batch that was
-//! sorted by stripe.
+//! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits that another thread
+//! sets in the same block. Eight `fetch_or` would keep them, at the cost of eight locked instructions. Instead the
+//! words are divided into up to 256 stripes, runs of lines with one lock each. A thread holds the lock around one
+//! vector OR, or around hundreds of them for a batch that was sorted by stripe.
 //!
-//! Invariants: every write of a word happens under its stripe; a stripe is held for the writes
-//! alone and never while another is taken, so there is no order to deadlock on; a thread that
-//! panics cannot hold one, because it is released by a drop.
+//! Invariants: a word is written only while its stripe is locked. A thread holds a stripe only for its writes and never
+//! takes a second one, so there is no deadlock. A panic releases the stripe, because a drop releases it.
 
 use std::fmt;
 
@@ -22,7 +20,7 @@ use crate::arch::memory::Pages;
 use crate::no_std::*;
 use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 
-/// A vector of bits that is set and read through a shared reference.
+/// A vector of bits that threads set and read through a shared reference.
 ///
 /// # Examples
 ///
@@ -44,11 +42,11 @@ pub struct AtomicBitmap {
     words: Vec<AtomicU64>,
     locks: Locks,
     stripes: u32,
-    /// A stripe has two to the power of this many lines, the last one what is left.
+    /// The logarithm of the lines in a stripe. The last stripe has the remaining lines.
     shift: u32,
 }
 
-/// The locks of all stripes. Those of a small filter lie in it, beside each other.
+/// The locks of all stripes. The few locks of a small filter are stored inline.
 enum Locks {
     Few([AtomicU8; FEW_STRIPES]),
     Many(Box<[Lock]>),
@@ -56,16 +54,16 @@ enum Locks {
 
 const FEW_STRIPES: usize = 8;
 
-/// One for each stripe: 1 while it is held. On a line of its own: two threads that insert one by one
-/// take a tenth less time than with all locks on a few lines.
+/// One for each stripe: 1 while it is held. Each lock has a line of its own: then two threads with single inserts take
+/// a tenth less time than with all locks on a few lines.
 #[repr(align(64))]
 struct Lock(AtomicU8);
 
-/// So many that dozens of threads seldom meet in one, and so few that a batch has many items for each.
+/// Dozens of threads seldom need the same one of 256 stripes, and a batch still has many items for each.
 const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
 
-/// A batch that sets one line over and over waits for each store before the next load: 10 ns an item
-/// instead of 6. A lock takes as much memory as a line: with 32 lines each that is 3 % of the bits.
+/// A batch that sets one line repeatedly waits for each store before the next load: 10 ns an item instead of 6. A lock
+/// takes as much memory as a line: with 32 lines each, 3 % of the bits.
 const MIN_SHIFT: u32 = 5;
 
 /// Words in a cache line.
@@ -76,12 +74,12 @@ impl AtomicBitmap {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the system has no such memory.
+    /// [`OutOfMemory`] if the memory cannot be allocated.
     pub fn zeroed(len_bits: u64) -> Result<Self, OutOfMemory> {
         Self::zeroed_on(len_bits, Pages::Huge)
     }
 
-    /// Does so on pages of a kind.
+    /// Allocates `len_bits` zeroed bits on pages of the given kind.
     #[cfg(not(loom))]
     pub(crate) fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
         let len_words = len_bits.div_ceil(64);
@@ -101,10 +99,10 @@ impl AtomicBitmap {
         Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
-    /// Sets the bits of `mask`, a block that starts at word `first`; true if one was not set.
+    /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if one of them was not set.
     ///
-    /// Of several threads that set the same missing bit, one is told that it was missing. All
-    /// writers of a word must use the same block boundaries.
+    /// If several threads set the same unset bit, exactly one gets true. All writers of a word must use the same block
+    /// boundaries.
     ///
     /// # Panics
     ///
@@ -112,25 +110,24 @@ impl AtomicBitmap {
     #[inline]
     pub fn set(&self, first: usize, mask: &[u64]) -> bool {
         let block = &self.words()[first..first + mask.len()];
-        // A repeat needs no lock: bits that are set stay set.
+        // A repeat needs no lock, because set bits stay set.
         if missing(block, mask) == 0 {
             return false;
         }
         let _stripe = self.lock(self.stripe(first));
         let missing = missing(block, mask);
         for (word, mask) in block.iter().zip(mask) {
-            // Relaxed, both: the stripe orders the writers of this block, and readers need only
-            // see each bit some time after its insert, which whatever told them of it ensures.
+            // Relaxed, both: the stripe orders the writers of this block. A reader must see a bit only after it has
+            // learned of the insert, and the way it learned of it orders the two.
             word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
         missing != 0
     }
 
-    /// Replaces each word by `update` of its index and the word. The caller has the bitmap alone, so that
-    /// no lock is needed.
+    /// Replaces each word by `update` of its index and the word. The caller has exclusive access, so no lock is needed.
     pub(crate) fn update_each(&mut self, update: impl Fn(usize, u64) -> u64) {
         for (i, word) in self.words.iter().enumerate() {
-            // Relaxed: `&mut self` says that no other thread has the words.
+            // Relaxed: `&mut self` guarantees that no other thread uses the words.
             word.store(update(i, word.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
     }
@@ -146,8 +143,8 @@ impl AtomicBitmap {
         self.stripes as usize
     }
 
-    /// Returns the memory of the bits and their locks, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
-    /// Constant time.
+    /// Returns the memory of the bits and their locks, in bytes, as [`allocation_bytes`](crate::allocation_bytes)
+    /// counts it. Constant time.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let locks = match &self.locks {
@@ -157,20 +154,20 @@ impl AtomicBitmap {
         super::heap_bytes(self.len_bits()) + locks
     }
 
-    /// Returns how many lines a stripe has, as a power of two; the last one has those that are left.
+    /// Returns the logarithm of the lines in a stripe. The last stripe has the remaining lines.
     pub(crate) fn stripe_shift(&self) -> u32 {
         self.shift
     }
 
-    /// Holds a stripe, so that nobody else writes its words.
+    /// Locks a stripe, so that only this thread writes its words.
     #[inline]
     pub(crate) fn lock(&self, stripe: usize) -> Stripe<'_> {
         let lock = match &self.locks {
             Locks::Few(locks) => &locks[stripe],
             Locks::Many(locks) => &locks[stripe].0,
         };
-        // Acquire: sees what the last holder wrote. Relaxed: a failure reads nothing else. Not `swap`: the
-        // model checker would let a waiting thread's swaps follow the release of the lock for ever.
+        // Acquire: sees the writes of the last holder. Relaxed: a failure reads nothing else. Not `swap`: the model
+        // checker would let the swaps of a waiting thread follow the release of the lock forever.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(lock);
         }
@@ -178,13 +175,13 @@ impl AtomicBitmap {
     }
 }
 
-/// The right to write the words of one stripe, until dropped.
+/// The right to write the words of one stripe, until it is dropped.
 pub(crate) struct Stripe<'a>(&'a AtomicU8);
 
 impl Drop for Stripe<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: the next holder of the stripe must see our words.
+        // Release: the next holder of the stripe must see these words.
         self.0.store(0, Ordering::Release);
     }
 }
@@ -197,10 +194,10 @@ fn missing(block: &[AtomicU64], mask: &[u64]) -> u64 {
         .fold(0, |missing, (word, mask)| missing | (mask & !word.load(Ordering::Relaxed)))
 }
 
-/// Returns how many stripes so many bits have, and how many lines a stripe has, as a power of two.
+/// Returns the number of stripes for a number of bits, and the logarithm of the lines in a stripe.
 fn stripes(len_bits: u64) -> (u32, u32) {
     let lines = len_bits.div_ceil(64 * LINE_WORDS as u64).max(1);
-    // No stripe has more lines than there are.
+    // A stripe has at most all lines.
     let least = MIN_SHIFT.min(lines.ilog2());
     let shift = lines.div_ceil(MAX_STRIPES).next_power_of_two().ilog2().max(least);
     (lines.div_ceil(1 << shift) as u32, shift)
@@ -217,7 +214,7 @@ impl Locks {
 
 #[cfg(not(loom))]
 impl From<Bitmap> for AtomicBitmap {
-    /// Shares bits that had one owner. Copies none; allocates the locks.
+    /// Makes owned bits shareable. Copies no bits; allocates the locks.
     fn from(bits: Bitmap) -> Self {
         let (stripes, shift) = stripes(bits.len_bits());
         let words = AtomicLines::from(bits.into_lines());
@@ -227,7 +224,7 @@ impl From<Bitmap> for AtomicBitmap {
 
 #[cfg(not(loom))]
 impl From<AtomicBitmap> for Bitmap {
-    /// Gives bits that were shared to one owner. Copies none.
+    /// Returns shared bits to one owner. Copies no bits.
     fn from(bits: AtomicBitmap) -> Self {
         Bitmap::from_lines(bits.words.into_lines())
     }

@@ -1,8 +1,8 @@
-//! Bits that live elsewhere, such as in a mapped file.
+//! Bits in borrowed memory, for example of a mapped file.
 
 use super::Bits;
 
-/// Read-only bits in words that something else owns.
+/// Read-only bits in borrowed words.
 ///
 /// # Examples
 ///

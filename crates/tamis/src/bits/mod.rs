@@ -1,7 +1,7 @@
-//! Storage: owned, shared between threads, or borrowed words of bits.
+//! Storage of bits: owned, shared between threads, or borrowed.
 //!
-//! Bit `i` is bit `i % 64` of word `i / 64`, least significant first; on disk a word is
-//! little-endian. Storage does not know what a bit means.
+//! Bit `i` is bit `i % 64` of word `i / 64`, least significant first. On disk a word is little-endian. Storage does not
+//! know what a bit means.
 
 mod atomic;
 mod borrowed;
@@ -14,9 +14,9 @@ pub use atomic::AtomicBitmap;
 pub use borrowed::BitView;
 pub use owned::Bitmap;
 
-/// A word of bits that can be read: plain, or set by other threads meanwhile.
+/// A readable word of bits: plain, or one that other threads may change at the same time.
 pub trait Word: sealed::Sealed + Send + Sync + 'static {
-    /// Returns the bits as they are now.
+    /// Returns the present bits.
     fn get(&self) -> u64;
 }
 
@@ -30,7 +30,7 @@ impl Word for u64 {
 impl Word for AtomicU64 {
     #[inline(always)]
     fn get(&self) -> u64 {
-        // Relaxed: bits only ever go from 0 to 1 and no other data is published through them.
+        // Relaxed: bits only change from 0 to 1, and no other data is published through them.
         self.load(Ordering::Relaxed)
     }
 }
@@ -41,12 +41,12 @@ mod sealed {
     impl Sealed for crate::sync::AtomicU64 {}
 }
 
-/// Bits that can be read.
+/// Readable bits.
 pub trait Bits {
-    /// How a word is read.
+    /// The type of a word.
     type Word: Word;
 
-    /// Returns the words, of which bit 0 is the lowest bit of the first.
+    /// Returns the words. Bit 0 is the lowest bit of the first word.
     fn words(&self) -> &[Self::Word];
 
     /// Returns the number of bits, a multiple of 64.
@@ -54,13 +54,13 @@ pub trait Bits {
         self.words().len() as u64 * 64
     }
 
-    /// Counts the bits that are set. Reads all of them.
+    /// Counts the bits that are set. Reads all bits.
     fn count_ones(&self) -> u64 {
         self.words().iter().map(|word| u64::from(word.get().count_ones())).sum()
     }
 }
 
-/// Bits that one owner can set and clear.
+/// Bits that one owner sets and clears.
 pub trait BitsMut: Bits<Word = u64> {
     /// Returns the words for writing.
     fn words_mut(&mut self) -> &mut [u64];
@@ -68,21 +68,36 @@ pub trait BitsMut: Bits<Word = u64> {
 
 pub(crate) use crate::arch::memory::Pages;
 
-/// Returns the memory of so many bits in words of their own, in bytes.
+/// Returns the memory of an allocation of `len_bits` bits, in bytes.
 pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
     let len_words = usize::try_from(len_bits.div_ceil(64)).unwrap_or(usize::MAX);
     crate::arch::memory::Lines::heap_bytes(len_words)
 }
 
-/// Returns the words from the one numbered `start` on, if any.
+/// Returns true if bit `bit` of `words` is set.
+#[inline(always)]
+pub(crate) fn get_bit<W: Word>(words: &[W], bit: u64) -> bool {
+    words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1
+}
+
+/// Sets bit `bit` of `words`. Returns true if it was not set.
+#[inline(always)]
+pub(crate) fn set_bit(words: &mut [u64], bit: u64) -> bool {
+    let word = &mut words[(bit / 64) as usize];
+    let was_unset = *word >> (bit % 64) & 1 == 0;
+    *word |= 1 << (bit % 64);
+    was_unset
+}
+
+/// Returns the words from number `start` on, or none if there are fewer.
 pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
 }
 
-/// The memory asked for is not there.
+/// The memory cannot be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// How many bytes were asked for.
+    /// The number of requested bytes.
     pub bytes: u64,
 }
 

@@ -1,13 +1,13 @@
-//! Bits that belong to one owner.
+//! Bits with one owner.
 
 use std::fmt;
 
 use super::{Bits, BitsMut, OutOfMemory};
 use crate::arch::memory::{Lines, Pages};
 
-/// A vector of bits on whole cache lines, zeroed at first.
+/// A vector of bits on whole cache lines. All bits are 0 at first.
 ///
-/// Above 4 MiB it asks Linux for huge pages, which saves a lookup the page-table walk.
+/// Above 4 MiB it asks Linux for huge pages, so that most lookups need no page-table walk.
 ///
 /// # Examples
 ///
@@ -28,12 +28,12 @@ impl Bitmap {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the system has no such memory.
+    /// [`OutOfMemory`] if the memory cannot be allocated.
     pub fn zeroed(len_bits: u64) -> Result<Self, OutOfMemory> {
         Self::zeroed_on(len_bits, Pages::Huge)
     }
 
-    /// Does so on pages of a kind.
+    /// Allocates `len_bits` zeroed bits on pages of the given kind.
     pub(crate) fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
         let len_words = len_bits.div_ceil(64);
         usize::try_from(len_words)
@@ -46,7 +46,7 @@ impl Bitmap {
 
 #[cfg(not(loom))]
 impl Bitmap {
-    /// Returns no bits, without an allocation.
+    /// Creates an empty vector, without an allocation.
     #[cfg(feature = "rayon")]
     pub(crate) const fn empty() -> Self {
         Self { lines: Lines::empty() }
@@ -82,7 +82,7 @@ impl Clone for Bitmap {
     ///
     /// # Panics
     ///
-    /// If there is no memory for a copy: [`Bitmap::zeroed`] and a merge say so instead.
+    /// If there is no memory for a copy. [`Bitmap::zeroed`] and a merge return an error instead.
     fn clone(&self) -> Self {
         let mut copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
         copy.words_mut().copy_from_slice(self.words());

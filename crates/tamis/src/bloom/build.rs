@@ -1,10 +1,11 @@
-//! Filling a filter from many items at once, on one thread or several.
+//! Building a filter from many items at once, on one thread or several.
 //!
-//! One by one, the items of a filter larger than the caches wait for a random line of memory each, and
-//! a core has only so many lines under way. So their hashes wait in bins (`bins.rs`), one bin for each
-//! part of the filter, until there are as many as the filter has words: then a part is read in once,
-//! in order, and takes all hashes of its bin while it is in the second cache. Bits are only ever set,
-//! so that order does not matter: the bytes are those of one item after the other.
+//! If items are inserted one by one into a filter larger than the caches, each waits for a random cache line, and a
+//! core can wait for only a few lines at a time. So the hashes are first collected in bins (`bins.rs`), one bin for
+//! each part of the filter, until there are as many hashes as the filter has words. Then each part is read once, in
+//! order, and receives all hashes of its bin while it is in the second cache.
+//!
+//! Bits are only ever set, so the order does not matter: the bytes are those of inserting one item after the other.
 
 use std::num::NonZero;
 
@@ -22,13 +23,12 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::SplitBlock;
 
 impl Bloom<SplitBlock, Bitmap> {
-    /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on their
-    /// number.
+    /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on the number of threads.
     ///
-    /// Cost: of a filter larger than the caches about half of what inserting the items takes, and less
-    /// on more threads; none works on more than 64. Meanwhile hashes take as much memory as the filter
-    /// does, but 8 MiB at least and 256 MiB at most, and up to 5 MiB more for each thread. Without that
-    /// memory, and for a small filter, items are inserted one after the other.
+    /// For a filter larger than the caches it takes about half the time of inserting the items, and less on more
+    /// threads; it uses at most 64 threads. Meanwhile the hashes take as much memory as the filter, but at least 8 MiB
+    /// and at most 256 MiB, and up to 5 MiB more for each thread. If this memory cannot be allocated, or the filter is
+    /// small, items are inserted one after the other.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Bloom<SplitBlock, Bitmap> {
         let words = built.words_mut();
         let threads = threads.get().min(items.len() / THREAD_ITEMS).clamp(1, MAX_THREADS);
         let from_bytes = if threads == 1 { PARTS_FROM_BYTES } else { THREADS_FROM_BYTES };
-        // Fewer items than lines would read in more lines than they touch.
+        // With fewer items than lines, a pass over the filter would read more lines than the items touch.
         let by_parts = size_of_val(words) >= from_bytes && items.len() >= words.len() / 8;
         let mut waiting = if by_parts { room_for(words.len(), threads) } else { Vec::new() };
         if waiting.is_empty() {
@@ -74,46 +74,46 @@ impl Bloom<SplitBlock, Bitmap> {
     }
 }
 
-/// The hashes that wait, by the part of the filter. Buffers of four lines: one of a single line is full
-/// every eighth time, which the CPU cannot foresee, and took a nanosecond an item more.
+/// Collected hashes, by the part of the filter. Buffers have four lines. A buffer of one line is full every eighth
+/// time, which the CPU mispredicts, and took a nanosecond more for each item.
 type Hashes = Bins<u64, 32>;
 
-/// Hashes of one part that lie together: 4 KiB.
+/// Hashes of one part that are adjacent in memory: 4 KiB.
 const CHUNK_HASHES: usize = 512;
 
-/// A smaller filter lies in the last cache, where one thread gains nothing: with 13 MB by parts took 1.3
-/// times as long as one item after the other, with 25 MB half.
+/// A smaller filter fits in the last cache, where one thread gains nothing. By parts, a filter of 13 MB took 1.3 times
+/// as long as one item after the other; a filter of 25 MB took half as long.
 const PARTS_FROM_BYTES: usize = 16 << 20;
 
-/// A smaller filter is filled before a second thread has started.
+/// A smaller filter is full before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
 
-/// More would wait for memory together.
+/// More threads would only compete for memory.
 const MAX_THREADS: usize = 64;
 
-/// Hashes that wait, all threads together: 8 MiB to 256 MiB.
+/// Collected hashes of all threads together: 8 MiB to 256 MiB.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 20..=1 << 25;
 
-/// Blocks in a part, as a power of two: 256 KiB, half the second cache of the smaller CPUs.
+/// The logarithm of the blocks in a part: 256 KiB, half the second cache of smaller CPUs.
 const PART_LOG: u32 = 12;
 
-/// More parts than this would have more buffers than the second cache holds.
+/// The buffers of more parts than this would not fit in the second cache.
 const MAX_PARTS: usize = 1024;
 
-/// Returns the logarithm of a part's blocks.
+/// Returns the logarithm of the number of blocks in a part.
 fn part_log(len_words: usize) -> u32 {
     let least = (len_words / SplitBlock::WORDS).div_ceil(MAX_PARTS);
     PART_LOG.max(least.next_power_of_two().ilog2())
 }
 
-/// Makes room for hashes to wait, for each thread; none if there is no memory.
+/// Allocates the bins of each thread. Returns no bins if there is not enough memory.
 fn room_for(len_words: usize, threads: usize) -> Vec<Hashes> {
     let parts = (len_words / SplitBlock::WORDS).div_ceil(1 << part_log(len_words));
     let share = len_words.clamp(*WAITING.start(), *WAITING.end()) / threads;
     (0..threads).map_while(|_| Hashes::new(parts, share, CHUNK_HASHES)).collect()
 }
 
-/// Sets the bits of all items in `words`, which are zero, in parts of two to the `part_log` blocks.
+/// Sets the bits of all items in `words`, which are zero, in parts of 2^`part_log` blocks.
 fn fill_by_parts<I: Item + Sync>(
     words: &mut [u64],
     part_log: u32,
@@ -153,7 +153,7 @@ fn fill_by_parts<I: Item + Sync>(
             if part.len() == part_words {
                 insert_into(part);
             } else {
-                // The last part is a shorter one, in which the hashes would have other blocks.
+                // The last part is shorter, and the hashes would have other blocks in it.
                 let mut whole = vec![0; part_words];
                 let (used, _) = whole.split_at_mut(part.len());
                 used.copy_from_slice(part);
@@ -165,9 +165,8 @@ fn fill_by_parts<I: Item + Sync>(
     }
 }
 
-/// Brings `part` into the caches. In order the CPU foresees what comes next: half the time of asking
-/// for each line when its item comes. Not for memory that was never written: the system would map it
-/// twice, once to be read.
+/// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of prefetching the
+/// line of each item. Not for memory that was never written: the system would map it twice, first for the read.
 fn read_in(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(SplitBlock::WORDS).fold(0, |all, word| all | word));
 }
@@ -177,8 +176,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::kind::Kind;
     use crate::plan::Plan;
-    use crate::strategy::Kind;
 
     fn one_by_one(plan: &Plan, items: &[u64]) -> Bloom {
         let mut one_by_one = Bloom::<SplitBlock>::new(plan, Hasher::xxh3(5)).unwrap();

@@ -1,4 +1,4 @@
-//! The builder of Bloom filters, for what [`Bloom::for_items`] does not ask.
+//! The builder of Bloom filters, for options that [`Bloom::for_items`] does not have.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::{SplitBlock, Strategy};
 
 impl Bloom {
-    /// Starts a filter that keeps `rate`, a probability, until it holds `items` distinct items.
+    /// Starts the description of a filter that keeps `rate`, a probability, until it holds `items` distinct items.
     ///
     /// # Examples
     ///
@@ -42,9 +42,9 @@ impl Bloom {
     }
 }
 
-/// A Bloom filter that is described and not yet made: see [`Bloom::builder`].
+/// The description of a Bloom filter that is not yet created: see [`Bloom::builder`].
 ///
-/// The kind is that of its type, so that the plan always fits the filter.
+/// The type fixes the kind, so the plan always fits the filter.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct BloomBuilder<S = SplitBlock> {
@@ -56,29 +56,29 @@ pub struct BloomBuilder<S = SplitBlock> {
 }
 
 impl<S: Strategy> BloomBuilder<S> {
-    /// Sets the hash function. The last call of this, [`seed`](Self::seed) and [`key`](Self::key) counts.
+    /// Sets the hash function. The last call of `hasher`, [`seed`](Self::seed) or [`key`](Self::key) takes effect.
     pub const fn hasher(mut self, hasher: Hasher) -> Self {
         self.hasher = hasher;
         self
     }
 
-    /// Sets the seed of the default hash function; 0 if it is not set.
+    /// Sets the seed of the default hash function. The default is 0.
     ///
-    /// Filters of different seeds have different false positives, and do not merge.
+    /// Filters with different seeds have different false positives and cannot be merged.
     pub const fn seed(self, seed: u64) -> Self {
         self.hasher(Hasher::fold(seed))
     }
 
-    /// Sets a secret key of the keyed hash function, [`Hasher::keyed`], for items that an attacker may choose.
+    /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use it for items that an attacker may choose.
     pub const fn key(self, key: [u64; 2]) -> Self {
         self.hasher(Hasher::keyed(key))
     }
 
-    /// Sets whether Linux is asked for huge pages, as it is if this is not called.
+    /// Sets whether to ask Linux for huge pages. The default is true.
     ///
-    /// A lookup in a large filter is faster with them. Without them a filter of which little is used takes
-    /// less memory, since pages of 4 KiB are mapped when they are first touched, and not 2 MiB at once. Filters below
-    /// 4 MiB, and other systems, never have them.
+    /// Huge pages make a lookup in a large filter faster. Without them, a sparsely used filter takes less memory,
+    /// because Linux maps 4 KiB at the first access and not 2 MiB. Filters below 4 MiB and other systems do not use
+    /// huge pages.
     pub const fn huge_pages(mut self, is_on: bool) -> Self {
         self.pages = if is_on { Pages::Huge } else { Pages::Small };
         self
@@ -91,7 +91,7 @@ impl<S: Strategy> BloomBuilder<S> {
         BloomBuilder { items, rate, hasher, pages, strategy: PhantomData }
     }
 
-    /// Returns the plan of the filter, which says how large it will be.
+    /// Returns the plan of the filter, which contains its size.
     ///
     /// # Errors
     ///
@@ -100,18 +100,18 @@ impl<S: Strategy> BloomBuilder<S> {
         Plan::for_kind(S::KIND, self.items, self.rate)
     }
 
-    /// Makes the filter, empty.
+    /// Creates the empty filter.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn build(&self) -> Result<Bloom<S>, PlanError> {
         let plan = self.plan()?;
         Bloom::restore(&plan, self.hasher, Bitmap::zeroed_on(plan.bits(), self.pages)?)
     }
 
-    /// Makes the filter, empty, for threads to insert into through shared references:
-    /// [`SharedBloom`](crate::SharedBloom).
+    /// Creates the empty filter as a [`SharedBloom`](crate::SharedBloom), into which threads insert through shared
+    /// references.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl<S: Strategy> BloomBuilder<S> {
 mod tests {
     use super::*;
     use crate::bits::Bits as _;
-    use crate::strategy::{Classic, Kind, Parquet};
+    use crate::kind::Kind;
+    use crate::strategy::{Classic, Parquet};
 
     #[test]
     fn each_option_reaches_the_filter() {

@@ -1,4 +1,4 @@
-//! The counting Bloom filter: a counter where a plain filter has a bit, so that items can be deleted and
+//! The counting Bloom filter: it has a counter where a plain filter has a bit, so that items can be removed and
 //! counted.
 //!
 //! ```text
@@ -6,38 +6,52 @@
 //! the same with 4-bit counters:    | ones of all lanes | twos | fours | eights |     one line
 //! ```
 //!
-//! An item counts up one counter in each of eight lanes; it is in at most as often as the lowest of them
-//! says. Where all eight are above zero the item may be in, so answers are those of a plain filter with the
-//! same blocks. They are narrow, so that all counters of a block are one line: those of the default
-//! filter's blocks would take an eighth fewer bits, and four lines.
+//! An item increments one counter in each of eight lanes. The lowest of the eight is an upper bound of how often the
+//! item was inserted. If all eight are above zero, the item may be present; so the answers are those of a plain filter
+//! with the same blocks.
 //!
-//! A counter that reaches its highest value sticks: nobody knows how often it would have gone on, so it is
-//! never counted down again, and never lies about an item that is in. An item is deleted only if all its
-//! counters are above zero, so none can go below.
+//! The blocks are so narrow that all counters of a block are one cache line. The blocks of the default filter would
+//! take an eighth fewer bits, but four lines.
 //!
-//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5; the blocks are those of
-//! `strategy/narrow.rs`.
+//! A counter at its highest value sticks. Its true value is unknown, so it is never decremented, and an inserted item
+//! is never reported as absent. An item is removed only if all its counters are above zero, so no counter goes below
+//! zero.
+//!
+//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of `strategy/narrow.rs`.
 
 use std::fmt;
 
+use crate::any::Variant;
 use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::chunks;
+use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
+use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::{Plan, PlanError};
-use crate::shape::Shape;
-use crate::shown::{self, Shown};
-use crate::strategy::{Kind, Narrow, lanes_items, lanes_rate, scale};
+use crate::plan::{BlockSizing, Blocks, Plan, PlanError};
+use crate::strategy::{Narrow, lanes_items, lanes_rate, scale};
 
-/// A Bloom filter that counts: items can be deleted, and asked how often they are in.
+/// The formulas for the sizes of this kind. A place has a block for each bit of a counter.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    geometry: |number| matches!(number, 4 | 8 | 16).then_some(Geometry::Counters(number)),
+    usual: &[Geometry::Counters(4)],
+    blocks: |geometry| Blocks {
+        lane_bits: Narrow::LANE_BITS as u64,
+        layers: geometry.to_number() as u64,
+        ..Blocks::PLAIN
+    },
+};
+
+/// A Bloom filter that counts: items can be removed, and their copies counted.
 ///
-/// Four and a half times the memory of the default filter, or more with wider counters. `B` may be [`Bitmap`] (owned) or
-/// [`BitView`] (mapped from a file).
+/// It takes four and a half times the memory of the default filter, and more with wider counters. `B` is [`Bitmap`]
+/// (owned) or [`BitView`] (mapped from a file).
 ///
 /// # Examples
 ///
@@ -71,12 +85,12 @@ impl<B: PartialEq> PartialEq for Counting<B> {
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Counting<B> {
-    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
+    /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.counters.words()[..plan.bits().div_ceil(64) as usize];
         let part = Counting::of(&plan, self.hasher, self.counter_bits, BitView::new(words));
-        Shown::of(&part).of_part(&plan, &self.plan).fmt("Counting", &self.plan, self.hasher, f)
+        DebugState::of(&part).of_part(&plan, &self.plan).fmt("Counting", &self.plan, self.hasher, f)
     }
 }
 
@@ -88,20 +102,20 @@ impl<I: Item, B: BitsMut> Extend<I> for Counting<B> {
 }
 
 impl Counting {
-    /// Makes an empty filter with 4-bit counters that keeps `rate` until it holds `items` distinct items.
+    /// Creates an empty filter with 4-bit counters that keeps `rate` until it holds `items` distinct items.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Counting, items, rate)?, Hasher::default())
     }
 
-    /// Makes an empty filter by a plan, such as one of [`Plan::counting`].
+    /// Creates an empty filter from a plan, for example one of [`Plan::counting`].
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         if plan.kind() != Kind::Counting {
             return Err(PlanError::OtherKind { expected: Kind::Counting, found: plan.kind() });
@@ -111,21 +125,21 @@ impl Counting {
 }
 
 impl<'a> Counting<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if it has not as
-    /// many bits as `words`.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
+    /// of bits than the plan.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
 impl<B: Bits<Word = u64>> Counting<B> {
-    /// Uses words that hold a filter of this plan; errors as for [`view`](Counting::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Counting::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, counters: B) -> Result<Self, PlanError> {
-        let Shape::Counters(counter_bits) = plan.shape() else {
+        let Geometry::Counters(counter_bits) = plan.geometry() else {
             return Err(PlanError::OtherKind { expected: Kind::Counting, found: plan.kind() });
         };
         plan.check_len(counters.words().len())?;
@@ -137,7 +151,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
         Self { plan: *plan, hasher, counter_bits, kernels, counters }
     }
 
-    /// Borrows the filter as one whose counters are elsewhere. Constant time.
+    /// Borrows the filter. Constant time.
     pub fn as_view(&self) -> Counting<BitView<'_>> {
         let counters = BitView::new(self.counters.words());
         Counting::of(&self.plan, self.hasher, self.counter_bits, counters)
@@ -148,15 +162,15 @@ impl<B: Bits<Word = u64>> Counting<B> {
         &self.counters
     }
 
-    /// Counts the counters that stick, and so the damage that repeats have done. Reads all.
+    /// Counts the counters at their highest value, which are never decremented. Reads all counters.
     ///
-    /// Items that share all their counters with others can then not be deleted; [`Removed::Saturated`]
-    /// tells which.
+    /// An item whose counters are all at their highest value cannot be removed: its removal returns
+    /// [`Removed::Saturated`].
     pub fn saturated_counters(&self) -> u64 {
         self.lanes(|all, slice| all & slice).map(|lane| u64::from(lane.count_ones())).sum()
     }
 
-    /// Returns the share of counters above zero in each block, in order. Reads all.
+    /// Returns the share of counters above zero in each block, in order. Reads all counters.
     pub fn fill_by_block(&self) -> Vec<f64> {
         let fill = |block: &[u64]| {
             let ones: u32 = block.iter().map(|lanes| lanes.count_ones()).sum();
@@ -165,7 +179,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
         self.projected().chunks_exact(SLICE_WORDS).map(fill).collect()
     }
 
-    /// Joins the slices of each block, into the words that a plain filter of the same blocks has.
+    /// Combines the slices of each block into the words of a plain filter with the same blocks.
     fn lanes(&self, join: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = u64> {
         let blocks = self.counters.words().chunks_exact(self.block_words());
         blocks.flat_map(move |block| {
@@ -177,7 +191,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
         })
     }
 
-    /// The bits of a plain filter of the same items.
+    /// Returns the bits of a plain filter with the same items.
     fn projected(&self) -> Vec<u64> {
         self.lanes(|any, slice| any | slice).collect()
     }
@@ -187,7 +201,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
         SLICE_WORDS * self.counter_bits as usize
     }
 
-    /// The first word of the block of `hash`.
+    /// Returns the first word of the block of `hash`.
     #[inline(always)]
     fn first_word(&self, hash: u64) -> usize {
         let block_words = self.block_words();
@@ -237,7 +251,8 @@ impl<B: Bits<Word = u64>> Count for Counting<B> {
     fn count_hash(&self, hash: u64) -> u64 {
         let block = &self.counters.words()[self.first_word(hash)..];
         let mut lowest = Narrow::mask(hash);
-        // From the highest bit down: of the counters that may be the lowest, those without it.
+        // From the highest bit down. `lowest` marks the counters that may be the lowest: those without the bit, if
+        // there are any.
         let mut count = 0;
         for slice in block.chunks_exact(SLICE_WORDS).take(self.counter_bits as usize).rev() {
             let without: [u64; SLICE_WORDS] = std::array::from_fn(|i| lowest[i] & !slice[i]);
@@ -282,12 +297,9 @@ impl<B: BitsMut> Clear for Counting<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
-    /// Adds up the counters; those that pass their highest value stick.
+    /// Adds the counters. Sums above the highest value are set to the highest value.
     fn merge(&mut self, other: &Counting<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         let block_words = self.block_words();
         let blocks = self.counters.words_mut().chunks_exact_mut(block_words);
         for (block, other) in blocks.zip(other.counters.words().chunks_exact(block_words)) {
@@ -303,6 +315,40 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
             }
         }
         Ok(())
+    }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Counting<B> {
+    type View<'a>
+        = Counting<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.counters.words(), start))
+    }
+
+    fn count_hash(&self, hash: u64) -> Option<u64> {
+        Some(Count::count_hash(self, hash))
+    }
+
+    fn max_count(&self) -> Option<u64> {
+        Some(Count::max_count(self))
+    }
+
+    fn remove_hash(&mut self, hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        Some(Remove::remove_hash(self, hash))
     }
 }
 

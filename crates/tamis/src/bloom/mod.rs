@@ -1,29 +1,30 @@
-//! Bloom filters: one type over every strategy and every storage.
+//! Bloom filters: one type for every strategy and every storage.
 
 mod build;
 mod builder;
-mod counting;
+pub(crate) mod counting;
 mod shared;
 mod union;
 
 use std::fmt;
 
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
+use crate::answers::check_words;
+use crate::any::Variant;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _, words_from};
+use crate::debug::{self, DebugState};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
-use crate::shown::{self, Shown};
-use crate::strategy::sealed::Crate;
-use crate::strategy::{SplitBlock, Strategy};
+use crate::strategy::{self, SplitBlock, Strategy};
 pub use builder::BloomBuilder;
 pub use counting::Counting;
 pub use shared::SharedBloom;
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
-/// `Bloom` alone is the default: [`SplitBlock`] over owned bits. `B` may be [`Bitmap`] (owned),
-/// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file);
-/// answers do not depend on it. [`builder`](Bloom::builder) sets a seed, a key or a strategy.
+/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. `B` is [`Bitmap`] (owned),
+/// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file). Answers do not depend
+/// on the storage. [`builder`](Bloom::builder) sets a seed, a key or a strategy.
 ///
 /// # Examples
 ///
@@ -41,29 +42,29 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     plan: Plan,
     strategy: S,
     hasher: Hasher,
-    // Invariant: holds exactly `plan.bits()` bits, rounded up to words; those past the end are 0.
+    // Invariant: holds exactly `plan.bits()` bits, rounded up to words. The bits past the end are 0.
     bits: B,
 }
 
 impl Bloom {
-    /// Makes an empty filter that keeps `rate` until it holds `items` distinct items.
+    /// Creates an empty filter that keeps `rate` until it holds `items` distinct items.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(SplitBlock::KIND, items, rate)?, Hasher::default())
     }
 }
 
 impl<S: Strategy> Bloom<S, Bitmap> {
-    /// Makes an empty filter by a plan of this strategy's kind, such as one of [`Plan::for_kind`].
+    /// Creates an empty filter from a plan for this strategy, for example one of [`Plan::for_kind`].
     ///
-    /// [`Plan::new`] chooses the kind itself: make that filter by [`AnyFilter::new`](crate::AnyFilter::new).
+    /// [`Plan::new`] chooses the kind. For such a plan use [`AnyFilter::new`](crate::AnyFilter::new).
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Memory`].
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
@@ -71,12 +72,12 @@ impl<S: Strategy> Bloom<S, Bitmap> {
 }
 
 impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another strategy; [`PlanError::Geometry`] if it has
-    /// not as many bits as `words`.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
+    /// of bits than the plan.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
@@ -91,11 +92,11 @@ fn check_kind<S: Strategy>(plan: &Plan) -> Result<(), PlanError> {
 }
 
 impl<S: Strategy, B: Bits> Bloom<S, B> {
-    /// Uses words that hold a filter of this plan; errors as for [`view`](Bloom::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Bloom::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         plan.check_len(bits.words().len())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
+        Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
     }
 
     /// Returns the storage.
@@ -105,7 +106,7 @@ impl<S: Strategy, B: Bits> Bloom<S, B> {
 }
 
 impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
-    /// Borrows the filter as one whose words are elsewhere. Constant time.
+    /// Borrows the filter. Constant time.
     pub fn as_view(&self) -> Bloom<S, BitView<'_>> {
         let Self { plan, strategy, hasher, bits } = self;
         let bits = BitView::new(bits.words());
@@ -114,25 +115,25 @@ impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
 }
 
 impl<S: Strategy, B: BitsMut> Bloom<S, B> {
-    /// Returns the words for writing, such as to read them from a file.
+    /// Returns the words for writing, for example to read them from a file.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.bits.words_mut()
     }
 }
 
 impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
-    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
+    /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
-        let strategy = S::of(&plan, Crate);
+        let strategy: S = strategy::for_plan(&plan);
         let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
-        let shown = Shown {
+        let state = DebugState {
             items: strategy.estimate_items(words),
             fill: ones as f64 / plan.bits() as f64,
             rate: strategy.estimate_rate(words),
         };
-        shown.of_part(&plan, &self.plan).fmt("Bloom", &self.plan, self.hasher, f)
+        state.of_part(&plan, &self.plan).fmt("Bloom", &self.plan, self.hasher, f)
     }
 }
 
@@ -152,7 +153,7 @@ impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         self.strategy.contains_each(self.bits.words(), hashes, answers);
     }
 
@@ -180,7 +181,7 @@ impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         self.strategy.insert_each(self.bits.words_mut(), hashes, answers);
     }
 }
@@ -193,12 +194,29 @@ impl<S: Strategy, B: BitsMut> Clear for Bloom<S, B> {
 
 impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
-        if self.layout() != other.layout() {
-            return Err(MergeError::Layout { expected: self.layout(), found: other.layout() });
-        }
+        MergeError::check_layouts(self, other)?;
         for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
             *word |= other.get();
         }
         Ok(())
+    }
+}
+
+impl<S: Strategy, B: Bits<Word = u64>> Variant<B> for Bloom<S, B> {
+    type View<'a>
+        = Bloom<S, BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.bits.words(), start))
     }
 }

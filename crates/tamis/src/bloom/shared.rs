@@ -1,9 +1,9 @@
-//! Filters that many threads fill at once.
+//! Filters that several threads fill at once.
 
 use std::ops::Range;
 
 use super::{Bloom, check_kind};
-use crate::answers::Answers;
+use crate::answers::{Answers, check_words};
 #[cfg(all(feature = "rayon", not(loom)))]
 use crate::bits::Bitmap;
 use crate::bits::{AtomicBitmap, Bits, Word as _};
@@ -12,13 +12,12 @@ use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::sealed::Crate;
-use crate::strategy::{SplitBlock, Strategy};
+use crate::strategy::{self, SplitBlock, Strategy};
 
-/// The default Bloom filter, filled by threads at once: its inserts take `&self`.
+/// The default Bloom filter, for inserts by several threads: its inserts take `&self`.
 ///
-/// [`Bloom::builder`] makes one by `build_shared`. An insert locks one of up to 256 stripes, so writers
-/// seldom wait for each other. Readers take no lock.
+/// Create one with [`Bloom::builder`] and `build_shared`. An insert locks one of up to 256 stripes, so writers seldom
+/// wait for each other. Readers take no lock.
 ///
 /// # Examples
 ///
@@ -43,7 +42,7 @@ pub type SharedBloom = Bloom<SplitBlock, AtomicBitmap>;
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S> {
-    /// Shares the filter between threads: inserts take `&self` from now on. Copies no bits.
+    /// Makes the filter shareable between threads: its inserts take `&self`. Copies no bits.
     pub fn into_shared(self) -> Bloom<S, AtomicBitmap> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -52,7 +51,7 @@ impl<S: Strategy> Bloom<S> {
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Gives the filter to one owner, whose single inserts are faster. Copies no bits.
+    /// Makes the filter one with a single owner, whose single inserts are faster. Copies no bits.
     pub fn into_owned(self) -> Bloom<S> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -61,8 +60,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 #[cfg(all(feature = "rayon", not(loom)))]
 impl<S: Strategy> Bloom<S> {
-    /// Runs `fill` on the filter as a shared one. The bits come back even if it panics: no filter may be
-    /// without those of its plan.
+    /// Runs `fill` on the filter as a shared one. If `fill` panics the bits are restored, because a filter must have
+    /// the bits of its plan.
     pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
             shared: Option<Bloom<S, AtomicBitmap>>,
@@ -88,14 +87,13 @@ impl<S: Strategy> Bloom<S> {
 }
 
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Makes an empty filter by a plan, for threads to insert into through shared references.
+    /// Creates an empty filter from a plan, into which threads insert through shared references.
     ///
-    /// Batches of some thousand items or more are the fastest way in, if the filter is of the default
-    /// kind: they are sorted before they are set. Answers are those of
-    /// an insert in order, and all items of a batch are in when it returns.
+    /// With the default kind, batches of some thousand items or more are fastest, because they are sorted before their
+    /// bits are set. The answers are those of inserting the items in order. When the call returns, all items of the
+    /// batch are inserted.
     ///
-    /// Cost: up to 16 KiB of locks beside the bits, and while a batch is inserted at most 1.6 MB for its
-    /// thread.
+    /// The locks take up to 16 KiB beside the bits. A batch in progress takes at most 1.6 MB for its thread.
     ///
     /// # Errors
     ///
@@ -118,7 +116,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     pub fn shared(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         check_kind::<S>(plan)?;
         let bits = AtomicBitmap::zeroed(plan.bits())?;
-        Ok(Self { plan: *plan, strategy: S::of(plan, Crate), hasher, bits })
+        Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
     }
 }
 
@@ -169,13 +167,13 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         let copy = |range: Range<usize>, to: &mut [u64]| to.copy_from_slice(&hashes[range]);
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
 
-    // The whole batch at once, not a thousand items at a time: the longer a batch, the more items the
-    // default filter sets under one lock.
+    // The whole batch at once, not a thousand items at a time: with a longer batch the default filter sets more items
+    // under one lock.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let answers = answers.reset(items.len());
         let hash =
@@ -197,13 +195,10 @@ impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
 }
 
 impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
-    /// Takes in the bits of the other. It needs the filter alone: inserts of other threads write whole
-    /// words, and would lose bits that come by another way.
+    /// Merges the bits of the other filter. It needs exclusive access: an insert by another thread writes whole words,
+    /// and would overwrite bits that were set in another way.
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         let other = other.bits.words();
         self.bits.update_each(|i, word| word | other[i].get());
         Ok(())
@@ -215,12 +210,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::strategy::Kind;
+    use crate::kind::Kind;
 
-    /// Inserts the same batches into a shared filter and an owned one of so many blocks.
+    /// Inserts the same batches into a shared and an owned filter with `blocks` blocks.
     fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {
         let plan =
-            Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Shape::Probes(8))
+            Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Geometry::Probes(8))
                 .unwrap();
         let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
         let mut owned = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();

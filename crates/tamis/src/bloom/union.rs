@@ -1,4 +1,4 @@
-//! Bloom filters as sets: made of items, and joined by operators.
+//! Bloom filters as sets: collected from items, and joined by operators.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -11,11 +11,11 @@ use crate::plan::PlanError;
 use crate::strategy::Strategy;
 
 impl Bloom {
-    /// Creates a filter from items whose number is known, at `rate`, a probability.
+    /// Creates a filter from a known number of items, at `rate`, a probability.
     ///
-    /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of `u64` or
-    /// `lines()`. For those use [`for_items`](Bloom::for_items) and `extend`.
-    /// There is no `FromIterator`: a filter needs its rate, and its size before the first item.
+    /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of `u64` or `lines()`.
+    /// For those use [`for_items`](Bloom::for_items) and `extend`. There is no `FromIterator`, because a filter needs
+    /// its rate and its size before the first item.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl<I: Item, S: Strategy> Extend<I> for &Bloom<S, AtomicBitmap> {
 }
 
 impl<S: Strategy, B: BitsMut, C: Bits> BitOrAssign<&Bloom<S, C>> for Bloom<S, B> {
-    /// Makes `self` hold the items of both, as [`merge`](Bloom::merge) does.
+    /// Makes `self` hold the items of both filters, as [`merge`](Bloom::merge) does.
     ///
     /// # Panics
     ///
@@ -78,12 +78,12 @@ impl<S: Strategy, B: BitsMut, C: Bits> BitOrAssign<&Bloom<S, C>> for Bloom<S, B>
 impl<S: Strategy, C: Bits> BitOr<&Bloom<S, C>> for &Bloom<S, Bitmap> {
     type Output = Bloom<S, Bitmap>;
 
-    /// Returns a new filter that holds the items of both.
+    /// Returns a new filter that holds the items of both filters.
     ///
     /// # Panics
     ///
-    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. Clone one filter and
-    /// [`merge`](Bloom::merge) to have the first as an error.
+    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error for different layouts,
+    /// clone one filter and [`merge`](Bloom::merge).
     fn bitor(self, other: &Bloom<S, C>) -> Bloom<S, Bitmap> {
         let mut both = self.clone();
         both |= other;

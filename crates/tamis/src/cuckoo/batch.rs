@@ -1,32 +1,34 @@
-//! Batches: keys are found several at a time, and their memory asked for before it is touched.
+//! Batches: several keys are computed at a time, and their memory is prefetched.
 
 use super::table::{Key, MULTIPLIER, Table};
+use crate::answers::check_words;
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
-use crate::filter::{Step, in_batches};
+use crate::chunks::{Step, in_batches};
 
 impl Table {
-    /// Returns what the kernels know of the table; `None` if it is none for them.
+    /// Returns the parameters of the kernels. Returns `None` if no kernel supports the table.
     fn pairs(&self) -> Option<Pairs> {
         let &Self { starts, right, fingerprints, .. } = self;
         let pairs = self.lanes().pairs().filter(|_| right < 1 << 31)?;
         Some(Pairs { starts, right, fingerprints, multiplier: MULTIPLIER, ..pairs })
     }
 
-    /// Tells which items may be in: bit `i` for hash `i`.
+    /// Tests a batch of hashes and writes the answers to a bit mask.
     ///
     /// # Panics
     ///
-    /// If `answers` has not one word for each 64 hashes.
+    /// If `answers` does not have one word for each 64 hashes.
     pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
-        // Copied, so that it stays in registers: the mask might overlap what is behind a reference.
+        // A copy, so that it stays in registers: the compiler must assume that the mask overlaps what is behind a
+        // reference.
         let table = *self;
         in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
+            Step::Prefetch => {
                 if table.is_large() {
                     table.prefetch(words, hash);
                 }
@@ -36,12 +38,12 @@ impl Table {
         });
     }
 
-    /// Changes the words for each hash in order, by its key; answer `i` is bit `i`. The memory of the keys
-    /// to come is asked for meanwhile.
+    /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask. Prefetches the memory
+    /// of later keys.
     ///
     /// # Panics
     ///
-    /// If `answers` has not one word for each 64 hashes.
+    /// If `answers` does not have one word for each 64 hashes.
     #[inline(always)]
     pub(crate) fn change_each(
         &self,
@@ -50,7 +52,7 @@ impl Table {
         answers: &mut [u64],
         mut change: impl FnMut(&mut [u64], Key) -> bool,
     ) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         let pairs = self.pairs();
         let is_large = self.is_large();
         let mut ring = [Keys::NONE; 2];
@@ -79,13 +81,13 @@ impl Table {
         }
     }
 
-    /// Tells whether to ask for memory pays.
+    /// Returns true if the table is so large that prefetches pay off.
     #[inline(always)]
     const fn is_large(&self) -> bool {
         self.len_words() >= PREFETCH_FROM_WORDS
     }
 
-    /// Finds the keys of a batch.
+    /// Computes the keys of a batch.
     #[inline(always)]
     fn locate(&self, pairs: Option<&Pairs>, hashes: &[u64], located: &mut Keys) {
         if pairs.is_some_and(|pairs| keys(pairs, hashes, located)) {
@@ -98,7 +100,7 @@ impl Table {
         }
     }
 
-    /// Asks for the memory that an insert or a removal of the key with this number will touch.
+    /// Prefetches the memory that an insert or a removal of key number `i` writes.
     #[inline(always)]
     fn prefetch_key(&self, words: &[u64], keys: &Keys, i: usize) {
         for starts in &keys.starts {
@@ -107,5 +109,5 @@ impl Table {
     }
 }
 
-/// Smaller tables lie in the second cache, whose latency the CPU hides by itself.
+/// Smaller tables fit in the second cache, whose latency the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;

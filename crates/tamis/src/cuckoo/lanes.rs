@@ -1,45 +1,44 @@
-//! The slots of a bucket, compared all at once.
+//! Comparisons of all slots of a bucket at once.
 
 use crate::arch::cuckoo::Pairs;
 use crate::arch::{bits_at, flip_bits_at};
 
-/// How slots lie in words, and how a bucket of them is asked.
+/// The positions of slots in words, and the constants for testing a bucket.
 ///
-/// Slot `i` is the bits from `i * width` on. Zero is an empty slot; fingerprint `f` at offset `j` of
-/// its bucket is `f * bucket + j + 1`. Each is below 2^width: there are ⌊(2^width − 1) / bucket⌋
-/// fingerprints.
+/// Slot `i` is the bits from `i * width` on. Zero is an empty slot. Fingerprint `f` at offset `j` of its bucket is the
+/// value `f * bucket + j + 1`. Each value is below 2^width, so there are ⌊(2^width − 1) / bucket⌋ fingerprints.
 ///
-/// Answers about a bucket are words with a bit for each slot that is meant: [`offset`](Self::offset)
-/// finds the first, `count_ones` says how many.
+/// An answer about a bucket is a word with a bit for each slot that matches. [`offset`](Self::offset) returns the first
+/// slot, `count_ones` the number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lanes {
     width: u32,
     bucket: u32,
     /// The bits of one slot.
     slot: u64,
-    /// The lowest bit of every slot of a bucket, `bucket` times: times a fingerprint, it is the
-    /// fingerprint's lowest value in every slot.
+    /// The lowest bit of every slot of a bucket, times `bucket`. Multiplied by a fingerprint, it is the fingerprint's
+    /// lowest value in every slot.
     spread: u64,
-    /// What the offset of each slot adds to it.
+    /// The offset of each slot, added to its value.
     offsets: u64,
     /// The lowest bit of every slot.
     ones: u64,
     /// The highest bit of every slot.
     highs: u64,
-    /// The answer that means every slot.
+    /// The answer that contains every slot.
     all: u64,
-    /// From the number of an answer's bit to the slot it stands for, times 2¹⁶.
+    /// Maps the number of an answer's bit to its slot, times 2¹⁶.
     reciprocal: u32,
 }
 
-/// The bits that one read at any bit gives for certain.
+/// The bits that a read at any bit position is guaranteed to return.
 const READ_BITS: u32 = 57;
 
-/// The distance of an answer's bits where a bucket is too wide for one read.
+/// The distance of an answer's bits if a bucket is too wide for one read.
 const WIDE_ANSWER: u32 = 16;
 
 impl Lanes {
-    /// Returns the lanes of buckets of 2 to 4 slots, each of 4 to 32 bits.
+    /// Returns the lanes for buckets of 2 to 4 slots of 4 to 32 bits.
     pub(super) fn new(bucket: u32, width: u32) -> Self {
         let is_narrow = bucket * width <= READ_BITS;
         let sum = |of: &dyn Fn(u32) -> u64| match is_narrow {
@@ -66,18 +65,18 @@ impl Lanes {
         self.width
     }
 
-    /// Returns the slots of a bucket.
+    /// Returns the number of slots of a bucket.
     #[inline(always)]
     pub(super) const fn bucket(&self) -> u64 {
         self.bucket as u64
     }
 
-    /// Returns how many fingerprints there are.
+    /// Returns the number of fingerprints.
     pub(super) const fn fingerprints(&self) -> u64 {
         Self::count_fingerprints(self.bucket, self.width)
     }
 
-    /// Returns how many fingerprints slots of this width have room for.
+    /// Returns how many fingerprints fit in slots of this width.
     pub(super) const fn count_fingerprints(bucket: u32, width: u32) -> u64 {
         ((1 << width) - 1) / bucket as u64
     }
@@ -88,13 +87,13 @@ impl Lanes {
         slot * self.width as u64
     }
 
-    /// Tells whether a bucket fits one read.
+    /// Returns true if a bucket fits in one read.
     #[inline(always)]
     pub(super) const fn is_narrow(&self) -> bool {
         self.ones != 0
     }
 
-    /// Returns what the kernels know of lanes, if a bucket of them is one read.
+    /// Returns the parameters of the kernels, if a bucket fits in one read.
     pub(super) fn pairs(&self) -> Option<Pairs> {
         let &Self { spread, offsets, ones, highs, .. } = self;
         let width = u64::from(self.width);
@@ -102,15 +101,15 @@ impl Lanes {
         self.is_narrow().then_some(pairs)
     }
 
-    /// Tells whether one of two buckets, given by their first slots, holds a fingerprint.
+    /// Returns true if one of two buckets, given by their first slots, holds a fingerprint.
     #[inline(always)]
     pub(super) fn either_holds(&self, words: &[u64], starts: [u64; 2], fingerprint: u64) -> bool {
         if !self.is_narrow() {
             return self.either_holds_wide(words, starts, fingerprint);
         }
         let pattern = self.pattern(fingerprint);
-        // A borrow comes only from a slot of zero: whether there is one is told exactly, though not
-        // which. What lies above the bucket borrows from nothing below.
+        // A borrow comes only from a slot that is zero. So the test for any zero slot is exact, though not which slot
+        // it is. Bits above the bucket cannot cause a borrow inside it.
         let zero = |start: u64| {
             let lanes = bits_at(words, self.bit(start)) ^ pattern;
             lanes.wrapping_sub(self.ones) & !lanes
@@ -144,29 +143,29 @@ impl Lanes {
         }
     }
 
-    /// Returns the answer that means every slot of a bucket.
+    /// Returns the answer that contains every slot of a bucket.
     #[inline(always)]
     pub(super) const fn all(&self) -> u64 {
         self.all
     }
 
-    /// Returns the offset of the first slot in an answer that has one.
+    /// Returns the offset of the first slot in a non-empty answer.
     #[inline(always)]
     pub(super) fn offset(&self, answer: u64) -> u64 {
         u64::from((answer.trailing_zeros() * self.reciprocal) >> 16)
     }
 
-    /// Returns what a fingerprint is at an offset of its bucket.
+    /// Returns the value of a fingerprint at an offset of its bucket.
     #[inline(always)]
     pub(super) fn value(&self, fingerprint: u64, offset: u64) -> u64 {
         fingerprint * self.bucket() + offset + 1
     }
 
-    /// Returns the fingerprint and the offset that a value other than zero stands for.
+    /// Returns the fingerprint and the offset of a value other than zero.
     #[inline(always)]
     pub(super) fn parts(&self, value: u64) -> (u64, u64) {
         let x = value - 1;
-        // By constants: a division takes longer than all else here.
+        // Divides by constants, because a general division takes longer than everything else here.
         let fingerprint = match self.bucket {
             2 => x / 2,
             3 => x / 3,
@@ -181,18 +180,18 @@ impl Lanes {
         bits_at(words, self.bit(slot)) & self.slot
     }
 
-    /// Changes a slot by exclusive or: fills an empty one with a value, empties one that holds it.
+    /// Applies an exclusive or to a slot: writes a value to an empty slot, or empties a slot with this value.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, value: u64) {
         flip_bits_at(words, self.bit(slot), value);
     }
 
-    /// Changes the first slot of an answer about the bucket from `start` on, which has one: fills an empty
-    /// one with a fingerprint, empties one that holds it.
+    /// Changes the first slot of a non-empty answer about the bucket from `start` on: writes a fingerprint to an empty
+    /// slot, or empties a slot with this fingerprint.
     #[inline(always)]
     pub(super) fn flip_first(&self, words: &mut [u64], start: u64, answer: u64, fingerprint: u64) {
         if self.is_narrow() {
-            // The pattern has the fingerprint in every slot, with the offset of each: one is kept.
+            // The pattern has the fingerprint in every slot, with its offset. One of them is kept.
             let high = answer & answer.wrapping_neg();
             let slot = (high << 1).wrapping_sub(high >> (self.width - 1));
             flip_bits_at(words, self.bit(start), self.pattern(fingerprint) & slot);
@@ -202,7 +201,7 @@ impl Lanes {
         }
     }
 
-    /// Returns what a bucket holds whose slots all hold a fingerprint, if it is one read.
+    /// Returns the content of a bucket with a fingerprint in all slots, if the bucket fits in one read.
     #[inline(always)]
     fn pattern(&self, fingerprint: u64) -> u64 {
         fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets)
@@ -211,13 +210,13 @@ impl Lanes {
     /// Returns the highest bits of the slots that are zero.
     #[inline(always)]
     fn zeros(&self, lanes: u64) -> u64 {
-        // All bits of every slot but the highest.
+        // All bits of every slot except the highest.
         let lows = self.highs - self.ones;
-        // No carry leaves a slot: the sum's high bit is set if a low one was.
+        // No carry leaves a slot. The sum's high bit is set if a low bit was set.
         !(((lanes & lows) + lows) | lanes) & self.highs
     }
 
-    /// Returns the slots, of a bucket too wide for one read, for which this holds.
+    /// Returns the slots for which `holds` is true, of a bucket that is too wide for one read.
     #[inline(never)]
     fn wide(&self, holds: impl Fn(u64) -> bool) -> u64 {
         (0..self.bucket()).map(|j| u64::from(holds(j)) << (j * u64::from(WIDE_ANSWER))).sum()

@@ -1,40 +1,41 @@
-//! The cuckoo filter: fingerprints in one of two buckets each, so that items can be deleted and counted.
+//! The cuckoo filter: each fingerprint is in one of two buckets, so that items can be removed and counted.
 //!
-//! The rules are in `table`, batches in `batch`, the room for new items in `search`, the sizes in `plan`.
+//! The rules are in `table`, batches in `batch`, the search for a free slot in `search`, the formulas in `plan`.
 
 mod batch;
 mod lanes;
-pub(crate) mod plan;
+mod plan;
 mod redis;
 mod search;
+pub(crate) mod sizing;
 mod table;
 
 use std::fmt;
 
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::any::Variant;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::debug::DebugState;
 use crate::filter::{
     Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
 };
 use crate::hash::Hasher;
-use crate::plan::sizes::cuckoo_table;
+use crate::kind::Kind;
 use crate::plan::{Plan, PlanError};
-use crate::shown::Shown;
-use crate::strategy::Kind;
 pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
-pub(crate) use table::Table;
-use table::{Added, Full, Key};
+use table::{Added, Full, Key, Table};
 
-/// A cuckoo filter over bits `B`: items can be deleted, and an item counted up to four times or more.
+/// A cuckoo filter over bits `B`: items can be removed, and counted up to four times or more.
 ///
-/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be in several times; each copy takes a
-/// slot. A filter of buckets of two counts to four: an item inserted so often stays for good. Copies of
-/// an item share its buckets, so that a table with many copies is full early: with two copies of every item
-/// at 0.73 of its capacity with buckets of two; with three of every item at 0.87 with buckets of four. Both
-/// [`contains`](crate::Filter::contains) and delete read two cache lines.
+/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be inserted several times; each copy takes a slot. A
+/// filter with buckets of two counts to four: an item that was inserted this often cannot be removed any more.
 ///
-/// The order of inserts and deletes decides where an entry lies, and so the bytes; answers depend on
-/// it only where the filter is full.
+/// Copies of an item share its buckets, so a table with many copies is full early: with two copies of every item at
+/// 0.73 of its capacity with buckets of two; with three copies of every item at 0.87 with buckets of four. Both
+/// [`contains`](crate::Filter::contains) and removal read two cache lines.
+///
+/// The order of inserts and removals determines the slot of an entry, and so the bytes. Answers depend on the order
+/// only if the filter is full.
 ///
 /// # Examples
 ///
@@ -57,26 +58,27 @@ pub struct Cuckoo<B = Bitmap> {
     table: Table,
     hasher: Hasher,
     bits: B,
-    /// The slots taken, once they have been counted.
+    /// The number of taken slots, if they have been counted.
     items: Option<u64>,
     search: Search,
 }
 
 impl Cuckoo {
-    /// Makes an empty filter that has room for `items` items, each copy counted, and keeps `rate` until then.
+    /// Creates an empty filter that has space for `items` items, counting each copy, and keeps `rate` up to this
+    /// number.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
     }
 
-    /// Makes an empty filter by a plan, such as one of [`Plan::cuckoo`].
+    /// Creates an empty filter from a plan, for example one of [`Plan::cuckoo`].
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -86,37 +88,37 @@ impl Cuckoo {
 
 #[cfg(test)]
 impl Cuckoo {
-    /// Makes an empty filter of this geometry, for tests of it.
+    /// Creates an empty filter with this geometry, for tests.
     fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
-        let (bits, shape) = crate::plan::sizes::geometry_of(&table);
-        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, shape)?, hasher)
+        let (bits, geometry) = sizing::size_of_table(&table);
+        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
     }
 }
 
 fn table_of(plan: &Plan) -> Result<Table, PlanError> {
-    cuckoo_table(plan.shape(), plan.bits())
+    sizing::table(plan.geometry(), plan.bits())
         .ok_or(PlanError::OtherKind { expected: Kind::Cuckoo, found: plan.kind() })
 }
 
 impl<'a> Cuckoo<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Reads all of them once.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Reads all words once.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if it has not as
-    /// many bits as `words`; [`PlanError::Words`] if a slot is none.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
+    /// of bits than the plan; [`PlanError::Words`] if the content of a slot is invalid.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
-    /// Uses words that hold a filter of this plan; errors as for [`view`](Cuckoo::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Cuckoo::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         plan.check_len(bits.words().len())?;
         if !table.is_valid(bits.words()) {
-            let reason = "a slot holds what no slot can hold";
+            let reason = "a slot holds an invalid value";
             return Err(PlanError::Words { kind: Kind::Cuckoo, reason });
         }
         Ok(Self::over(plan, table, hasher, bits, None))
@@ -126,7 +128,7 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         Self { plan: *plan, table, hasher, bits, items, search: Search::default() }
     }
 
-    /// Borrows the filter as one whose words are elsewhere. Constant time.
+    /// Borrows the filter. Constant time.
     pub fn as_view(&self) -> Cuckoo<BitView<'_>> {
         let bits = BitView::new(self.bits.words());
         Cuckoo::over(&self.plan, self.table, self.hasher, bits, self.items)
@@ -137,9 +139,9 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         &self.bits
     }
 
-    /// Returns how many items are in, each as often as it is counted: the slots taken. Reads all of
-    /// them if the words came from elsewhere.
-    pub fn items(&self) -> u64 {
+    /// Returns the number of items, counting each copy: the taken slots. Constant time for a filter that was created
+    /// empty; otherwise it reads all slots.
+    pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
 }
@@ -152,25 +154,25 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
-    /// Shows kind, capacity, rates, items and fill: exactly if the items were counted before, and else estimated
-    /// from the first slots.
+    /// Formats kind, capacity, rates, items and fill. They are exact if the items were counted before, and otherwise
+    /// estimated from the first slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
             || {
-                let few = slots.min(SHOWN_SLOTS);
+                let few = slots.min(DEBUG_SLOTS);
                 self.table.items_in(self.bits.words(), few) as f64 * slots as f64 / few as f64
             },
             |items| items as f64,
         );
         let rate = plan::rate_at(&self.table, items as u64);
-        let shown = Shown { items, fill: items / slots as f64, rate };
-        shown.fmt("Cuckoo", &self.plan, self.hasher, f)
+        let state = DebugState { items, fill: items / slots as f64, rate };
+        state.fmt("Cuckoo", &self.plan, self.hasher, f)
     }
 }
 
-/// How many slots are read to show a filter whose items were not counted.
-const SHOWN_SLOTS: u64 = 1 << 16;
+/// How many slots `Debug` reads if the items were not counted.
+const DEBUG_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
     fn plan(&self) -> &Plan {
@@ -198,19 +200,18 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         }
     }
 
-    /// Returns how many items are in, each as often as it is counted: exact but for copies that were too many
-    /// to count.
+    /// Returns the number of items, counting each copy. It is exact except for copies beyond the highest count.
     fn estimate_items(&self) -> f64 {
-        self.items() as f64
+        self.len() as f64
     }
 
     fn estimate_rate(&self) -> f64 {
-        plan::rate_at(&self.table, self.items())
+        plan::rate_at(&self.table, self.len())
     }
 
-    /// Returns the share of slots that are taken.
+    /// Returns the share of taken slots.
     fn fill(&self) -> f64 {
-        self.items() as f64 / self.table.slots() as f64
+        self.len() as f64 / self.table.slots() as f64
     }
 }
 
@@ -272,7 +273,7 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
 impl<B: Bits<Word = u64>> Cuckoo<B> {
     #[cold]
     fn full(&self, inserted: usize) -> InsertError {
-        InsertError { inserted, reason: NoRoom::Full { items: self.items() } }
+        InsertError { inserted, reason: NoRoom::Full { items: self.len() } }
     }
 }
 
@@ -306,13 +307,10 @@ impl<B: BitsMut> Clear for Cuckoo<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
-    /// Takes in the items of the other as if each were inserted as often as it is there.
+    /// Inserts each item of the other filter as often as the other filter contains it.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
-        // Into a copy, since a merge that fails half way must leave this filter as it was.
+        MergeError::check_layouts(self, other)?;
+        // Into a copy, because a merge that fails must leave this filter unchanged.
         let copy = Bitmap::zeroed(self.bits.len_bits());
         let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         copy.words_mut().copy_from_slice(self.bits.words());
@@ -328,7 +326,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     }
 }
 
-/// Inserts keys; returns how many slots they took.
+/// Inserts keys. Returns how many slots they took.
 fn insert_all(
     table: &Table,
     words: &mut [u64],
@@ -340,6 +338,40 @@ fn insert_all(
         copies += u64::from(table.insert(words, search, key)? != Added::Saturated);
     }
     Ok(copies)
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Cuckoo<B> {
+    type View<'a>
+        = Cuckoo<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.bits.words(), start))
+    }
+
+    fn count_hash(&self, hash: u64) -> Option<u64> {
+        Some(Count::count_hash(self, hash))
+    }
+
+    fn max_count(&self) -> Option<u64> {
+        Some(Count::max_count(self))
+    }
+
+    fn remove_hash(&mut self, hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        Some(Remove::remove_hash(self, hash))
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The formulas of the cuckoo filter: its rate, and how many items there is room for.
+//! The formulas of the cuckoo filter: its rate, and how many items fit.
 //!
-//! The rate is exact (`rate_at`). The room is a rule, [`fits`], found by filling tables of every size
-//! until the first item without room, up to 4·10⁵ of each.
+//! The rate is exact (`rate_at`). The number of items that fit is a rule, [`fits`]. It comes from filling tables of
+//! every size until the first item did not fit, up to 4·10⁵ tables of each size.
 
 use super::table::{MAX_SLOTS, Table};
 #[cfg(not(any(feature = "std", test)))]
@@ -10,27 +10,27 @@ use crate::no_std::*;
 /// The widths of a slot.
 pub(crate) const SLOT_BITS: std::ops::RangeInclusive<u32> = 4..=32;
 
-/// Computes the chance that an absent item is taken for present, with so many distinct items in.
+/// Computes the probability that an absent item is taken for present, if `items` distinct items are stored.
 ///
-/// It is the chance that one of them has its key, and all keys are equally probable.
+/// It is the probability that one of them has the same key. All keys are equally probable.
 pub(crate) fn rate_at(table: &Table, items: u64) -> f64 {
     -(items as f64 * (-1.0 / table.keys_in_all()).ln_1p()).exp_m1()
 }
 
-/// Computes how many distinct items keep `rate`, as far as there is room.
+/// Computes how many distinct items keep `rate`, without regard to space.
 pub(crate) fn items_at(table: &Table, rate: f64) -> u64 {
-    // A little less for rounding, and never more than the rate says.
+    // Slightly reduced for rounding, and never more than the rate allows.
     let items = ((-rate).ln_1p() / (-1.0 / table.keys_in_all()).ln_1p()).floor() as u64;
     if rate_at(table, items) <= rate { items } else { items.saturating_sub(1) }
 }
 
-/// Returns the highest load that a filter is planned for.
+/// Returns the highest load of a planned filter.
 ///
-/// A table is full at 96.1 % with buckets of two, at 99.1 % with larger ones, of 10⁴ to 10⁷ slots; the
-/// search for the last per cent takes most of the time of all inserts.
+/// A table of 10⁴ to 10⁷ slots is full at 96.1 % with buckets of two, and at 99.1 % with larger ones. The search for
+/// the last per cent takes most of the time of all inserts.
 ///
-/// Narrow slots are planned a little emptier, since the last per cents take most of the time: they keep
-/// below log₂(1/rate) + 3 bits an item all the same.
+/// Narrow slots are planned with a slightly lower load, because the last per cents take most of the time. They still
+/// take less than log₂(1/rate) + 3 bits an item.
 pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     match (bucket, slot_bits) {
         (2, ..=12) => 0.92,
@@ -40,25 +40,25 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     }
 }
 
-/// So many pairs of keys that are too many for their slots are accepted in a filter of so many items: of large
-/// ones one in ten thousand refuses an item a little before its capacity, and says so. A millionth would
-/// cost them a bit an item.
+/// Returns the accepted number of pairs of keys with more items than slots, in a filter with this number of items. One
+/// large filter in ten thousand refuses an item a little before its capacity, and reports it. One in a million would
+/// cost large filters a bit an item.
 fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
 
-/// Tells whether `items` distinct items find room in a table, but for about one table in a million, or of
-/// the largest ones in ten thousand (`most_crowded`).
+/// Returns true if `items` distinct items fit in a table. This fails for about one table in a million, or for one of
+/// the largest tables in ten thousand (`most_crowded`).
 ///
-/// Three things can go wrong, and each has its rule:
+/// Three things can fail, and each has its rule:
 ///
-/// * Up to `2 * bucket` items always fit: each has as many slots.
-/// * The table as a whole. The first item without room is number 0.965·slots ± 0.24·√items with
-///   buckets of two (deviation measured from 10² to 10⁴ slots), 0.994·slots ± 0.15·√items with larger
-///   ones. Small tables have a longer tail: of 250 000 with 18 slots one was full at 7 items, of 100 000
-///   with 66 one at 45, of 15 000 with 514 one at 470.
-/// * Two keys that share a bucket in one half have `3 * bucket` slots together, and may have one item
-///   more (`crowded`), which decides for slots of few bits: keys are few then.
+/// * Up to `2 * bucket` items always fit, because each item has this number of slots.
+/// * The table as a whole. The first item that does not fit is number 0.965·slots ± 0.24·√items with buckets of two
+///   (deviation measured from 10² to 10⁴ slots), and 0.994·slots ± 0.15·√items with larger ones. Small tables have a
+///   longer tail: of 250 000 tables with 18 slots one was full at 7 items, of 100 000 with 66 slots one at 45, of 15
+///   000 with 514 slots one at 470.
+/// * Two keys that share a bucket in one half have `3 * bucket` slots together, and may have one item more (`crowded`).
+///   This rule decides for slots of few bits, which have few keys.
 pub(crate) fn fits(table: &Table, items: u64) -> bool {
     let bucket = table.bucket();
     if items <= 2 * u64::from(bucket) {
@@ -74,17 +74,19 @@ pub(crate) fn fits(table: &Table, items: u64) -> bool {
         && crowded(table, n) <= most_crowded(n)
 }
 
-/// Computes how many pairs of keys with a bucket in common are expected to have more items than slots.
+/// Computes the expected number of pairs of keys with a common bucket that have more items than slots.
 fn crowded(table: &Table, n: f64) -> f64 {
     let b = table.bucket() as i32;
     let (starts, fingerprints) = (table.starts() as f64, table.fingerprints() as f64);
-    // Items of a key are Poisson; a key holds at most 2b, so of 3b + 1 each key has at least b + 1.
+    // The items of a key are Poisson distributed. A key holds at most 2b of them, so of 3b + 1 items each key has at
+    // least b + 1.
     let load = n / (starts * fingerprints);
     // In each half, the pairs of fingerprints at each start.
     starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())
 }
 
-/// The chance of 3b + 1 items of two keys with b + 1 or more each, over the (3b + 1)th power of the load.
+/// Returns the probability of 3b + 1 items of two keys with b + 1 or more each, divided by the (3b + 1)th power of the
+/// load.
 const fn ways_to_crowd(bucket: u32) -> f64 {
     let (mut ways, mut k) = (0.0, bucket + 1);
     while k <= 2 * bucket {
@@ -98,16 +100,16 @@ const fn factorial(k: u32) -> f64 {
     if k == 0 { 1.0 } else { k as f64 * factorial(k - 1) }
 }
 
-/// What [`plan`] needs of a table, solved for its size.
+/// The requirements of [`plan`] on a table, solved for its size.
 struct Wanted {
     bucket: u32,
     items: u64,
     rate: f64,
     /// The fewest keys that keep the rate.
     keys: f64,
-    /// The fewest slots for the table as a whole, but for its load limit.
+    /// The fewest slots for the table as a whole, without its load limit.
     slots: f64,
-    /// The items, or none if so few always fit.
+    /// The number of items, or zero if they always fit.
     crowd: f64,
 }
 
@@ -124,36 +126,36 @@ impl Wanted {
         Self { bucket, items, rate, keys, slots, crowd }
     }
 
-    /// Computes how many starts of buckets the items need at least, of slots of this width.
+    /// Computes how many bucket starts the items need at least, with slots of this width.
     fn starts_for_room(&self, slot_bits: u32) -> f64 {
         let slots = self.slots.max(self.crowd / load_limit(self.bucket, slot_bits));
         (slots / 2.0 - f64::from(self.bucket - 1)).max(1.0)
     }
 
-    /// Computes how many starts of buckets a table of this width needs at least.
+    /// Computes how many bucket starts a table of this width needs at least.
     fn starts(&self, slot_bits: u32) -> u64 {
         let fingerprints = Table::count_fingerprints(self.bucket, slot_bits) as f64;
         let starts = (self.keys / fingerprints).max(self.starts_for_room(slot_bits));
-        // `crowded`, solved for its starts, only where it decides.
+        // `crowded`, solved for the starts. It is used only if it decides.
         let (n, power) = (self.crowd, 3 * self.bucket as i32);
         let load = n / (starts * fingerprints);
         let pairs = starts * fingerprints * fingerprints * ways_to_crowd(self.bucket);
         let excess = pairs * load.powi(power + 1) / most_crowded(n);
         let starts =
             if excess > 1.0 { starts * excess.powf(1.0 / f64::from(power)) } else { starts };
-        // Below by more than what rounding may add: `settle` steps up.
+        // Lowered by more than a rounding error, because `settle` only increases it.
         (starts * (1.0 - 1e-14)).ceil() as u64
     }
 
-    /// Computes a width that is no wider than the one of the fewest bits: narrower ones need twice the slots
-    /// for each bit less, to have enough keys.
+    /// Computes a width that is at most the width of the fewest bits. Narrower slots need twice the slots for each bit
+    /// less, to have enough keys.
     fn narrowest(&self) -> u32 {
         let fingerprints = self.keys / self.starts_for_room(*SLOT_BITS.start());
         let bits = (fingerprints as u64).max(1).ilog2() + self.bucket.ilog2();
         bits.saturating_sub(1).clamp(*SLOT_BITS.start(), *SLOT_BITS.end())
     }
 
-    /// Returns the smallest table of this width; `None` if it would be too large.
+    /// Returns the smallest table of this width. Returns `None` if it would be too large.
     fn settle(&self, slot_bits: u32) -> Option<Table> {
         (self.starts(slot_bits)..=MAX_SLOTS / 2 - u64::from(self.bucket))
             .map(|starts| Table::new(self.bucket, slot_bits, starts))
@@ -161,15 +163,14 @@ impl Wanted {
     }
 }
 
-/// Plans the table of the fewest bits in which `items` find room and keep `rate`; `None` if it would be
-/// too large.
+/// Plans the table of the fewest bits in which `items` fit and keep `rate`. Returns `None` if it would be too large.
 pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
     let wanted = Wanted::new(bucket, items.max(1), rate);
     let mut fewest = (u64::MAX, 0);
     for slot_bits in wanted.narrowest()..=*SLOT_BITS.end() {
         let starts = wanted.starts(slot_bits).min(MAX_SLOTS);
         let bits = 2 * (starts + u64::from(bucket) - 1) * u64::from(slot_bits);
-        // Once there are keys enough, each bit more is one more of every slot.
+        // If there are enough keys, a wider slot only adds a bit to every slot.
         if bits > fewest.0 {
             break;
         }
@@ -178,27 +179,26 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
         }
     }
     let fewest = wanted.settle(fewest.1)?;
-    // Half the rate for a few per cent more is worth it: between two widths the narrower one takes its memory
-    // for slots that stay empty.
+    // Half the rate is worth a few per cent more memory: between two widths, the narrower one uses its memory for slots
+    // that stay empty.
     let wider = fewest.slot_bits() + 1;
     let wider = SLOT_BITS.contains(&wider).then(|| wanted.settle(wider)).flatten();
     let worth = fewest.len_bits() + fewest.len_bits() / 32;
     Some(wider.filter(|table| table.len_bits() <= worth).unwrap_or(fewest))
 }
 
-/// Plans the table of at most `max_bits` for the most items that keep `rate`; `None` if not even one
-/// does.
+/// Plans the table of at most `max_bits` for the most items that keep `rate`. Returns `None` if not even one item does.
 pub(crate) fn plan_in(bucket: u32, max_bits: u64, rate: f64) -> Option<(Table, u64)> {
     let planned = SLOT_BITS.filter_map(|slot_bits| {
         let table = largest(bucket, slot_bits, max_bits)?;
         let items = room(&table).min(items_at(&table, rate));
         (items > 0).then_some((table, items))
     });
-    // Of equals the narrowest slots: the last of the largest would be the widest.
+    // Of equal tables, the one with the narrowest slots: `max_by_key` returns the last.
     planned.rev().max_by_key(|&(_, items)| items)
 }
 
-/// Plans the table of at most `max_bits` with the lowest rate for `items`; `None` if they have no room.
+/// Plans the table of at most `max_bits` with the lowest rate for `items`. Returns `None` if they do not fit.
 pub(crate) fn plan_items_in(bucket: u32, items: u64, max_bits: u64) -> Option<Table> {
     let items = items.max(1);
     SLOT_BITS
@@ -207,18 +207,18 @@ pub(crate) fn plan_items_in(bucket: u32, items: u64, max_bits: u64) -> Option<Ta
         .min_by(|a, b| rate_at(a, items).total_cmp(&rate_at(b, items)))
 }
 
-/// Returns how many items find room in a table.
+/// Returns how many items fit in a table.
 pub(crate) fn room(table: &Table) -> u64 {
     first(1, table.slots() + 1, |items| !fits(table, items)).map_or(table.slots(), |over| over - 1)
 }
 
-/// Returns the largest table of slots of this width.
+/// Returns the largest table with slots of this width.
 fn largest(bucket: u32, slot_bits: u32, max_bits: u64) -> Option<Table> {
     let slots = (max_bits / u64::from(slot_bits)).min(MAX_SLOTS) / 2 * 2;
     Table::from_slots(bucket, slot_bits, slots)
 }
 
-/// Finds the first number in `low..=high` from which on `holds` does.
+/// Returns the first number in `low..=high` from which on `holds` is true.
 fn first(low: u64, high: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     if !holds(high) {
         return None;

@@ -1,9 +1,9 @@
-//! The growing cuckoo filter of RedisBloom, byte for byte.
+//! The growing cuckoo filter of RedisBloom, identical byte for byte.
 //!
-//! An item is a fingerprint of one byte, 1 to 255, that lies in one of two buckets. A filter is a list of
-//! sub-filters; inserts look for an empty slot from the newest to the oldest, then push fingerprints of
-//! the newest to their other buckets, and at last append a sub-filter. There is no randomness, so
-//! equal commands give equal bytes on a replica.
+//! An item is a fingerprint of one byte, 1 to 255, in one of two buckets. A filter is a list of sub-filters. An insert
+//! looks for an empty slot from the newest sub-filter to the oldest. If there is none, it moves fingerprints of the
+//! newest sub-filter to their other buckets, and finally appends a sub-filter. There is no randomness, so equal
+//! commands give equal bytes on a replica.
 //!
 //! ```text
 //!  h = H(item)    fp = h mod 255 + 1    buckets: h mod B and (h xor fp·0x5bd1e995) mod B
@@ -12,14 +12,15 @@
 //! |fp fp|fp  0| 0  0|fp fp|               |fp fp| 0  0| ... |
 //! ```
 //!
-//! Invariants: there is a sub-filter; the buckets of each are a power of two and those of the one before
-//! times the expansion, so that a bucket number taken modulo a smaller B is the item's bucket there.
+//! Invariants: there is at least one sub-filter. The number of buckets of each is a power of two, and the number of the
+//! previous one times the expansion. So a bucket number modulo a smaller B is the item's bucket in a smaller
+//! sub-filter.
 //!
-//! Limits: a lookup of an absent item reads both buckets of every sub-filter, and the chance of a false
-//! yes is up to 2·S/255 in each of them: with 2 slots, 1.6 % at first and more with each growth.
+//! Limits: a lookup of an absent item reads both buckets of every sub-filter. The probability of a false yes is up to
+//! 2·S/255 in each of them: with 2 slots, 1.6 % at first and more after each growth.
 //!
-//! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom"
-//! (2014); fingerprints, orders and byte layouts are RedisBloom's.
+//! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (2014).
+//! Fingerprints, orders and byte layouts are those of RedisBloom.
 
 mod compact;
 mod dump;
@@ -30,21 +31,21 @@ use std::fmt;
 
 use crate::answers::Answers;
 use crate::bits::{OutOfMemory, heap_bytes};
+use crate::debug;
 use crate::growing::RedisInsertError;
 use crate::growing::redis::growth_limit::GrowthLimit;
 use crate::hash::murmur2;
 use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::shown;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
 /// The growing cuckoo filter of RedisBloom: equal commands give equal slots, answers and dumps.
 ///
-/// Items are counted: one that was inserted twice is there until it was removed twice. An item that is in
-/// is always found, as long as nothing is removed that is not in: two items of equal fingerprint and
-/// buckets are one to the filter. [`RedisCuckoo::count`] is therefore an upper bound.
+/// Items are counted: an item that was inserted twice is present until it was removed twice. An inserted item is always
+/// found, unless an item that was never inserted is removed: two items with equal fingerprint and buckets are the same
+/// to the filter. [`RedisCuckoo::count`] is therefore an upper bound.
 ///
 /// # Examples
 ///
@@ -67,7 +68,7 @@ pub struct RedisCuckoo {
     // Invariant: from 1 to `MAX_SUB_FILTERS`, oldest first.
     sub_filters: Vec<SubFilter>,
     items: u64,
-    /// Removed since the last compaction.
+    /// Items removed since the last compaction.
     removed: u64,
     bucket_size: u16,
     max_iterations: u16,
@@ -77,7 +78,7 @@ pub struct RedisCuckoo {
     refused: Refused,
 }
 
-/// Whether the last insert found no place. No part of what a filter is: equal filters may differ in it.
+/// True if the last insert found no place. It is not part of the filter's value: equal filters may differ in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused(bool);
 
@@ -90,7 +91,7 @@ impl PartialEq for Refused {
 impl Eq for Refused {}
 
 impl RedisCuckoo {
-    /// Makes an empty filter.
+    /// Creates an empty filter.
     ///
     /// # Errors
     ///
@@ -112,20 +113,20 @@ impl RedisCuckoo {
         })
     }
 
-    /// Hashes an item, once for all that is asked of filters about it.
+    /// Hashes an item. The hash can be used for several calls.
     #[inline]
     #[must_use]
     pub fn hash<I: Item + ?Sized>(&self, item: &I) -> u64 {
         murmur2::hash64(item.stable_bytes().as_ref(), 0)
     }
 
-    /// Tells whether `item` may be in; `false` is certain.
+    /// Tests whether `item` may be present. `false` is certain.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
     }
 
-    /// Tells whether an item of this hash may be in.
+    /// Tests whether an item with this hash may be present.
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
@@ -133,19 +134,18 @@ impl RedisCuckoo {
         self.sub_filters.iter().any(|sub_filter| sub_filter.contains(candidate))
     }
 
-    /// Tests many items, whose memory is waited for together. Answer `i` is that of `items[i]`.
+    /// Tests many items and overlaps their memory accesses. Answer `i` is the answer for `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
-        let words = answers.reset(items.len());
+        answers.reset(items.len());
         let mut hashes = [0; BATCH];
         for (batch, items) in items.chunks(BATCH).enumerate() {
             for (i, &hash) in self.hash_batch(items, &mut hashes).iter().enumerate() {
-                let index = batch * BATCH + i;
-                words[index / 64] |= u64::from(self.contains_hash(hash)) << (index % 64);
+                answers.set(batch * BATCH + i, self.contains_hash(hash));
             }
         }
     }
 
-    /// Returns true if every one of `items` may be in, and for no items.
+    /// Returns true if every item of `items` may be present. Returns true for an empty slice.
     pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let mut hashes = [0; BATCH];
         items.chunks(BATCH).all(|items| {
@@ -154,21 +154,22 @@ impl RedisCuckoo {
         })
     }
 
-    /// Counts how often `item` is in: never too few, and too many by items it cannot be told from.
+    /// Returns an upper bound of how often `item` was inserted. Items that the filter cannot distinguish from it are
+    /// counted too.
     #[inline]
     pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
         self.count_hash(self.hash(item))
     }
 
-    /// Counts the fingerprints of an item of this hash in both buckets of each sub-filter. If both are
-    /// the same bucket its fingerprints count twice, as they do for the server.
+    /// Counts the fingerprints of an item with this hash in both buckets of each sub-filter. If both are the same
+    /// bucket, its fingerprints count twice, as in the server.
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u64 {
         let candidate = Candidate::of(hash);
         self.sub_filters.iter().map(|sub_filter| sub_filter.count(candidate)).sum()
     }
 
-    /// Prefetches the memory that an item with this hash will touch.
+    /// Prefetches the memory that an operation on an item with this hash accesses.
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         let candidate = Candidate::of(hash);
@@ -181,8 +182,7 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if there is no place and no other sub-filter can be added. The filter is as
-    /// before then.
+    /// [`RedisInsertError`] if there is no place and no sub-filter can be added. The filter is unchanged then.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<(), RedisInsertError> {
         self.insert_hash(self.hash(item))
@@ -197,7 +197,7 @@ impl RedisCuckoo {
         self.insert_candidate(Candidate::of(hash))
     }
 
-    /// Inserts `item` unless it may be in; true if it was surely absent.
+    /// Inserts `item` unless it may be present. Returns true if it was certainly absent.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl RedisCuckoo {
         self.insert_absent_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash unless it may be in; true if it was surely absent.
+    /// Inserts an item by its hash unless it may be present. Returns true if it was certainly absent.
     ///
     /// # Errors
     ///
@@ -219,9 +219,9 @@ impl RedisCuckoo {
         self.insert_hash(hash).map(|()| true)
     }
 
-    /// Inserts many items in order, once more each, whose memory is waited for together, and hands each
-    /// its answer. One that finds no place does not stop the later ones: whoever wants that returns
-    /// false.
+    /// Inserts many items in order, each once more, and overlaps their memory accesses. Calls `each` with the result of
+    /// each item. An item without a place does not stop later items; a caller that wants to stop returns false from
+    /// `each`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -237,7 +237,7 @@ impl RedisCuckoo {
         }
     }
 
-    /// Inserts many items in order, each unless it may be in, and hands each its answer, as
+    /// Inserts many items in order, each unless it may be present, and calls `each` with the results, as
     /// [`insert_each`](Self::insert_each) does.
     pub fn insert_absent_each<I: Item>(
         &mut self,
@@ -254,22 +254,22 @@ impl RedisCuckoo {
         }
     }
 
-    /// Removes `item` once; false if it was surely absent. Then, if a tenth of the items were removed,
-    /// the newest sub-filters move into gaps of the older ones.
+    /// Removes `item` once. Returns false if it was certainly absent. If a tenth of the items have been removed, the
+    /// newest sub-filters then move into free slots of the older ones.
     ///
-    /// Removing an item that is not in may remove another one, which is then not found any more.
+    /// Removing an item that was never inserted may remove another item, which is then reported as absent.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         self.remove_hash(self.hash(item))
     }
 
-    /// Removes an item by its hash once; false if it was surely absent.
+    /// Removes an item by its hash once. Returns false if it was certainly absent.
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let candidate = Candidate::of(hash);
         if !self.sub_filters.iter_mut().rev().any(|sub_filter| sub_filter.take(candidate)) {
             return false;
         }
-        // Saturating: a forged header may count none.
+        // Saturating, because a forged header may state zero items.
         self.items = self.items.saturating_sub(1);
         self.removed = self.removed.saturating_add(1);
         self.refused = Refused(false);
@@ -279,7 +279,7 @@ impl RedisCuckoo {
         true
     }
 
-    /// Removes all items. The first sub-filter and its memory stay; later ones go.
+    /// Removes all items. Keeps the first sub-filter and its memory, and frees later ones.
     ///
     /// # Examples
     ///
@@ -300,13 +300,13 @@ impl RedisCuckoo {
         (self.items, self.removed, self.refused) = (0, 0, Refused(false));
     }
 
-    /// Returns true if no items are in. Constant time.
+    /// Returns true if the filter holds no items. Constant time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Hashes up to [`BATCH`] items and asks for their memory.
+    /// Hashes up to [`BATCH`] items and prefetches their memory.
     fn hash_batch<'h, I: Item>(&self, items: &[I], hashes: &'h mut [u64]) -> &'h [u64] {
         for (hash, item) in hashes.iter_mut().zip(items) {
             *hash = self.hash(item);
@@ -323,12 +323,12 @@ impl RedisCuckoo {
                 || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
                 || newest.evict(candidate, max_iterations)
             {
-                // Saturating: only a forged header counts so far.
+                // Saturating, because a forged header may state any number.
                 self.items = self.items.saturating_add(1);
                 self.refused = Refused(false);
                 return Ok(());
             }
-            // At most one turn more: an empty sub-filter has a place.
+            // At most one iteration more, because an empty sub-filter has a place.
             self.grow().inspect_err(|error| {
                 self.refused = Refused(!matches!(error, RedisInsertError::Memory(_)));
             })?;
@@ -365,27 +365,29 @@ impl RedisCuckoo {
         self.growth_limit = GrowthLimit { max_bytes };
     }
 
-    /// Returns how many items are in.
+    /// Returns the number of items, counting each copy.
     #[must_use]
-    pub fn items(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Tells whether the last insert found no place, and none was removed since. A filter that was just read says no.
+    /// Returns true if the last insert found no place and no item was removed since. Returns false for a filter that
+    /// was just read.
     #[must_use]
     pub fn is_refusing(&self) -> bool {
         self.refused.0
     }
 
-    /// Estimates the chance that an absent item is answered as present, from the first `max_bytes` of the slots of each
-    /// sub-filter: items meet the fingerprints of two buckets of each, and theirs is one of 255.
+    /// Estimates the probability that an absent item is reported as present, from the first `max_bytes` of the slots of
+    /// each sub-filter. An item is compared with the fingerprints of two buckets in each, and its fingerprint is one of
+    /// 255.
     #[must_use]
     pub fn estimate_rate(&self, max_bytes: u64) -> f64 {
         let fills: f64 = self.sub_filters.iter().map(|sub_filter| sub_filter.fill(max_bytes)).sum();
         1.0 - (1.0 - 1.0 / 255.0_f64).powf(2.0 * f64::from(self.bucket_size) * fills)
     }
 
-    /// Returns how many were removed since the last compaction.
+    /// Returns how many items were removed since the last compaction.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.removed
@@ -397,13 +399,13 @@ impl RedisCuckoo {
         self.sub_filters.len()
     }
 
-    /// Returns the buckets of the first sub-filter.
+    /// Returns the number of buckets of the first sub-filter.
     #[must_use]
     pub fn buckets(&self) -> u64 {
         self.sub_filters[0].buckets()
     }
 
-    /// Returns the slots of a bucket.
+    /// Returns the number of slots of a bucket.
     #[must_use]
     pub fn bucket_size(&self) -> u16 {
         self.bucket_size
@@ -415,14 +417,14 @@ impl RedisCuckoo {
         self.max_iterations
     }
 
-    /// Returns how many times as large as the last sub-filter the next one is, a power of two; 0 if there
-    /// is no next one.
+    /// Returns the factor between the sizes of the next sub-filter and the last, a power of two. Returns 0 if there is
+    /// no next one.
     #[must_use]
     pub fn expansion(&self) -> u16 {
         self.expansion
     }
 
-    /// Returns the `Size` of `CF.INFO` in bytes, which is that of the server's structures.
+    /// Returns the `Size` of `CF.INFO` in bytes, which is the size of the server's structures.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         40 + self.sub_filters.iter().map(|sub_filter| 16 + sub_filter.len_bytes()).sum::<u64>()
@@ -439,9 +441,9 @@ impl RedisCuckoo {
 }
 
 impl fmt::Debug for RedisCuckoo {
-    /// Shows items, sizes and the present rate, estimated from up to 64 KiB of each sub-filter.
+    /// Formats items, sizes and the present rate, estimated from at most 64 KiB of each sub-filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = self.estimate_rate(shown::SHOWN_BYTES);
+        let rate = self.estimate_rate(debug::DEBUG_BYTES);
         f.debug_struct("RedisCuckoo")
             .field("items", &self.items)
             .field("removed", &self.removed)
@@ -454,10 +456,10 @@ impl fmt::Debug for RedisCuckoo {
     }
 }
 
-/// What the server's counter of sub-filters holds.
+/// The maximum of the server's counter of sub-filters.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize;
 
-/// How many items are hashed and have their lines asked for before the first is tested.
+/// How many items are hashed and prefetched before the first of them is tested.
 const BATCH: usize = 32;
 
 #[cfg(test)]

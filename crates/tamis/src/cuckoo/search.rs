@@ -1,14 +1,14 @@
-//! Making room: the shortest row of moves that ends in an empty slot, planned before the first move.
+//! The search for a free slot: the shortest sequence of moves that ends in an empty slot, planned before the first
+//! move.
 
 use super::lanes::Lanes;
 use super::table::{Entry, Full, Key, Table};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The memory of a search, kept from one to the next. What a search finds depends on the table alone.
+/// The memory of a search, reused by the next one. The result of a search depends only on the table.
 ///
-/// Grows with the longest search so far: a few kilobytes, and up to a megabyte in a large table that is
-/// full.
+/// It grows with the longest search so far: a few kilobytes, and up to a megabyte in a large table that is full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     nodes: Vec<Node>,
@@ -19,28 +19,28 @@ pub(crate) struct Search {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     start: u64,
-    /// The slot whose entry would move here.
+    /// The slot whose entry would move to this bucket.
     from: Origin,
 }
 
-/// A slot of a node: the node's number, and the offset in its two lowest bits.
+/// A slot of a node: the node's number, with the offset in its two lowest bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Origin(u32);
 
 impl Origin {
-    /// Where the new entry comes from.
+    /// The origin of the new entry.
     const OUTSIDE: Origin = Origin(u32::MAX);
 }
 
-/// How many slots a search looks at before it gives up: buckets of two then reach 96.1 % at 10⁷ slots.
-/// With 2¹² it is 94.6 % at 10⁶.
+/// How many slots a search visits before it gives up. Buckets of two then reach 96.1 % at 10⁷ slots. With 2¹² visits
+/// they reach 94.6 % at 10⁶.
 const MAX_SEEN: usize = 1 << 15;
 
 impl Search {
-    /// Puts an entry into one of its slots, which are all taken, by moving others.
+    /// Inserts an entry whose slots are all taken, by moving other entries.
     ///
-    /// Breadth first: buckets are looked at in the order of how many moves they are away. A slot is
-    /// looked at once, so the slots of a way are distinct.
+    /// It searches breadth first: buckets are visited in the order of their distance in moves. A slot is visited once,
+    /// so the slots of a path are distinct.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -49,7 +49,7 @@ impl Search {
         key: Key,
     ) -> Result<(), Full> {
         let lanes = *table.lanes();
-        // Most searches end after one move, and that needs no memory.
+        // Most searches end after one move, which needs no memory.
         for bucket in key.starts {
             for slot in bucket..bucket + lanes.bucket() {
                 let Some(entry) = table.entry(words, slot) else { continue };
@@ -65,7 +65,7 @@ impl Search {
         self.make_room_further(table, words, key)
     }
 
-    /// As [`make_room`](Self::make_room), where one move is not enough.
+    /// Like [`make_room`](Self::make_room), if one move is not enough.
     #[inline(never)]
     fn make_room_further(
         &mut self,
@@ -98,8 +98,8 @@ impl Search {
                     return Ok(());
                 }
                 self.nodes.push(Node { start: entry.other, from });
-                // Where its own bucket is the one at hand, none of its slots is new. No branch: it would
-                // go wrong half the time.
+                // If the entry's own bucket is this one, none of its slots is new. There is no branch, because it would
+                // be mispredicted half the time.
                 self.nodes.push(Node { start: entry.own, from });
                 self.nodes.truncate(self.nodes.len() - usize::from(entry.own == bucket));
             }
@@ -108,7 +108,7 @@ impl Search {
         Err(Full)
     }
 
-    /// Moves the entries of a way, the last first, each to the slot that the one before has left.
+    /// Moves the entries of a path, the last one first, each to the slot that the previous move emptied.
     #[inline(never)]
     fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: Origin, empty: u64) {
         let (mut from, mut empty) = (from, empty);
@@ -141,16 +141,16 @@ fn place(lanes: &Lanes, words: &[u64], entry: Entry) -> Option<u64> {
     })
 }
 
-/// Returns which of two buckets, which share no slot, a slot lies in.
+/// Returns which of two buckets, which share no slot, contains a slot.
 #[inline(always)]
 fn bucket_of(lanes: &Lanes, slot: u64, one: u64, other: u64) -> u64 {
     if slot.wrapping_sub(one) < lanes.bucket() { one } else { other }
 }
 
-/// The slots that a search has met: a hash table that is emptied by counting on.
+/// The visited slots of a search: a hash table that is emptied by incrementing its generation.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// The generation in the high 16 bits, the slot below; of another generation, the place is free.
+    /// The generation in the high 16 bits, the slot in the others. A place with another generation is free.
     tags: Vec<u64>,
     generation: u64,
     len: usize,
@@ -163,7 +163,7 @@ impl Seen {
     fn clear(&mut self) {
         self.len = 0;
         self.generation = self.generation.wrapping_add(GENERATION);
-        // Zero once round: tags of 65 535 searches ago must not count as new.
+        // After a wrap-around to zero, tags from 65 535 searches ago must not count as visited.
         if self.generation == 0 || self.tags.is_empty() {
             self.tags.clear();
             self.tags.resize(256, 0);
@@ -171,7 +171,7 @@ impl Seen {
         }
     }
 
-    /// Tells whether another bucket may be looked at, and makes room for its slots.
+    /// Returns true if another bucket may be visited, and reserves memory for its slots.
     #[inline(always)]
     fn has_room(&mut self) -> bool {
         self.len * 2 < self.tags.len() || self.grow()
@@ -193,7 +193,7 @@ impl Seen {
         true
     }
 
-    /// Adds a slot; false if it is in.
+    /// Adds a slot. Returns false if it was visited before.
     #[inline(always)]
     fn insert(&mut self, slot: u64) -> bool {
         let tag = self.generation | slot;

@@ -1,5 +1,4 @@
-//! Where an item may lie, and what it is there: the rules of the cuckoo filter, over words that the
-//! caller holds.
+//! The rules of the cuckoo filter: where an item may be stored, and as what value. The caller holds the words.
 //!
 //! ```text
 //!            left half                                right half
@@ -8,33 +7,31 @@
 //!              start ∈ 0..9     fingerprint f ◀──▶        start ∈ 10..19
 //! ```
 //!
-//! A bucket is `bucket` neighbouring slots and starts at any slot: neighbouring buckets overlap, which
-//! lets a table of buckets of two be filled to 96.5 % (Lehman and Panigrahy, "3.5-way Cuckoo Hashing
-//! for the Price of 2-and-a-Bit", 2009), where separate ones end at 89.7 %. Schmitz, Zentgraf and
-//! Rahmann, "Smaller and More Flexible Cuckoo Filters" (2025), make filters of them; two things differ
-//! here:
+//! A bucket is `bucket` adjacent slots and starts at any slot, so adjacent buckets overlap. This allows a table with
+//! buckets of two to be filled to 96.5 % (Lehman and Panigrahy, "3.5-way Cuckoo Hashing for the Price of 2-and-a-Bit",
+//! 2009), where separate buckets reach 89.7 %. Schmitz, Zentgraf and Rahmann, "Smaller and More Flexible Cuckoo
+//! Filters" (2025), use them in filters. Two things differ here:
 //!
-//! * An item has one bucket in each half. The halves share no slot, so the buckets of an item are
-//!   never the same and never overlap: it has `2 * bucket` slots, whatever the table's size.
-//! * The way to the other bucket is a reflection, `left + right ≡ sum(fingerprint)` modulo the number
-//!   of starts in a half: any number will do, and the way back is the same.
+//! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item are never equal and
+//!   never overlap. The item has `2 * bucket` slots in a table of any size.
+//! * The other bucket is found by a reflection, `left + right ≡ sum(fingerprint)` modulo the number of starts in a
+//!   half. This works for any number of starts, and the way back is the same.
 //!
-//! A slot holds the fingerprint and the offset of the slot in its bucket, so that an entry knows both
-//! of its buckets. A **key** is the fingerprint with both buckets; the left start says all of it.
+//! A slot holds the fingerprint and the offset of the slot in its bucket, so an entry determines both of its buckets. A
+//! **key** is the fingerprint with both buckets; the left start determines the right one.
 //!
-//! Invariants, of tables that only this code has written:
+//! Invariants of tables that only this code has written:
 //!
-//! * An entry with fingerprint `f` and left start `l` lies in one of the two buckets of `(f, l)`, with
-//!   its offset there. So a lookup of a key finds the entries of that key, all of them and no others:
-//!   they are interchangeable, and to remove one is to remove any one.
-//! * A key never has more entries than items were inserted with it, less those removed, and has as many
-//!   unless it has `2 * bucket`: then nothing removes one. So no item is ever missed.
+//! * An entry with fingerprint `f` and left start `l` is in one of the two buckets of `(f, l)`, with its offset there.
+//!   So a lookup of a key finds all entries of that key, and no others. They are interchangeable: removing one is
+//!   removing any of them.
+//! * A key never has more entries than items inserted with it, minus those removed. It has exactly this number unless
+//!   it has `2 * bucket` entries: then nothing removes one. So an inserted item is always found.
 //!
-//! Two items are taken for one another if they share the key, of which each is one of
-//! `fingerprints * starts`, exactly uniform: that is the rate (`plan.rs`), and it is not the number of
-//! slots that counts.
+//! Two items are confused if they share the key. A key is one of `fingerprints * starts`, exactly uniform. So the
+//! number of keys determines the rate (`plan.rs`), not the number of slots.
 //!
-//! Bytes from elsewhere may break the invariants, and then answers are wrong; nothing panics.
+//! Words from other sources may violate the invariants. Then answers are wrong, but nothing panics.
 
 use super::lanes::Lanes;
 use super::search::Search;
@@ -42,23 +39,23 @@ use crate::arch::prefetch_index;
 use crate::filter::Removed;
 use crate::strategy::scale;
 
-/// The most slots of a table. Searches have 16 bits of a word for other things.
+/// The most slots of a table. Searches use 16 bits of a word for other purposes.
 pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
 /// The geometry of a table: pure rules, without storage.
 ///
-/// Words given to its methods are [`len_words`](Self::len_words) many.
+/// The words that are passed to its methods must be [`len_words`](Self::len_words) words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     lanes: Lanes,
-    /// How many buckets start in a half.
+    /// The number of bucket starts in a half.
     pub(super) starts: u64,
     /// The first slot of the right half.
     pub(super) right: u64,
     pub(super) fingerprints: u64,
 }
 
-/// What items must share to be taken for one another.
+/// The value by which items are compared: items with equal keys are confused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) fingerprint: u64,
@@ -66,11 +63,11 @@ pub(crate) struct Key {
     pub(super) starts: [u64; 2],
 }
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) fingerprint: u64,
-    /// The first slot of the bucket that it lies in.
+    /// The first slot of the bucket that contains the entry.
     pub(super) own: u64,
     /// The first slot of its other bucket.
     pub(super) other: u64,
@@ -83,31 +80,31 @@ impl Entry {
     }
 }
 
-/// There is no slot for an entry, nor a way to make one free.
+/// An entry has no free slot, and no sequence of moves frees one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// What became of an item.
+/// The result of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
-    /// It is in, once.
+    /// The item is stored for the first time.
     New,
-    /// It is in once more.
+    /// The item is stored once more.
     Again,
-    /// Its slots all hold it already: the count is not exact any more, and nothing has changed.
+    /// All slots of the item hold it already. Its count is no longer exact. The table is unchanged.
     Saturated,
 }
 
 impl Table {
-    /// Returns the table of buckets of 2 to 4 slots of 4 to 32 bits, with `starts` buckets in a half.
+    /// Returns the table with buckets of 2 to 4 slots of 4 to 32 bits, and `starts` bucket starts in a half.
     pub(crate) fn new(bucket: u32, slot_bits: u32, starts: u64) -> Self {
         let lanes = Lanes::new(bucket, slot_bits);
         let right = starts + u64::from(bucket) - 1;
         Self { lanes, starts, right, fingerprints: lanes.fingerprints() }
     }
 
-    /// Returns the table of this number of slots, as [`slots`](Self::slots) counts them; `None` if there
-    /// is none, or if a number is out of its range.
+    /// Returns the table with this number of slots, as [`slots`](Self::slots) counts them. Returns `None` if there is
+    /// none, or if a parameter is out of range.
     pub(crate) fn from_slots(bucket: u32, slot_bits: u32, slots: u64) -> Option<Self> {
         let in_range = (2..=4).contains(&bucket)
             && (4..=32).contains(&slot_bits)
@@ -117,12 +114,12 @@ impl Table {
         in_range.then(|| Self::new(bucket, slot_bits, starts))
     }
 
-    /// Returns how many fingerprints a table of this bucket and width has.
+    /// Returns the number of fingerprints of a table with this bucket and width.
     pub(crate) const fn count_fingerprints(bucket: u32, slot_bits: u32) -> u64 {
         Lanes::count_fingerprints(bucket, slot_bits)
     }
 
-    /// Returns the slots of a bucket.
+    /// Returns the number of slots of a bucket.
     pub(crate) const fn bucket(&self) -> u32 {
         self.lanes.bucket() as u32
     }
@@ -132,7 +129,7 @@ impl Table {
         self.lanes.width()
     }
 
-    /// Returns how many fingerprints there are.
+    /// Returns the number of fingerprints.
     pub(crate) const fn fingerprints(&self) -> u64 {
         self.fingerprints
     }
@@ -142,12 +139,12 @@ impl Table {
         self.lanes.bit(self.slots())
     }
 
-    /// Returns how many buckets start in a half.
+    /// Returns the number of bucket starts in a half.
     pub(crate) const fn starts(&self) -> u64 {
         self.starts
     }
 
-    /// Returns the number of keys: how many items can be told apart.
+    /// Returns the number of keys: how many items can be distinguished.
     pub(crate) fn keys_in_all(&self) -> f64 {
         self.starts as f64 * self.fingerprints as f64
     }
@@ -157,12 +154,12 @@ impl Table {
         2 * self.right
     }
 
-    /// Returns the number of words: a spare one follows the slots, which reads may touch.
+    /// Returns the number of words. A spare word follows the slots, which reads may access.
     pub(crate) const fn len_words(&self) -> u64 {
         self.lanes.bit(self.slots()).div_ceil(64) + 1
     }
 
-    /// Returns how many entries a key can have.
+    /// Returns the most entries of a key.
     #[inline(always)]
     pub(crate) const fn most_copies(&self) -> u64 {
         2 * self.lanes.bucket()
@@ -173,8 +170,8 @@ impl Table {
         &self.lanes
     }
 
-    /// Returns the key of an item. Left starts and fingerprints are the two leading digits of `hash` as
-    /// a fraction, and so uniform together, up to 2⁶⁴ keys.
+    /// Returns the key of an item. Left start and fingerprint are the two leading digits of `hash` as a fraction, so
+    /// that all pairs are equally probable, up to 2⁶⁴ keys.
     #[inline(always)]
     pub(crate) fn key(&self, hash: u64) -> Key {
         let product = u128::from(hash) * u128::from(self.starts);
@@ -183,18 +180,18 @@ impl Table {
         Key { fingerprint, starts: [start, self.right + self.reflect(fingerprint, start)] }
     }
 
-    /// Returns the start, counted in the other half, of the other bucket of a fingerprint.
+    /// Returns the start of the other bucket of a fingerprint, counted in the other half.
     #[inline(always)]
     fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
-        // Mixed well: by plain multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at
-        // 94.6 %, and is at 96 %. The ways between buckets closed into too many short circles.
+        // Well mixed: with plain multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at 94.6 %; with
+        // this mix it is full at 96 %. The paths between buckets formed too many short cycles.
         let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
         let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);
         start.wrapping_add(if is_negative { self.starts } else { 0 })
     }
 
-    /// Returns the entry in a slot; `None` if the slot is empty, or holds what this code never writes.
+    /// Returns the entry in a slot. Returns `None` if the slot is empty, or holds a value that this code never writes.
     #[inline(always)]
     pub(super) fn entry(&self, words: &[u64], slot: u64) -> Option<Entry> {
         let value = self.lanes.get(words, slot);
@@ -203,7 +200,7 @@ impl Table {
         }
         let (fingerprint, offset) = self.lanes.parts(value);
         let first = if slot < self.right { 0 } else { self.right };
-        // Below zero is far above all starts.
+        // A negative number wraps to a number above all starts.
         let start = (slot - first).wrapping_sub(offset);
         if start >= self.starts || fingerprint >= self.fingerprints {
             return None;
@@ -212,7 +209,7 @@ impl Table {
         Some(Entry { fingerprint, own: first + start, other })
     }
 
-    /// Tells whether an item with this hash may be in.
+    /// Tests whether an item with this hash may be stored.
     #[inline(always)]
     pub(crate) fn contains(&self, words: &[u64], hash: u64) -> bool {
         let key = self.key(hash);
@@ -227,7 +224,7 @@ impl Table {
         [holding(left), holding(right)]
     }
 
-    /// Counts the entries of an item: how often it was inserted, or more; no bound if it is
+    /// Counts the entries of an item: an upper bound of how often it was inserted, unless it is
     /// [`most_copies`](Self::most_copies).
     #[inline]
     pub(crate) fn count(&self, words: &[u64], hash: u64) -> u64 {
@@ -235,7 +232,7 @@ impl Table {
         u64::from(holding[0].count_ones() + holding[1].count_ones())
     }
 
-    /// Asks for the memory that a lookup will touch.
+    /// Prefetches the memory that a lookup reads.
     #[inline(always)]
     pub(super) fn prefetch(&self, words: &[u64], hash: u64) {
         for start in self.key(hash).starts {
@@ -243,17 +240,17 @@ impl Table {
         }
     }
 
-    /// Asks for the memory of a bucket.
+    /// Prefetches the memory of a bucket.
     #[inline(always)]
     fn prefetch_start(&self, words: &[u64], start: u64) {
         prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
     }
 
-    /// Puts an entry in, moving others to their other slots if need be.
+    /// Inserts an entry. If its slots are taken, moves other entries to their other slots.
     ///
     /// # Errors
     ///
-    /// [`Full`] if that takes too long; nothing has changed then.
+    /// [`Full`] if the search takes too long. The table is unchanged then.
     #[inline]
     pub(crate) fn insert(
         &self,
@@ -261,8 +258,7 @@ impl Table {
         search: &mut Search,
         key: Key,
     ) -> Result<Added, Full> {
-        // No bits are counted: machines without an instruction for it would take as long for that as
-        // for all else.
+        // No bits are counted: on CPUs without an instruction for it, this would take as long as everything else.
         let holding = self.holding(words, key);
         if holding[0] & holding[1] == self.lanes.all() {
             return Ok(Added::Saturated);
@@ -272,8 +268,8 @@ impl Table {
         if empty[0] | empty[1] == 0 {
             search.make_room(self, words, key)?;
         } else {
-            // The left bucket first: searches are no longer than with the emptier one first. By a mask,
-            // since a branch would go wrong often, and the next item wait for it.
+            // The left bucket first: searches are not longer than with the emptier bucket first. A mask, because a
+            // branch would often be mispredicted and delay the next item.
             let is_right = empty[0] == 0;
             let start = select(is_right, left, right);
             let empty = select(is_right, empty[0], empty[1]);
@@ -282,7 +278,7 @@ impl Table {
         Ok(if holding[0] | holding[1] == 0 { Added::New } else { Added::Again })
     }
 
-    /// Removes an entry of an item: any, since they are interchangeable.
+    /// Removes one entry of an item. The entries of an item are interchangeable.
     #[inline]
     pub(crate) fn remove(&self, words: &mut [u64], key: Key) -> Removed {
         let holding = self.holding(words, key);
@@ -299,8 +295,8 @@ impl Table {
         Removed::Yes
     }
 
-    /// Fills an empty slot with the entry of a fingerprint in the bucket from `start` on, or empties the
-    /// slot that holds it.
+    /// Writes the entry of a fingerprint in the bucket from `start` on to an empty slot, or empties the slot that holds
+    /// it.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, fingerprint: u64, start: u64) {
         self.lanes.flip(words, slot, self.lanes.value(fingerprint, slot - start));
@@ -321,8 +317,8 @@ impl Table {
         (0..slots).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
     }
 
-    /// Tells whether every slot is empty or holds an entry, and every other bit is zero: bytes that are
-    /// not a table of this geometry fail at once. Reads all of them.
+    /// Returns true if every slot is empty or holds an entry, and every other bit is zero. Words that are not a table
+    /// of this geometry fail at once. Reads all slots.
     pub(crate) fn is_valid(&self, words: &[u64]) -> bool {
         let end = self.lanes.bit(self.slots());
         let (full, rest) = ((end / 64) as usize, end % 64);
@@ -334,7 +330,7 @@ impl Table {
     }
 }
 
-/// Returns `yes` if `condition` holds, and else `no`, without a branch.
+/// Returns `yes` if `condition` is true, and otherwise `no`, without a branch.
 #[inline(always)]
 fn select(condition: bool, no: u64, yes: u64) -> u64 {
     no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())

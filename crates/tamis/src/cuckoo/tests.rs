@@ -73,7 +73,7 @@ proptest! {
                         }
                         Err(error) => {
                             prop_assert!(*count < most);
-                            prop_assert_eq!(error.reason, NoRoom::Full { items: filter.items() });
+                            prop_assert_eq!(error.reason, NoRoom::Full { items: filter.len() });
                             prop_assert_eq!(filter.bits().words(), &before);
                         }
                     }
@@ -103,8 +103,8 @@ proptest! {
             prop_assert_eq!(filter.count_hash(hash), count);
             prop_assert_eq!(filter.contains_hash(hash), count > 0);
         }
-        prop_assert_eq!(filter.items(), copies.values().sum::<u64>());
-        prop_assert_eq!(filter.items(), table.items(filter.bits().words()));
+        prop_assert_eq!(filter.len(), copies.values().sum::<u64>());
+        prop_assert_eq!(filter.len(), table.items(filter.bits().words()));
         prop_assert!(filter.table.is_valid(filter.bits().words()));
     }
 
@@ -122,7 +122,7 @@ proptest! {
         }
         prop_assert_eq!(result.map_or_else(|error| error.inserted, |()| all.len()), inserted);
         prop_assert_eq!(one.bits(), each.bits());
-        prop_assert_eq!(one.items(), each.items());
+        prop_assert_eq!(one.len(), each.len());
         one.contains_hashes(&all, &mut answers);
         for (i, &hash) in all.iter().enumerate() {
             prop_assert_eq!(answers[i / 64] >> (i % 64) & 1 == 1, one.contains_hash(hash));
@@ -133,7 +133,7 @@ proptest! {
             prop_assert_eq!(answers[i / 64] >> (i % 64) & 1 == 1, is_gone);
         }
         prop_assert_eq!(one.bits(), each.bits());
-        prop_assert_eq!(one.items(), each.items());
+        prop_assert_eq!(one.len(), each.len());
     }
 
     #[test]
@@ -157,7 +157,7 @@ proptest! {
         }
         let _ = other.merge(&filter);
         let _ = filter.merge(&other);
-        prop_assert!(filter.items() <= table.slots());
+        prop_assert!(filter.len() <= table.slots());
         prop_assert!(Cuckoo::view(&plan, Hasher::default(), &words[1..]).is_err());
     }
 }
@@ -208,7 +208,7 @@ fn tables_are_filled_to_95_percent() {
             for seed in 0..seeds {
                 let table = Table::from_slots(bucket, slot_bits, slots).unwrap();
                 let (filter, items) = filled(table, seed);
-                let load = filter.items() as f64 / slots as f64;
+                let load = filter.len() as f64 / slots as f64;
                 assert!(load >= limit, "{bucket}, {slot_bits}, {slots}: full at {load}");
                 assert!(items.iter().all(|&hash| filter.contains_hash(hash)));
             }
@@ -229,7 +229,7 @@ fn an_item_inserted_too_often_stays() {
         for _ in 0..20 {
             assert_eq!(filter.try_insert_hash(42), Ok(false));
             assert_eq!(filter.remove_hash(42), Removed::Saturated);
-            assert_eq!((filter.count_hash(42), filter.items()), (most, most));
+            assert_eq!((filter.count_hash(42), filter.len()), (most, most));
         }
     }
 }
@@ -261,12 +261,12 @@ fn merge_adds_the_counts_or_changes_nothing() {
     }
     let mut both = left.clone();
     both.merge(&right).unwrap();
-    assert_eq!(both.items(), 1800);
+    assert_eq!(both.len(), 1800);
     assert!(all[..1700].iter().all(|&hash| both.contains_hash(hash)));
     assert!(all[800..900].iter().all(|&hash| both.count_hash(hash) >= 2));
     let before = both.bits().clone();
     assert!(matches!(both.merge(&right), Err(MergeError::NoRoom(NoRoom::Full { .. }))));
-    assert_eq!((both.bits(), both.items()), (&before, 1800));
+    assert_eq!((both.bits(), both.len()), (&before, 1800));
     // Counts that end: as if each copy had been inserted.
     let (mut left, mut right) = (empty(table), empty(table));
     for _ in 0..3 {

@@ -1,40 +1,43 @@
-//! Filters that grow with what they hold.
+//! Filters that grow with their number of items.
 //!
-//! [`Growing`] is ours, a table of hash prefixes whose pages split (`prefixes/`); `redis` has the layers of
+//! [`Growing`] is Tamis' own: a table of hash prefixes whose pages split (`prefixes/`). `redis` has the layers of
 //! RedisBloom.
 
-pub(crate) mod prefixes;
+mod prefixes;
 pub(crate) mod redis;
+pub(crate) mod sizing;
 
 use std::fmt;
 
+use crate::answers::check_words;
+use crate::any::Variant;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
+use crate::debug::DebugState;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
 use crate::hash::Hasher;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::shown::Shown;
-use crate::strategy::Kind;
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 pub use redis::{
     RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
     RedisHeaderErrorKind, RedisInsertError, RedisLayer,
 };
 
-/// A filter for any number of items: it starts with a few hundred bytes, grows without the items, and keeps
-/// its rate for ever.
+/// A filter for any number of items. It starts with a few hundred bytes, grows without reading the items again, and
+/// keeps its rate for ever.
 ///
-/// It takes some 15 bits an item at 1 %, flat from ten thousand items to hundreds of millions, and two or three
-/// more beyond; a lookup reads the directory and one or two lines. Where the number of items is known,
-/// [`Bloom`](crate::Bloom) is smaller and faster.
+/// It takes about 15 bits an item at 1 %, from ten thousand items to hundreds of millions, and two or three bits more
+/// beyond. A lookup reads the directory and one or two lines. If the number of items is known, [`Bloom`](crate::Bloom)
+/// is smaller and faster.
 ///
 /// # Examples
 ///
 /// ```
 /// use tamis::{Growing, Hasher};
 ///
-/// let mut seen = Growing::new(0.01, Hasher::default())?;
+/// let mut seen = Growing::for_rate(0.01, Hasher::default())?;
 /// for item in 0..100_000_u64 {
 ///     seen.try_insert(&item)?;
 /// }
@@ -49,16 +52,16 @@ pub struct Growing<B = Bitmap> {
     held: Held<B>,
 }
 
-/// Where the prefixes are.
+/// The storage of the prefixes.
 #[derive(Clone)]
 enum Held<B> {
-    /// In pages of their own, which grow.
+    /// In pages, which can grow.
     Pages(Table<OwnedPages>),
-    /// In words, as a file has them. The first insert copies them into pages.
+    /// In words, as in a file. The first insert copies them into pages.
     Words(Table<FlatPages<B>>),
 }
 
-/// Runs an expression on whichever table it is.
+/// Runs an expression on the table of either storage.
 macro_rules! with_table {
     ($filter:expr, $table:ident => $body:expr) => {
         match &$filter.held {
@@ -69,67 +72,68 @@ macro_rules! with_table {
 }
 
 impl Growing {
-    /// Makes an empty filter that keeps `rate`, a probability, whatever comes.
+    /// Creates an empty filter that keeps `rate`, a probability, for any number of items.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if not even a small
-    /// filter of 64-bit hashes keeps it; [`PlanError::Memory`].
-    pub fn new(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
-        Self::by_plan(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if not even a small filter of
+    /// 64-bit hashes keeps the rate; [`PlanError::Memory`] if there is not enough memory.
+    pub fn for_rate(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
+        Self::new(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
     }
 
-    /// Makes an empty filter by a plan: its rate counts, its number of items is what you expect.
+    /// Creates an empty filter from a plan. The rate of the plan determines the filter; its number of items is the
+    /// caller's expectation.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
-    pub fn by_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
+    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = Table::new(growth_of(plan)?)?;
         Ok(Self { plan: *plan, hasher, held: Held::Pages(table) })
     }
 }
 
 fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
-    Growth::of_shape(plan.shape())
+    Growth::of_geometry(plan.geometry())
         .ok_or(PlanError::OtherKind { expected: Kind::Growing, found: plan.kind() })
 }
 
 impl<'a> Growing<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Reads all of them once.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Reads all words once.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] unless a filter of this
-    /// plan wrote them, or could have.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if no filter with this plan could
+    /// have written the words.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
 impl<B: Bits<Word = u64>> Growing<B> {
-    /// Uses words that hold a filter of this plan; errors as for [`view`](Growing::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Growing::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Growing, reason };
         let growth = growth_of(plan)?;
         if Growth::for_rate(plan.rate()) != Some(growth) {
-            return Err(refused("the rule of growth is not that of the rate"));
+            return Err(refused("the rule of growth does not match the rate"));
         }
-        // As it was planned: a file's number of bits is that of its words.
-        let (bits_planned, shape) = (growth.bits_at(plan.items()), plan.shape());
+        // The planned number of bits. The number of bits in a file is that of its words.
+        let (bits_planned, geometry) = (growth.bits_at(plan.items()), plan.geometry());
         let planned =
-            Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, shape)?;
+            Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, geometry)?;
         let table = Table::view(growth, bits).map_err(|error| {
             refused(match error {
-                WordsError::Head => "the head does not fit the pages",
-                WordsError::Page(_) => "a page is not as pages are written",
+                WordsError::Head => "the head does not match the pages",
+                WordsError::Page(_) => "a page is invalid",
             })
         })?;
         Ok(Self { plan: planned, hasher, held: Held::Words(table) })
     }
 
-    /// Borrows the filter as one whose words are elsewhere; `None` once it has grown, since it is no longer in
-    /// one run of words then. Constant time.
+    /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no longer in one run.
+    /// Constant time.
     pub fn as_view(&self) -> Option<Growing<BitView<'_>>> {
         match &self.held {
             Held::Pages(_) => None,
@@ -140,18 +144,18 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns how many items were new when they came.
-    pub fn items(&self) -> u64 {
+    /// Returns how many items were new when they were inserted.
+    pub fn len(&self) -> u64 {
         with_table!(self, table => table.counts().items)
     }
 
-    /// Returns whether the filter refuses all new items, since its prefixes use all 64 bits of a hash: at a rate of 1e-9 with
-    /// 534 million items, at 3e-14 with 226 thousand. Constant time.
+    /// Returns true if the filter refuses all new items, because its prefixes use all 64 bits of a hash. At a rate of
+    /// 1e-9 this happens with 534 million items, at 3e-14 with 226 thousand. Constant time.
     pub fn is_full(&self) -> bool {
         with_table!(self, table => table.is_full())
     }
 
-    /// Returns the memory of the filter now: all allocations, the spare words in them included.
+    /// Returns the present memory of the filter, in bytes: all allocations with their unused words.
     pub fn memory_bytes(&self) -> u64 {
         match &self.held {
             Held::Pages(table) => table.memory_bytes(),
@@ -168,17 +172,34 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns how many words [`each_words`](Self::each_words) hands on.
-    pub(crate) fn len_words(&self) -> u64 {
-        with_table!(self, table => table.len_words())
+    /// Copies the table into pages.
+    fn to_pages(&self) -> Result<Table, OutOfMemory> {
+        with_table!(self, table => table.to_owned())
     }
 
-    /// Hands on the words of a file from the one numbered `start` on, in order.
-    ///
-    /// # Errors
-    ///
-    /// Those of `each`.
-    pub(crate) fn each_words<E>(
+    /// Returns the table in pages, for a change.
+    fn pages_mut(&mut self) -> Result<&mut Table, NoRoom> {
+        if let Held::Words(table) = &self.held {
+            self.held = Held::Pages(table.to_owned().map_err(NoRoom::Memory)?);
+        }
+        match &mut self.held {
+            Held::Pages(table) => Ok(table),
+            Held::Words(_) => unreachable!("copied into pages above"),
+        }
+    }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Growing<B> {
+    type View<'a>
+        = Growing<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        self.as_view()
+    }
+
+    fn each_words<E>(
         &self,
         start: u64,
         each: impl FnMut(&[u64]) -> Result<(), E>,
@@ -186,20 +207,12 @@ impl<B: Bits<Word = u64>> Growing<B> {
         with_table!(self, table => table.write_words(start, each))
     }
 
-    /// Copies the table into pages.
-    fn to_pages(&self) -> Result<Table, OutOfMemory> {
-        with_table!(self, table => table.to_owned())
+    fn len_words(&self) -> u64 {
+        with_table!(self, table => table.len_words())
     }
 
-    /// Returns the table to be changed, in pages.
-    fn pages_mut(&mut self) -> Result<&mut Table, NoRoom> {
-        if let Held::Words(table) = &self.held {
-            self.held = Held::Pages(table.to_owned().map_err(NoRoom::Memory)?);
-        }
-        match &mut self.held {
-            Held::Pages(table) => Ok(table),
-            Held::Words(_) => unreachable!("just copied into pages"),
-        }
+    fn heap_bytes(&self) -> u64 {
+        Growing::heap_bytes(self)
     }
 }
 
@@ -227,9 +240,9 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Growing<B> {
-    /// Shows kind, capacity, rates, items and fill. Constant time.
+    /// Formats kind, capacity, rates, items and fill. Constant time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown::of(self).fmt("Growing", &self.plan, self.hasher, f)
+        DebugState::of(self).fmt("Growing", &self.plan, self.hasher, f)
     }
 }
 
@@ -249,27 +262,29 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         with_table!(self, table => table.contains_each(hashes, answers));
     }
 
     fn is_empty(&self) -> bool {
-        self.items() == 0
+        self.len() == 0
     }
 
-    /// Returns the number of items that were new, with those that were taken for present: about exact.
+    /// Estimates the number of distinct items: those that were new, and those that were taken for present. Nearly
+    /// exact.
     fn estimate_items(&self) -> f64 {
-        // Of the absent ones that came, a share of the present rate was not stored, half of it on the way.
+        // A share of the absent items, given by the present rate, was not stored. On average the rate was half as high
+        // while the filter filled.
         let rate = self.estimate_rate().min(0.999);
-        self.items() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
+        self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
 
-    /// Returns the present rate, exactly.
+    /// Returns the exact present rate.
     fn estimate_rate(&self) -> f64 {
         with_table!(self, table => table.rate()).min(1.0)
     }
 
-    /// Returns the share of the rate that is used up.
+    /// Returns the present rate divided by the planned rate, at most 1.
     fn fill(&self) -> f64 {
         (self.estimate_rate() / self.plan.rate()).min(1.0)
     }
@@ -290,7 +305,7 @@ impl<B: BitsMut> TryInsert for Growing<B> {
         hashes: &[u64],
         answers: &mut [u64],
     ) -> Result<(), InsertError> {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         let table = self.pages_mut().map_err(|reason| InsertError { inserted: 0, reason })?;
         table.insert_each(hashes, answers).map_err(|(inserted, error)| InsertError {
             inserted,
@@ -308,11 +323,11 @@ fn no_room(error: GrowError, items: u64) -> NoRoom {
 }
 
 impl<B: BitsMut> Clear for Growing<B> {
-    /// Gives all memory back but that of a new filter.
+    /// Frees all memory except that of an empty filter.
     ///
     /// # Panics
     ///
-    /// If there are not a few hundred bytes for an empty filter.
+    /// If a few hundred bytes for an empty filter cannot be allocated.
     fn clear(&mut self) {
         let growth = growth_of(&self.plan).expect("the plan of a growing filter");
         self.held = Held::Pages(Table::new(growth).expect("memory for an empty filter"));
@@ -320,14 +335,11 @@ impl<B: BitsMut> Clear for Growing<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
-    /// Takes in the prefixes of the other: the rate is at most the sum of both, and may be above the one asked
-    /// for then, which [`is_over_rate`](Filter::is_over_rate) tells. Time in proportion to both.
+    /// Inserts the prefixes of the other filter. The rate is at most the sum of both rates, and may be above the
+    /// planned rate, which [`is_over_rate`](Filter::is_over_rate) reports. Takes time in proportion to both filters.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
-        // Into a copy, since a merge that fails half way must leave this filter as it was.
+        MergeError::check_layouts(self, other)?;
+        // Into a copy, because a merge that fails must leave this filter unchanged.
         let mut table =
             self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         let merged = with_table!(other, other => table.merge(other));

@@ -1,22 +1,22 @@
-//! The scaling Bloom filter of RedisBloom, bit for bit.
+//! The scaling Bloom filter of RedisBloom, identical bit for bit.
 //!
-//! A filter is a list of layers, each a Bloom filter of a fixed capacity. Once the newest layer is full,
-//! another is appended, `expansion` times as large and at half the rate, so that the planned rates of
-//! all layers sum to no more than the rate asked for:
+//! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest layer is full,
+//! another one is appended, with `expansion` times the capacity and half the rate. So the planned rates of all layers
+//! sum to at most the requested rate:
 //!
 //! ```text
 //!  rate p, capacity n, expansion 2      | n, p/2 | 2n, p/4      | 4n, p/8                      | ...
 //!                                         oldest                  newest: takes the inserts
 //! ```
 //!
-//! Invariants: there is a layer; all but the newest are full, unless a header said otherwise.
+//! Invariants: there is at least one layer. All layers except the newest are full, unless a header says otherwise.
 //!
-//! Limits: every layer is searched for an absent item, so a filter that outgrew its first capacity a
-//! thousandfold is ten times slower. [`Bloom`](crate::Bloom) is smaller and several times as fast; this
-//! one is for data and clients of Redis.
+//! Limits: a lookup of an absent item searches every layer, so a filter that has grown to a thousand times its first
+//! capacity is ten times slower. [`Bloom`](crate::Bloom) is smaller and several times as fast; this type is for data
+//! and clients of Redis.
 //!
-//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007); the constants and
-//! the byte layouts are RedisBloom's.
+//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants and byte layouts
+//! are those of RedisBloom.
 
 mod dump;
 pub(crate) mod error;
@@ -40,21 +40,21 @@ use growth_limit::GrowthLimit;
 use layer::Layer;
 pub use layer::RedisLayer;
 
-/// What a [`RedisBloom`] is made by: the arguments of `BF.RESERVE`.
+/// The options of a [`RedisBloom`]: the arguments of `BF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisBloomOptions {
     /// Items until the first layer is full, from 1 to 2³⁰.
     pub capacity: u64,
-    /// The false positive rate, between 0 and 1. Above 0.25 it is taken as 0.25.
+    /// The false positive rate, between 0 and 1. A rate above 0.25 is reduced to 0.25.
     pub rate: f64,
-    /// How many times as large as the last layer the next one is, up to 32,768; 0 allows no second one.
+    /// The factor between the capacities of the next layer and the last, up to 32,768. With 0 there is only one layer.
     pub expansion: u32,
-    /// Whether another layer is added when the newest is full. If not, the filter refuses new items then.
+    /// Whether to add a layer when the newest is full. If false, the full filter refuses new items.
     pub is_scaling: bool,
 }
 
 impl Default for RedisBloomOptions {
-    /// What a server makes of a `BF.ADD` to an absent key: 100 items at 1 %, then twice as many.
+    /// The options that a server uses for `BF.ADD` to an absent key: 100 items at 1 %, and a factor of two.
     fn default() -> Self {
         Self { capacity: 100, rate: 0.01, expansion: 2, is_scaling: true }
     }
@@ -62,10 +62,10 @@ impl Default for RedisBloomOptions {
 
 /// The scaling Bloom filter of RedisBloom: equal inserts give equal bits, answers and dumps.
 ///
-/// An item that is in is always found. An absent one is taken for present at about the rate asked for; a
-/// filter that began far too small exceeds it (twice the rate was measured at 10,000 items from a
-/// capacity of 10), because double hashing repeats itself in small layers. A lookup reads a cache line for each probe of each
-/// layer, until one is missing.
+/// An inserted item is always found. An absent item is taken for present at about the requested rate. A filter whose
+/// first capacity was far too small exceeds the rate, because double hashing repeats itself in small layers: twice the
+/// rate was measured at 10,000 items from a capacity of 10. A lookup reads a cache line for each probe of each layer,
+/// until a bit is missing.
 ///
 /// # Examples
 ///
@@ -101,12 +101,11 @@ pub struct RedisBloom {
 }
 
 impl RedisBloom {
-    /// Makes an empty filter.
+    /// Creates an empty filter.
     ///
     /// # Errors
     ///
-    /// [`RedisBloomError`] if an option is out of its range, the rate is so small that its half is zero,
-    /// or there is not enough memory.
+    /// [`RedisBloomError`] if an option is out of its range, half the rate is zero, or there is not enough memory.
     pub fn new(options: &RedisBloomOptions) -> Result<Self, RedisBloomError> {
         let &RedisBloomOptions { capacity, rate, expansion, is_scaling } = options;
         if !(rate > 0.0 && rate < 1.0) {
@@ -130,7 +129,7 @@ impl RedisBloom {
         Ok(Self { layers: vec![first], items: 0, options, expansion, growth_limit })
     }
 
-    /// Creates an empty filter with the parameters of this one, as large as its first layer.
+    /// Creates an empty filter with the parameters of this one and the size of its first layer.
     ///
     /// # Errors
     ///
@@ -148,12 +147,12 @@ impl RedisBloom {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn emptied(&self) -> Result<Self, OutOfMemory> {
-        // Not planned anew: the capacity of a forged header has nothing to do with its bits.
+        // Not planned again: the capacity in a forged header may not match its bits.
         let first = Layer::zeroed(RedisLayer { items: 0, ..*self.layers[0].numbers() })?;
         Ok(Self { layers: vec![first], items: 0, ..*self })
     }
 
-    /// Hashes an item as this filter does, once for all that is asked of it.
+    /// Hashes an item with this filter's function. The hash can be used for several calls.
     #[inline]
     #[must_use]
     pub fn hash<I: Item + ?Sized>(&self, item: &I) -> RedisHash {
@@ -165,20 +164,20 @@ impl RedisBloom {
         }
     }
 
-    /// Tells whether `item` may have been inserted; `false` is certain.
+    /// Tests whether `item` may have been inserted. `false` is certain.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
     }
 
-    /// Tells whether an item of this hash may have been inserted.
+    /// Tests whether an item with this hash may have been inserted.
     #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: RedisHash) -> bool {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Tests many items, whose memory is waited for together. Answer `i` is that of `items[i]`.
+    /// Tests many items and overlaps their memory accesses. Answer `i` is the answer for `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [RedisHash::default(); BATCH];
@@ -188,7 +187,7 @@ impl RedisBloom {
         }
     }
 
-    /// Returns true if every one of `items` may have been inserted, and for no items.
+    /// Returns true if every item of `items` may have been inserted. Returns true for an empty slice.
     pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let mut hashes = [RedisHash::default(); BATCH];
         items.chunks(BATCH).all(|items| {
@@ -197,19 +196,19 @@ impl RedisBloom {
         })
     }
 
-    /// Inserts `item`; true if it was surely absent. An item that the filter takes for present changes
+    /// Inserts `item`. Returns true if it was certainly absent. An item that the filter takes for present changes
     /// nothing and is not counted.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if the item is new, the newest layer is full and no other can be added. The
-    /// filter is as before then.
+    /// [`RedisInsertError`] if the item is new, the newest layer is full and no layer can be added. The filter is
+    /// unchanged then.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash; true if it was surely absent.
+    /// Inserts an item by its hash. Returns true if it was certainly absent.
     ///
     /// # Errors
     ///
@@ -218,10 +217,10 @@ impl RedisBloom {
         self.insert_past(0, hash)
     }
 
-    /// Inserts many items in order, whose memory is waited for together, and hands each its answer.
+    /// Inserts many items in order and overlaps their memory accesses. Calls `each` with the result of each item.
     ///
-    /// An item that finds no place does not stop the later ones, which may be present already: whoever
-    /// wants to stop there, as `BF.MADD` does, returns false.
+    /// A refused item does not stop later items, which may be present already. A caller that wants to stop there, as
+    /// `BF.MADD` does, returns false from `each`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -230,7 +229,7 @@ impl RedisBloom {
         let mut hashes = [RedisHash::default(); BATCH];
         for items in items.chunks(BATCH) {
             let hashes = self.hash_batch(items, &mut hashes);
-            // These layers take no more items, so that all hashes can be looked up in one after the other.
+            // These layers accept no more items, so all hashes can be tested in one layer after the other.
             let older = self.layers.len() - 1;
             let present = contains_batch(&self.layers[..older], hashes);
             for (i, &hash) in hashes.iter().enumerate() {
@@ -248,12 +247,11 @@ impl RedisBloom {
         }
     }
 
-    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were surely
-    /// absent.
+    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were certainly absent.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] at the first item that finds no place. Those before it are in.
+    /// [`RedisInsertError`] at the first refused item. The items before it were inserted.
     pub fn insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, RedisInsertError> {
         let mut new = Ok(0);
         self.insert_each(items, |inserted| {
@@ -267,7 +265,7 @@ impl RedisBloom {
         new
     }
 
-    /// Removes all items. The first layer and its memory stay; later ones go.
+    /// Removes all items. Keeps the first layer and its memory, and frees later ones.
     ///
     /// # Examples
     ///
@@ -288,13 +286,13 @@ impl RedisBloom {
         self.items = 0;
     }
 
-    /// Returns true if no items were counted as new. Constant time.
+    /// Returns true if no item was counted as new. Constant time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Inserts an item that the `tested` oldest layers do not contain.
+    /// Inserts an item that is absent from the `tested` oldest layers.
     fn insert_past(&mut self, tested: usize, hash: RedisHash) -> Result<bool, RedisInsertError> {
         let (newest, older) = self.layers.split_last_mut().expect("a filter has a layer");
         if older[tested..].iter().rev().any(|layer| layer.contains(hash)) {
@@ -308,7 +306,7 @@ impl RedisBloom {
         }
         let newest = self.layers.last_mut().expect("a filter has a layer");
         let is_new = newest.insert(hash);
-        // Saturating: only a forged header counts so far.
+        // Saturating, because a forged header may state any number.
         self.items = self.items.saturating_add(u64::from(is_new));
         Ok(is_new)
     }
@@ -328,7 +326,7 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
-        // No server makes such a header: from a few bytes it would plan a layer of gigabytes.
+        // No server writes such a header: a few bytes would plan a layer of gigabytes.
         if self.expansion > MAX_EXPANSION || newest.has_too_few_bits() {
             return Err(RedisInsertError::TooLarge);
         }
@@ -361,7 +359,7 @@ impl RedisBloom {
 
     /// Returns how many items were counted as new: `BF.CARD`.
     #[must_use]
-    pub fn items(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.items
     }
 
@@ -371,13 +369,14 @@ impl RedisBloom {
         self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// Returns how many times as large as the last layer the next one is; none if there is no next one.
+    /// Returns the factor between the capacities of the next layer and the last. Returns `None` if there is no next
+    /// layer.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.is_scaling().then_some(self.expansion)
     }
 
-    /// Tells whether the filter grows when it is full.
+    /// Returns true if the filter grows when it is full.
     #[must_use]
     pub fn is_scaling(&self) -> bool {
         self.options & OPTION_FIXED == 0
@@ -389,12 +388,12 @@ impl RedisBloom {
         if self.options & OPTION_HASH_64 != 0 { 64 } else { 32 }
     }
 
-    /// Returns the numbers of each layer, oldest first.
+    /// Returns the parameters of each layer, oldest first.
     pub fn layers(&self) -> impl ExactSizeIterator<Item = &RedisLayer> + DoubleEndedIterator {
         self.layers.iter().map(Layer::numbers)
     }
 
-    /// Returns the `Size` of `BF.INFO` in bytes, which is that of the server's structures.
+    /// Returns the `Size` of `BF.INFO` in bytes, which is the size of the server's structures.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         32 + 64 * self.layers.len() as u64 + self.len_bytes()
@@ -411,7 +410,7 @@ impl RedisBloom {
 }
 
 impl fmt::Debug for RedisBloom {
-    /// Shows the items and the numbers of each layer. Reads no bits.
+    /// Formats the items and the parameters of each layer. Reads no bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisBloom")
             .field("capacity", &self.capacity())
@@ -422,25 +421,25 @@ impl fmt::Debug for RedisBloom {
     }
 }
 
-/// Tells, bit by bit, which of up to 64 hashes one of the layers may contain.
+/// Tests up to 64 hashes. Bit `i` is set if one of the layers may contain hash `i`.
 fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
     let all = if hashes.is_empty() { 0 } else { u64::MAX >> (64 - hashes.len()) };
     layers.iter().rev().fold(0, |found, layer| found | layer.contains_batch(hashes, all & !found))
 }
 
-/// Options in a header: layers are not rounded up to powers of two.
+/// An option in a header: the sizes of layers are not rounded up to powers of two.
 const OPTION_NO_ROUND: u32 = 1;
-/// Hashes of 64 bits.
+/// An option in a header: hashes have 64 bits.
 const OPTION_HASH_64: u32 = 4;
-/// No second layer.
+/// An option in a header: there is no second layer.
 const OPTION_FIXED: u32 = 8;
 
-/// What a server accepts as arguments.
+/// The limit that a server has for arguments.
 const MAX_CAPACITY: u64 = 1 << 30;
 const MAX_EXPANSION: u32 = 1 << 15;
 const MAX_RATE: f64 = 0.25;
 
-/// How many items are hashed and looked up in one layer after the other: those of a word of answers.
+/// How many items are hashed and tested in one layer after the other: those of a word of answers.
 const BATCH: usize = 64;
 
 #[cfg(test)]

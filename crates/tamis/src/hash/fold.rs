@@ -12,11 +12,10 @@
 //!   hash = fold(mixed, G ^ length in bytes)
 //! ```
 //!
-//! G is 2⁶⁴ over the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of
-//! both factors of the first fold, and no constant difference between two items cancels it: items
-//! that collide under one seed collide under another only by chance. This holds up to 128 bytes;
-//! longer items that collide under XXH3 collide under every seed. The hash is no defence against
-//! chosen items: that is SipHash.
+//! G is 2⁶⁴ divided by the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of both factors
+//! of the first fold, and no constant difference between two items cancels it. So items that collide under one seed
+//! collide under another only by chance. This holds for up to 128 bytes; longer items that collide under XXH3 collide
+//! under every seed. The hash does not protect against chosen items; SipHash does.
 //!
 //! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
 //!
@@ -51,10 +50,10 @@ const SECRET: [u64; 16] = [
     0x6473_78d9_c97e_9fc8,
 ];
 
-/// 2⁶⁴ over the golden ratio: a factor of the last fold, and the step of SplitMix64.
+/// 2⁶⁴ divided by the golden ratio: a factor of the last fold, and the step of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What the hash keeps of a seed: k0 and k1.
+/// The words that the hash derives from a seed: k0 and k1.
 pub(super) type Keys = [u64; 2];
 
 /// Derives the keys of a seed: k0 is the first output of SplitMix64 that starts at `seed`, k1 the first
@@ -68,16 +67,16 @@ pub(super) const fn keys(seed: u64) -> Keys {
     [split_mix(first), split_mix(state)]
 }
 
-/// Tests whether the products by a factor are mixed: its halves differ, and it has 8 to 56 ones.
+/// Returns true if products by the factor are well mixed: its halves differ, and it has 8 to 56 ones.
 ///
-/// A product by 2⁶⁴ − 1 folds to all ones, whatever the other factor. So do many products by a number whose
-/// halves are equal. Of random factors about one in 2³² fails.
+/// A product by 2⁶⁴ − 1 folds to all ones, whatever the other factor. So do many products by a number with equal
+/// halves. About one in 2³² random factors fails the test.
 const fn is_mixing(factor: u64) -> bool {
     let ones = factor.count_ones();
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
 }
 
-/// Returns the seed of these keys: a hasher keeps the keys alone.
+/// Returns the seed of these keys, because a hasher stores only the keys.
 pub(super) const fn seed([first, _]: Keys) -> u64 {
     let z = first ^ first >> 31 ^ first >> 62;
     let z = z.wrapping_mul(SPLIT_MIX_2_INVERSE);
@@ -101,7 +100,7 @@ const SPLIT_MIX_1_INVERSE: u64 = 0x96de_1b17_3f11_9089;
 const SPLIT_MIX_2_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 
 /// Hashes `bytes`.
-// Always inline: the loop around it then computes what depends on the keys alone once.
+// Always inlined: the loop around it then computes once what depends on the keys alone.
 #[inline(always)]
 pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
     let len = bytes.len();
@@ -117,13 +116,13 @@ pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
     finish(mixed, len as u64)
 }
 
-/// Hashes `len` bytes, at most eight, from their little-endian number.
+/// Hashes `len` bytes, at most eight, given as a little-endian number.
 #[inline(always)]
 pub(super) const fn hash_number(number: u64, len: u64, keys: Keys) -> u64 {
     finish(mix(number, 0, keys), len)
 }
 
-/// Hashes numbers of `len` bytes each. Vectors have no 128-bit product, so it is made of four.
+/// Hashes numbers of `len` bytes each. Vectors have no 128-bit product, so it is computed from four products.
 #[inline(always)]
 pub(super) fn hash_numbers(
     numbers: impl Iterator<Item = u64>,
@@ -173,8 +172,8 @@ fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     if bytes.len() > 32 {
         sum = sum.wrapping_add(pair::<1>(bytes, keys));
         if bytes.len() > 48 {
-            // Addresses lie around 64 bytes, half below and half above it: two multiplications in
-            // vain cost less than a branch that the CPU predicts wrongly every other time.
+            // The lengths of addresses are around 64 bytes, half below and half above. Two unneeded multiplications
+            // cost less than a branch that is mispredicted every other time.
             let third = pair::<2>(bytes, keys);
             sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
             if bytes.len() > 96 {
@@ -185,7 +184,7 @@ fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     sum
 }
 
-/// Mixes 16 bytes from `16 * I` on and the 16 bytes as far from the end.
+/// Mixes the 16 bytes from `16 * I` on and the 16 bytes at the same distance from the end.
 #[inline(always)]
 fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
     let first = mix_16(bytes, 16 * I, [SECRET[4 * I], SECRET[4 * I + 1]], keys);
@@ -195,7 +194,7 @@ fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
 
 #[inline(always)]
 fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
-    // Added and not XORed: an XOR of two secret words would undo a key in both places at once.
+    // Added and not XORed: an XOR of two secret words would cancel a key in both places at once.
     let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
     mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
 }
@@ -219,7 +218,7 @@ fn small_number(bytes: &[u8]) -> u64 {
     at(0) | at(len / 2) | u64::from(last) << (8 * (len - 1))
 }
 
-// Out of line, so that the short lengths stay small in their callers.
+// Out of line, so that the code for short lengths stays small in its callers.
 #[inline(never)]
 fn xxh3(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)

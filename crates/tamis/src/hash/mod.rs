@@ -1,4 +1,4 @@
-//! Bytes to 64 (or 128) bits, computed once an item.
+//! Hash functions: from bytes to 64 or 128 bits, computed once for each item.
 
 mod fold;
 pub(crate) mod murmur2;
@@ -10,10 +10,10 @@ use crate::{
     item::Item,
 };
 
-/// Which hash function turns an item's bytes into 64 bits, with its seed or key.
+/// A hash function with its seed or key. It maps an item's bytes to 64 bits.
 ///
-/// It is part of a filter's [`Layout`](crate::Layout) and stored in its file: filters with different
-/// hashers neither merge nor answer for each other.
+/// It is part of a filter's [`Layout`](crate::Layout) and stored in its file. Filters with different hashers cannot be
+/// merged.
 ///
 /// # Examples
 ///
@@ -41,16 +41,16 @@ pub enum HashFunction {
     Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
     Xxh64 = 3,
-    /// Two folded multiplications, 64 bits: the default, and the fastest up to 128 bytes.
+    /// Two folded multiplications, 64 bits: the default, and the fastest for up to 128 bytes.
     Fold = 4,
 }
 
 impl Hasher {
-    /// Returns the default function with `seed`. Filters of one seed share their false positives.
+    /// Returns the default function with `seed`. Filters with the same seed have the same false positives.
     ///
-    /// It is a function of this crate: `docs/formats/tamis.md` defines it for other programs. Items of
-    /// over 128 bytes that collide under XXH3 collide under every seed. The hash has no secret: see
-    /// [`keyed`](Self::keyed) for items that an attacker may choose.
+    /// The function is defined by this crate; `docs/formats/tamis.md` specifies it for other programs. Items of over
+    /// 128 bytes that collide under XXH3 collide under every seed. The function has no secret: for items that an
+    /// attacker may choose, use [`keyed`](Self::keyed).
     ///
     /// # Examples
     ///
@@ -67,22 +67,22 @@ impl Hasher {
         Self { function: HashFunction::Fold, words: fold::keys(seed) }
     }
 
-    /// Returns XXH3 with `seed`. Files of Tamis before the fold hash use it.
+    /// Returns XXH3 with `seed`. Tamis files from before the fold hash use it.
     #[must_use]
     pub const fn xxh3(seed: u64) -> Self {
         Self { function: HashFunction::Xxh3, words: [seed, 0] }
     }
 
-    /// Returns SipHash-1-3 under `key`, two random words that an attacker must not know.
+    /// Returns SipHash-1-3 with `key`, two random words that an attacker must not know.
     #[must_use]
     pub const fn sip13(key: [u64; 2]) -> Self {
         Self { function: HashFunction::Sip13, words: key }
     }
 
-    /// Returns the keyed hash that Tamis prefers at present, SipHash-1-3, under a secret `key`.
+    /// Returns the keyed hash that Tamis presently prefers, SipHash-1-3, with a secret `key`.
     ///
-    /// Without the key nobody can compute hashes, so nobody can choose items that collide. Code that wants a keyed
-    /// hash calls this; [`from_parts`](Self::from_parts) restores the function that a file names.
+    /// Without the key an attacker cannot compute hashes, and so cannot choose items that collide. Code that needs a
+    /// keyed hash calls this function. [`from_parts`](Self::from_parts) restores the function that a file names.
     ///
     /// # Examples
     ///
@@ -109,10 +109,10 @@ impl Hasher {
         Self { function: HashFunction::Xxh64, words: [seed, 0] }
     }
 
-    /// Returns the function's number in files and its seed or key as 16 little-endian bytes.
+    /// Returns the function's number in files, and its seed or key as 16 little-endian bytes.
     ///
-    /// Numbers are never reused. A seed leaves the last eight bytes zero; a key must be in the file,
-    /// because without it the filter answers nothing.
+    /// Numbers are never reused. With a seed, the last eight bytes are zero. A file must contain the key, because the
+    /// filter cannot answer without it.
     ///
     /// # Examples
     ///
@@ -133,7 +133,7 @@ impl Hasher {
         (self.function as u8, ((high as u128) << 64 | low as u128).to_le_bytes())
     }
 
-    /// Restores a hasher from its number and its seed or key; `None` if no release wrote such.
+    /// Restores a hasher from its number and its seed or key. Returns `None` if no release could have written them.
     #[must_use]
     pub const fn from_parts(number: u8, seed: [u8; 16]) -> Option<Self> {
         let words = u128::from_le_bytes(seed);
@@ -153,16 +153,15 @@ impl Hasher {
         self.function
     }
 
-    /// Hashes `bytes`. Cost of the default: about a nanosecond up to 16 bytes, then under 0.1 ns a
-    /// byte.
-    // Always inline, as the functions that lead here: a loop then computes what depends on the seed
-    // alone once for all items, which saves a seventh of a single lookup of text.
+    /// Hashes `bytes`. The default takes about a nanosecond for up to 16 bytes, then less than 0.1 ns a byte.
+    // Always inlined, like its callers: a loop then computes once what depends on the seed alone, which saves a seventh
+    // of a single lookup of text.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
             HashFunction::Fold => fold::hash(bytes, self.words),
-            // The words and not `self`, whose address would pin it to the stack of every caller.
+            // The words and not `self`, because the address of `self` would force it onto the stack of every caller.
             function => hash_otherwise(function, self.words, bytes),
         }
     }
@@ -174,7 +173,7 @@ impl Hasher {
         item.hash_by(self)
     }
 
-    /// Hashes the `LEN` little-endian bytes of an integer without putting them into memory.
+    /// Hashes the `LEN` little-endian bytes of an integer without writing them to memory.
     #[inline(always)]
     pub(crate) fn hash_integer<const LEN: usize>(&self, integer: u64) -> u64 {
         match self.function {
@@ -202,8 +201,7 @@ impl Hasher {
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
     ///
-    /// Under the fold hash this is XXH3-128 with the seed. [`hash`](Self::hash) cannot be derived from
-    /// either half.
+    /// With the fold hash this is XXH3-128 with the seed. [`hash`](Self::hash) cannot be derived from either half.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, _] = self.words;
@@ -217,8 +215,8 @@ impl Hasher {
         }
     }
 
-    /// Hashes byte strings to 128 bits: `hashes[i]` is [`hash128`](Self::hash128) of `items[i]`. SipHash runs on eight items at
-    /// a time, with AVX2 or AVX-512.
+    /// Hashes byte strings to 128 bits: `hashes[i]` is [`hash128`](Self::hash128) of `items[i]`. SipHash processes
+    /// eight items at a time, with AVX2 or AVX-512.
     ///
     /// # Panics
     ///
@@ -244,19 +242,19 @@ impl Hasher {
         }
     }
 
-    /// Hashes items by their bytes, and prefetches those of later items.
+    /// Hashes items from their bytes, and prefetches the bytes of later items.
     #[inline]
     pub(crate) fn hash_bytes_each<I: Item>(&self, items: &[I], hashes: &mut [u64]) {
         let keys = self.words;
         match self.function {
-            // A loop of its own, into which the hash inlines: a third less time for addresses.
+            // A separate loop, so that the hash is inlined into it: a third less time for addresses.
             HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys)),
             HashFunction::Sip13 => self.sip_each(items, hashes, |[hash]| hash),
             _ => each(items, hashes, |bytes| self.hash(bytes)),
         }
     }
 
-    /// Hashes items by SipHash, eight at a time, and prefetches the bytes of later items. `join` makes a hash from
+    /// Hashes items with SipHash, eight at a time, and prefetches the bytes of later items. `join` makes a hash from
     /// its `N` words.
     #[inline(never)]
     fn sip_each<I: Item, H, const N: usize>(
@@ -286,7 +284,7 @@ impl Hasher {
 }
 
 impl fmt::Display for Hasher {
-    /// Names the function and its seed; a secret key is never shown.
+    /// Formats the function and its seed, but never a secret key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = self.words[0];
         match self.function {
@@ -299,7 +297,7 @@ impl fmt::Display for Hasher {
 }
 
 impl fmt::Debug for Hasher {
-    /// As [`Display`](fmt::Display): logs must not show a key either.
+    /// Same as [`Display`](fmt::Display), because logs must not contain a key either.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hasher({self})")
     }
@@ -312,8 +310,8 @@ impl Default for Hasher {
     }
 }
 
-/// Hashes `bytes` by a function that is not the default.
-// Out of line, so that the default hash inlines into its callers.
+/// Hashes `bytes` with a function that is not the default.
+// Out of line, so that the default hash is inlined into its callers.
 #[inline(never)]
 fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64 {
     match function {
@@ -353,14 +351,14 @@ fn each<I: Item>(items: &[I], hashes: &mut [u64], hash_of: impl Fn(&[u8]) -> u64
     for (i, (hash, item)) in hashes.iter_mut().zip(items).enumerate() {
         if let Some(ahead) = items.get(i + AHEAD) {
             let bytes = ahead.stable_bytes();
-            // The first line and the last: text of up to 128 bytes has no other.
+            // The first and the last line. Text of up to 128 bytes usually has no other.
             prefetch_ends(bytes.as_ref());
         }
         *hash = hash_of(item.stable_bytes().as_ref());
     }
 }
 
-/// How many items ahead bytes are asked for: at 3 ns an item, the latency of memory.
+/// How many items ahead bytes are prefetched: at 3 ns an item, this is the latency of memory.
 const AHEAD: usize = 24;
 
 #[inline(always)]

@@ -1,13 +1,13 @@
-//! MurmurHash2 in its two widths, which the Bloom and cuckoo filters of Redis are built on.
+//! MurmurHash2 in both widths, used by the Bloom and cuckoo filters of Redis.
 //!
-//! Neither resists chosen input: without a secret, anyone can make items that share a hash. They are
-//! here for filters of other programs, and no filter of ours uses them.
+//! Neither resists chosen input: without a secret, anyone can construct items that share a hash. They are used for
+//! filters of other programs only.
 //!
 //! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published formulas.
 
-/// Hashes `bytes` to 64 bits by MurmurHash64A, with little-endian words on every machine.
+/// Hashes `bytes` to 64 bits with MurmurHash64A, with little-endian words on every machine.
 ///
-/// Two multiplications of latency for each eight bytes.
+/// The latency is two multiplications for each eight bytes.
 #[inline]
 pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -23,10 +23,10 @@ pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     h ^ h >> R64
 }
 
-/// Returns the bytes behind the last whole word as one, filled up with zeros. `tail` is the end of `bytes`, 1 to 7 of them.
+/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` is the end of `bytes`, 1 to 7
+/// bytes.
 ///
-/// Read from where they lie: put together in a buffer they would be waited for, 21 ns an item of 12 bytes for both hashes
-/// instead of 8.
+/// It reads them in place. Copied into a buffer first, both hashes of an item of 12 bytes took 21 ns instead of 8.
 #[inline(always)]
 fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let len = tail.len();
@@ -36,7 +36,7 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     match (tail.first_chunk(), tail.last_chunk()) {
         (Some(first), Some(last)) => half(first) | half(last) << (8 * (len - 4)),
-        // One byte may be all three.
+        // A single byte may be all three.
         _ => {
             let byte = |i: usize| u64::from(tail[i]) << (8 * i);
             byte(0) | byte(len / 2) | byte(len - 1)
@@ -44,10 +44,10 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     }
 }
 
-/// Hashes `bytes` to 32 bits by MurmurHash2, as the oldest filters do.
+/// Hashes `bytes` to 32 bits with MurmurHash2, as the oldest filters do.
 pub(crate) fn hash32(bytes: &[u8], seed: u32) -> u32 {
     let (words, tail) = bytes.as_chunks::<4>();
-    // The length counts modulo 2³², as in the C code on a machine of 32 bits.
+    // The length is reduced modulo 2³², as in the C code on a 32-bit machine.
     let mut h = seed ^ bytes.len() as u32;
     for word in words {
         let k = u32::from_le_bytes(*word).wrapping_mul(M32);

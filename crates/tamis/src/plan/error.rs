@@ -1,53 +1,53 @@
-//! Why a plan cannot be made or kept.
+//! The errors of planning and of creating filters.
 
 use std::fmt;
 
 use crate::bits::OutOfMemory;
-use crate::shape::Shape;
-use crate::strategy::Kind;
+use crate::geometry::Geometry;
+use crate::kind::Kind;
 
-/// Why there is no such plan, or no memory for it.
+/// Why a plan does not exist, or a filter of the plan cannot be created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The rate is no probability between 0 and 1.
+    /// The rate is not a probability between 0 and 1.
     Rate {
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
     },
-    /// No filter of this kind keeps so low a rate.
+    /// No filter of this kind keeps a rate this low.
     RateTooLow {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
         /// The lowest rate of the kind, rounded up to two digits.
         lowest: f64,
     },
-    /// No filter of this kind can be so large.
+    /// A filter of this kind for these items and this rate would be too large.
     TooLarge {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The items asked for.
+        /// The requested number of items.
         items: u64,
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
     },
-    /// So little memory holds no useful filter of this kind.
+    /// No useful filter of this kind fits in this memory.
     TooSmall {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The most memory allowed.
+        /// The memory limit.
         max_bytes: u64,
     },
-    /// A filter of this kind has no such geometry.
+    /// No filter of this kind has this geometry.
     Geometry {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The bits asked for.
+        /// The requested number of bits.
         bits: u64,
-        /// The shape asked for.
-        shape: Shape,
+        /// The requested geometry.
+        geometry: Geometry,
     },
     /// The plan is for another kind than the filter's type.
     OtherKind {
@@ -56,14 +56,14 @@ pub enum PlanError {
         /// The kind of the plan.
         found: Kind,
     },
-    /// The plan is sound, but the words are not those of a filter of this kind.
+    /// The plan is valid, but the words are not those of a filter of this kind.
     Words {
         /// The kind of the plan.
         kind: Kind,
-        /// What is wrong with them.
+        /// What is wrong with the words.
         reason: &'static str,
     },
-    /// The plan is sound, but the memory is not there.
+    /// The plan is valid, but the memory cannot be allocated.
     Memory(OutOfMemory),
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for PlanError {
             PlanError::Rate { rate } => {
                 write!(
                     f,
-                    "the rate must lie between 0 and 1, such as 0.01 for one percent: {rate:?}"
+                    "the rate must be between 0 and 1, for example 0.01 for one percent: {rate:?}"
                 )
             }
             PlanError::RateTooLow { kind, rate, lowest } => write!(
@@ -91,10 +91,10 @@ impl fmt::Display for PlanError {
                  higher rate or fewer items"
             ),
             PlanError::Words { kind, reason } => {
-                write!(f, "these words are no {kind} filter: {reason}")
+                write!(f, "the words are not a valid {kind} filter: {reason}")
             }
-            PlanError::Geometry { kind, bits, shape } => {
-                write!(f, "no {kind} filter has {bits} bits and {shape}")
+            PlanError::Geometry { kind, bits, geometry } => {
+                write!(f, "no {kind} filter has {bits} bits and {geometry}")
             }
             PlanError::OtherKind { expected, found } => {
                 write!(f, "this filter is {expected}, and the plan is for {found}")

@@ -1,34 +1,34 @@
 //! The formulas of false positive rates. Two models:
 //!
-//! **Blocks.** `n` items fall into `B` blocks at random. A block holds j of them with the binomial
-//! chance P(j) of j in n at 1/B. A block with j items answers yes to an absent item with
-//! f(j) = (1 − q^j)^8, where q = 1 − 1/L and L is the bits of a lane, because the eight lanes are
-//! independent. The rate is Σ P(j) f(j). It lies above the classic formula, which knows only the mean.
+//! **Blocks.** `n` items fall into `B` blocks at random. A block holds j of them with the binomial probability P(j) of
+//! j in n at 1/B. A block with j items answers yes to an absent item with probability f(j) = (1 − q^j)^8, where q = 1 −
+//! 1/L and L is the bits of a lane, because the eight lanes are independent. The rate is Σ P(j) f(j). It is above the
+//! classic formula, which uses only the mean.
 //!
-//! The sum has a closed form. The binomial theorem makes f(j) a sum of powers q^ij, and the mean of
-//! q^ij is (1 − (1 − q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i from 0 to 8.
-//! Its terms cancel each other, which costs the digits of a low rate. Low rates are therefore summed
-//! over j; their blocks hold few items, so that sum is short.
+//! The sum has a closed form. By the binomial theorem f(j) is a sum of powers q^ij, and the mean of q^ij is (1 − (1 −
+//! q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i from 0 to 8. Its terms cancel each other, so a
+//! low rate loses its digits. Low rates are therefore summed over j. Their blocks hold few items, so that sum is short.
 //!
-//! **Classic.** An absent item draws k positions out of m after k·n draws set X distinct ones, so the
-//! rate is E\[(X/m)^k\]. That is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably so in small filters.
-//! Small filters are computed exactly. For larger ones, ln X is taken as normal with the mean and
-//! variance of X, which is exact to 10⁻³ of the rate down to rates of 10⁻⁹, and errs upwards at lower
-//! ones (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size: the exact
-//! rate is never above it (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
+//! **Classic.** An absent item draws k positions out of m, after k·n draws have set X distinct positions. So the rate
+//! is E\[(X/m)^k\]. It is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably in small filters.
 //!
-//! Formulas that plans search return their slope too: −d ln rate / d ln size.
+//! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a normal distribution
+//! with the mean and variance of X. This is exact to 10⁻³ of the rate down to rates of 10⁻⁹, and errs upwards at lower
+//! rates (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size: the exact rate is never
+//! above it (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
+//!
+//! Formulas that plans search also return their slope: −d ln rate / d ln size.
 
-use super::LANES;
+use super::blocks::LANES;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Items of a block for each bit of a lane, on average, from which on the closed form has ten digits: at
-/// rates of about 3·10⁻⁴.
+/// Mean items of a block for each bit of a lane. From this load on, at rates of about 3·10⁻⁴, the closed form has ten
+/// digits.
 const CLOSED_FROM: f64 = 0.4;
 
-/// The rate of `items` in `blocks` blocks of eight lanes, and its slope.
-pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64) {
+/// Returns the rate of `items` in `blocks` blocks of eight lanes, and its slope.
+pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64) {
     let (n, b, l) = (items as f64, blocks as f64, lane_bits as f64);
     let mean = n / b;
     if blocks > 1 && mean < CLOSED_FROM * l {
@@ -39,7 +39,7 @@ pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
     for choices in [-8.0, 28.0, -56.0, 70.0, -56.0, 28.0, -8.0, 1.0] {
         power -= power / l;
         let x = (1.0 - power) / b;
-        // ln(1 − x); the series is as exact, and faster.
+        // ln(1 − x). The series is as exact and faster.
         let log = match x < 1.0 / 8192.0 {
             true => -x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 3.0 + x * (1.0 / 4.0)))),
             false => (-x).ln_1p(),
@@ -52,10 +52,10 @@ pub(super) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
     (rate, fall / rate)
 }
 
-/// The standard deviation of the rate of `items` in `blocks` blocks, from how unevenly they fall:
-/// what is left of the variance of f(j) once Σ j = n has taken away the part that is linear in j.
-pub(super) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
-    // In one block there is no spread. Far above any useful load it no longer matters.
+/// Returns the standard deviation of the rate of `items` in `blocks` blocks, which comes from their uneven
+/// distribution. It is the variance of f(j) without the part that is linear in j, because Σ j = n is fixed.
+pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
+    // One block has no deviation. Far above any useful load it does not matter.
     if blocks == 1 || items as f64 / blocks as f64 > 500.0 {
         return 0.0;
     }
@@ -69,9 +69,9 @@ pub(super) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     (rest.max(0.0) / blocks as f64).sqrt()
 }
 
-/// The means of several quantities of a block with j items, f(j) first: Σ P(j) g(j), term by term.
+/// Returns the means of several quantities of a block with j items, f(j) first: Σ P(j) g(j), term by term.
 ///
-/// There are two blocks at least, with at most 700 items each on average: P(0) must not be zero.
+/// There are at least two blocks, with at most 700 items each on average: P(0) must not underflow to zero.
 fn blocks_mean<const N: usize>(
     items: u64,
     blocks: u64,
@@ -81,7 +81,7 @@ fn blocks_mean<const N: usize>(
     let (n, b) = (items as f64, blocks as f64);
     let (odds, step) = (1.0 / (b - 1.0), 1.0 / lane_bits as f64);
     let mut chance = (n * (-1.0 / b).ln_1p()).exp();
-    // 1 − q^j, from 1 − q^(j−1), so that no digits cancel.
+    // 1 − q^j is computed from 1 − q^(j−1), so that no digits cancel.
     let (mut means, mut filled, mut j) = ([0.0; N], 0.0, 0.0);
     while j <= n {
         let of = of(j, block_rate(filled));
@@ -99,13 +99,13 @@ fn blocks_mean<const N: usize>(
     means
 }
 
-/// f(j), from the share 1 − q^j of a lane that j items fill.
+/// Returns f(j), from the share 1 − q^j of a lane that j items fill.
 fn block_rate(filled: f64) -> f64 {
     filled.powi(LANES as i32)
 }
 
-/// The rate of `items` in a classic filter: E\[(X/m)^k\].
-pub(super) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
+/// Returns the rate of `items` in a classic filter: E\[(X/m)^k\].
+pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let steps = items.saturating_mul(u64::from(probes) * u64::from(probes));
     // With one probe the approximation is exact.
     if probes > 1 && steps <= EXACT_STEPS {
@@ -115,16 +115,16 @@ pub(super) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     }
 }
 
-/// Up to so many steps, n·k², a rate is computed exactly: some 20 µs.
+/// Up to this number of steps, n·k², a rate is computed exactly, in about 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
-/// Σ P(the absent item's k draws are j positions) P(those j are all set by the others' k·n draws).
+/// Returns Σ P(the absent item's k draws are j positions) P(those j are all set by the k·n draws of the items).
 fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (m, k) = (bits as f64, probes as usize);
-    // There are no more positions than bits.
+    // The number of positions is at most the number of bits.
     let most = k.min(usize::try_from(bits).unwrap_or(usize::MAX));
-    // The chance that j given positions are all set, after more and more draws: a draw sets one of
-    // those that are not yet.
+    // The probability that j given positions are all set, after each further draw: a draw sets one of the unset
+    // positions.
     let mut all_set = vec![0.0; most + 1];
     all_set[0] = 1.0;
     for _ in 0..items * u64::from(probes) {
@@ -133,7 +133,7 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
             all_set[j] = hit * all_set[j - 1] + (1.0 - hit) * all_set[j];
         }
     }
-    // The chance of j distinct positions, draw by draw.
+    // The probability of j distinct positions, draw by draw.
     let mut distinct = vec![0.0; most + 1];
     distinct[0] = 1.0;
     for _ in 0..k {
@@ -145,14 +145,15 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// E\[(X/m)^k\] if ln X is taken as normal, and its slope to a few per cent.
-pub(super) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
+/// Returns E\[(X/m)^k\] for normally distributed ln X, and its slope to a few per cent.
+pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
         return (1.0, 0.0);
     }
-    // The share of positions unset is a = (1 − 1/m)^(kn), that of pairs both unset (1 − 2/m)^(kn) =
-    // a²(1 + δ), where 1 + δ = (1 − 1/(m − 1)²)^(kn), so the variance of the share is a²δ + a(1 − a(1 + δ))/m.
+    // The expected share of unset positions is a = (1 − 1/m)^(kn). The expected share of pairs that are both unset is
+    // (1 − 2/m)^(kn) = a²(1 + δ), where 1 + δ = (1 − 1/(m − 1)²)^(kn). So the variance of the share is a²δ + a(1 − a(1
+    // + δ))/m.
     let log_unset = k * n * (-1.0 / m).ln_1p();
     let fill = -log_unset.exp_m1();
     let a = 1.0 - fill;
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn exact_rates_are_those_computed_elsewhere() {
-        // formats.md §0, "Corrections a user should be told".
+        // formats.md §0, the corrections for users.
         for (n, m, k, exact) in [
             (1, 8, 2, 0.056_641),
             (1, 64, 5, 2.6167e-6),

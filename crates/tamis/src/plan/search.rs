@@ -1,14 +1,15 @@
-//! The smallest number that suffices.
+//! Searches for the smallest sufficient number.
 
+use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Finds the smallest number in `low..=high` for which `enough` holds, where more is never worse.
-pub(super) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+/// Returns the smallest number in `low..=high` for which `enough` returns true. `enough` must be monotonic.
+pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     if !enough(high) {
         return None;
     }
-    // Doubling first: the answer is usually far below `high`.
+    // Double first, because the result is usually far below `high`.
     let mut over = low;
     while !enough(over) {
         over = over.saturating_mul(2).min(high);
@@ -28,22 +29,22 @@ pub(super) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
     Some(over)
 }
 
-/// Steps of Newton's method before the search halves instead; three to six are usual.
+/// Steps of Newton's method before the search bisects instead. Three to six steps are usual.
 const NEWTON_STEPS: u32 = 20;
 
-/// From here on the rate falls in a straight line between two numbers.
+/// From this number on, the rate is nearly linear between two adjacent numbers.
 const STRAIGHT_FROM: u64 = 4096;
 
-/// A step goes no further, where the rate is nearly constant.
+/// The largest factor of a step, for places where the rate is nearly constant.
 const MAX_FACTOR: f64 = 8.0;
 
-/// Finds the smallest number in `1..=most` whose rate is at most `rate`, from a first guess.
+/// Returns the smallest number in `1..=most` whose rate is at most `rate`, starting from a guess.
 ///
-/// `rate_of` returns the rate of a number and −d ln rate / d ln number, to a few per cent. Newton's method
-/// finds the root of ln rate as a function of ln number. The search stops when a number suffices and the
-/// one before it does not, so neither the guess nor the slope changes the result. Only above
-/// [`STRAIGHT_FROM`] the slope alone may show that the number before does not suffice.
-pub(super) fn smallest_from(
+/// `rate_of` returns the rate of a number and −d ln rate / d ln number, to a few per cent. Newton's method finds the
+/// root of ln rate as a function of ln number. The search stops when a number suffices and its predecessor does not, so
+/// neither the guess nor the slope changes the result. Only above [`STRAIGHT_FROM`], the slope alone may show that the
+/// predecessor does not suffice.
+pub(crate) fn smallest_from(
     guess: f64,
     most: u64,
     rate: f64,
@@ -64,14 +65,30 @@ pub(super) fn smallest_from(
         } else {
             under = number;
         }
-        // Of a rate of zero there is no slope: `max` turns NaN into the smallest factor.
+        // A rate of zero has no slope. `max` turns NaN into the smallest factor.
         let factor = (found / rate).powf(1.0 / slope).max(1.0 / MAX_FACTOR);
         guess = number as f64 * factor.min(MAX_FACTOR);
-        // So near, the root is known far better than to a tenth: the number before it does not suffice.
+        // This near, the root is known far better than to a tenth, so the predecessor does not suffice.
         let above = number as f64 - guess;
         if found <= rate && number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
             break;
         }
     }
     (over <= most).then_some(over)
+}
+
+/// Returns the fewer bits of two geometries, and that geometry; the first geometry if both are equal. `settle` returns
+/// the fewest bits of a geometry, up to a limit, from a guess.
+pub(crate) fn fewer(
+    guesses: [f64; 2],
+    geometries: [Geometry; 2],
+    max_bits: u64,
+    settle: impl Fn(Geometry, f64, u64) -> Option<u64>,
+) -> Option<(u64, Geometry)> {
+    // The better guess first: then one step shows that the other geometry takes more bits.
+    let first = usize::from(guesses[1] < guesses[0]);
+    let of = |i: usize, max_bits| settle(geometries[i], guesses[i], max_bits).map(|bits| (bits, i));
+    let found = of(first, max_bits);
+    let other = of(1 - first, found.map_or(max_bits, |(bits, _)| bits));
+    found.into_iter().chain(other).min().map(|(bits, i)| (bits, geometries[i]))
 }

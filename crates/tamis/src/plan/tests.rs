@@ -1,5 +1,6 @@
 //! Plans are exact, tight and keep their word.
 
+use super::search::smallest;
 use super::*;
 
 #[test]
@@ -36,15 +37,22 @@ fn the_default_needs_as_few_bits_as_promised() {
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);
 }
 
+/// The bits of a place of a kind with blocks: what the smallest filter has besides its head.
+fn place_bits(kind: Kind, geometry: Geometry) -> u64 {
+    let head = if kind == Kind::Window { 512 } else { 0 };
+    let mut bytes = (1_u64..).map(|words| words * 8);
+    bytes.find_map(|bytes| kind.sizing().usable_bits(geometry, bytes)).unwrap() - head
+}
+
 /// By how many bits filters of this plan's kind differ, where that is what limits the rate.
 fn step_bits(plan: &Plan) -> Option<u64> {
-    Some(match plan.shape {
+    match plan.kind {
         // Room limits these, and whole bits of an entry.
-        Shape::Slots { .. } | Shape::Prefixes { .. } => return None,
+        Kind::Cuckoo | Kind::Growing => None,
         // Planned by a formula that is up to two bits above the exact one.
-        Shape::Probes(_) if plan.kind == Kind::Classic => 3,
-        shape => sizes::place_bits(plan.kind, shape),
-    })
+        Kind::Classic => Some(3),
+        kind => Some(place_bits(kind, plan.geometry)),
+    }
 }
 
 #[test]
@@ -55,7 +63,8 @@ fn plans_are_tight() {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
                 assert!(plan.rate_at(items) <= rate, "{kind} {items} {rate}");
                 let smaller = step_bits(&plan).map(|step| plan.bits.saturating_sub(step));
-                if let Some(bits) = smaller.filter(|&bits| sizes::is_valid(kind, plan.shape, bits))
+                if let Some(bits) =
+                    smaller.filter(|&bits| bits > 0 && kind.sizing().is_valid(plan.geometry, bits))
                 {
                     let smaller = Plan { bits, ..plan };
                     assert!(smaller.rate_at(items) > rate, "{kind} {items} {rate} is too large");
@@ -67,25 +76,25 @@ fn plans_are_tight() {
 }
 
 /// The fewest bits of a kind with places, by halving.
-fn slowly(kind: Kind, shape: Shape, items: u64, rate: f64) -> Option<u64> {
-    let step = sizes::place_bits(kind, shape);
+fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> {
+    let step = place_bits(kind, geometry);
     let head = if kind == Kind::Window { 512 } else { 0 };
-    let rate_of = |places: u64| sizes::rate_of(kind, shape, head + places * step, items);
+    let rate_of = |places: u64| kind.sizing().rate_at(geometry, head + places * step, items);
     let most = if kind == Kind::Parquet { (1 << 26) - 1 } else { (MAX_BITS - head) / step };
     smallest(1, most, |places| rate_of(places) <= rate).map(|places| head + places * step)
 }
 
 fn check_fewest(items: u64, rate: f64) {
     let bits = |plan: Result<Plan, PlanError>| plan.ok().map(|plan| plan.bits);
-    for (kind, shape) in [
-        (Kind::SplitBlock, Shape::Probes(8)),
-        (Kind::Parquet, Shape::Probes(8)),
-        (Kind::Counting, Shape::Counters(4)),
+    for (kind, geometry) in [
+        (Kind::SplitBlock, Geometry::Probes(8)),
+        (Kind::Parquet, Geometry::Probes(8)),
+        (Kind::Counting, Geometry::Counters(4)),
     ] {
-        let fewest = slowly(kind, shape, items, rate);
+        let fewest = slowly(kind, geometry, items, rate);
         assert_eq!(bits(Plan::for_kind(kind, items, rate)), fewest, "{kind} {items} {rate}");
     }
-    let windows = [1, 3].map(|slices| slowly(Kind::Window, Shape::Slices(slices), items, rate));
+    let windows = [1, 3].map(|slices| slowly(Kind::Window, Geometry::Slices(slices), items, rate));
     let fewest = windows.into_iter().flatten().min();
     assert_eq!(bits(Plan::for_kind(Kind::Window, items, rate)), fewest, "{items} {rate}");
 }
@@ -121,7 +130,7 @@ proptest::proptest! {
         proptest::prop_assert!(plan.rate_at(items) <= rate, "{:?}", plan);
         if let Some(bits) = plan.bits.checked_sub(3).filter(|&bits| bits > 0) {
             for probes in [rate_log.floor().max(1.0) as u32, rate_log.floor() as u32 + 1] {
-                let smaller = Plan { bits, shape: Shape::Probes(probes), ..plan };
+                let smaller = Plan { bits, geometry: Geometry::Probes(probes), ..plan };
                 proptest::prop_assert!(smaller.rate_at(items) > rate, "{:?}", smaller);
             }
         }
@@ -132,7 +141,7 @@ proptest::proptest! {
 fn usual_windows_and_counters_lie_in_one_line() {
     for (rate, slices) in [(0.1, 3), (0.01, 3), (1e-3, 3), (1e-4, 3), (1e-5, 1), (1e-9, 1)] {
         let plan = |kind| Plan::for_kind(kind, 1_000_000, rate).unwrap();
-        assert_eq!(plan(Kind::Window).shape(), Shape::Slices(slices), "{rate}");
+        assert_eq!(plan(Kind::Window).geometry(), Geometry::Slices(slices), "{rate}");
         assert_eq!(plan(Kind::Window).cache_lines(), 1);
         assert_eq!(plan(Kind::Counting).cache_lines(), 1);
     }
@@ -145,7 +154,7 @@ fn the_rate_of_a_window_keeps_its_digits() {
     let (items, rate) = (34_359_738_634, 4.656681724250834e-10);
     let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
     assert!(plan.rate_at(items) <= rate, "{plan:?}");
-    let place_bits = sizes::place_bits(plan.kind, plan.shape);
+    let place_bits = place_bits(plan.kind, plan.geometry);
     let smaller = Plan { bits: plan.bits - place_bits * 1000, ..plan };
     assert!(smaller.rate_at(items) > rate, "{plan:?}");
 }
@@ -214,9 +223,10 @@ fn extreme_numbers_are_answered_at_once() {
         for items in [0, 1, 20, 1 << 20, 1 << 40, u64::MAX] {
             for rate in [f64::MIN_POSITIVE, 1e-30, 1e-9, 0.5, 1.0 - f64::EPSILON] {
                 plans.extend(Plan::for_kind(kind, items, rate));
-                for shape in [1, 4, 8, 255].iter().flat_map(|&n| Shape::from_number(kind, n)) {
+                for geometry in [1, 4, 8, 255].iter().flat_map(|&n| Geometry::from_number(kind, n))
+                {
                     for bits in [1, 512, 3072, MAX_BITS] {
-                        plans.extend(Plan::from_parts(kind, items, rate, bits, shape));
+                        plans.extend(Plan::from_parts(kind, items, rate, bits, geometry));
                     }
                 }
             }

@@ -1,17 +1,17 @@
-//! Batches into a filter that other threads fill too: sorted by stripe, hundreds of items a lock.
+//! Batches for a filter that several threads fill: sorted by stripe, with hundreds of items under one lock.
 //!
-//! A lock an item costs more than the insert itself, and between two threads each line of the filter
-//! would move for every item or two. So items wait in a buffer for each stripe; a full one is set under
-//! one lock, by the kernel that sets bits nobody else writes. What waits is an entry of 64 bits:
+//! A lock for each item costs more than the insert, and between two threads each line of the filter would move for
+//! every item or two. So items wait in a buffer for each stripe. The items of a full buffer are inserted under one
+//! lock, by the kernel for words that no other thread writes. A waiting item is an entry of 64 bits:
 //!
 //! ```text
 //! | line in stripe | position in batch | low half of the hash |
 //! 63           64-shift               32                      0
 //! ```
 //!
-//! An entry is a hash itself: in a filter that is the stripe alone, it has the line of the hash it was
-//! made of, and the same lanes, which the low half decides. The bits between are free and tell where
-//! the answer belongs. Items of one stripe keep their order, so of equal ones the first is new.
+//! An entry is also a hash. In a filter that consists of the stripe alone, it has the same line as the original hash,
+//! and the same lanes, because the low half decides them. The bits between are free and hold the position of the
+//! answer. Items of one stripe keep their order, so of equal items the first is new.
 
 use std::slice;
 
@@ -21,44 +21,44 @@ use crate::bits::{AtomicBitmap, Bits as _};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A batch on its way into the filter.
+/// A batch that is being inserted into a shared filter.
 pub(super) struct ByStripe<'a> {
     bits: &'a AtomicBitmap,
     /// 1 for each item that is new or waits.
     answers: &'a mut [u64],
-    /// Items taken so far.
+    /// The number of items so far.
     position: u64,
     /// The buffers of all stripes, `capacity + GAP` apart.
     entries: Vec<u64>,
-    /// How many entries wait in each buffer.
+    /// The number of waiting entries in each buffer.
     lens: Vec<u32>,
-    /// Entries that fit a buffer.
+    /// The most entries of a buffer.
     capacity: usize,
 }
 
 impl<'a> ByStripe<'a> {
-    /// Returns how many items of a batch of `len` can be sorted at once, a multiple of 64; `None` if
-    /// these are so few that a lock an item is cheaper.
+    /// Returns how many items of a batch of `len` can be sorted at once, a multiple of 64. Returns `None` if there are
+    /// so few that a lock for each item is cheaper.
     pub(super) fn part_len(bits: &AtomicBitmap, len: usize) -> Option<usize> {
         let position_bits = 32_u32.saturating_sub(bits.stripe_shift()).min(MAX_POSITION_BITS);
         let part_len = 1 << position_bits;
         (len.min(part_len) >= MIN_ITEMS * bits.stripes()).then_some(part_len)
     }
 
-    /// Starts a batch of `len` items, as many as [`part_len`](Self::part_len) says at most.
+    /// Starts a batch of `len` items, at most [`part_len`](Self::part_len).
     pub(super) fn new(bits: &'a AtomicBitmap, len: usize, answers: &'a mut [u64]) -> Self {
         answers.fill(u64::MAX);
         if let Some(last) = answers.last_mut() {
             *last >>= len.next_multiple_of(64) - len;
         }
         let stripes = bits.stripes();
-        // More than the mean, so that most buffers of a small batch fill but once.
+        // More than the mean, so that most buffers of a small batch fill only once.
         let capacity = (len / stripes / 4 * 5).clamp(1, MAX_CAPACITY);
         let entries = vec![0; stripes * (capacity + GAP)];
         Self { bits, answers, position: 0, entries, lens: vec![0; stripes], capacity }
     }
 
-    /// Takes the next hashes of the batch.
+    /// Adds the next hashes of the batch.
     pub(super) fn push(&mut self, hashes: &[u64]) {
         let mut hashes = hashes.iter();
         while let Some(full) = self.sort(&mut hashes) {
@@ -66,15 +66,15 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// Sets all that waits.
+    /// Inserts all waiting items.
     pub(super) fn finish(mut self) {
         for stripe in 0..self.lens.len() {
             self.set(stripe);
         }
     }
 
-    /// Takes hashes until a buffer is full, and returns its stripe.
-    // Out of line, so that the loop has all registers.
+    /// Adds hashes until a buffer is full, and returns the stripe of that buffer.
+    // Out of line, so that the loop can use all registers.
     #[inline(never)]
     fn sort(&mut self, hashes: &mut slice::Iter<'_, u64>) -> Option<usize> {
         let (shift, line, blocks) = (self.bits.stripe_shift(), self.line(), self.blocks());
@@ -85,9 +85,9 @@ impl<'a> ByStripe<'a> {
             let stripe = block >> shift;
             let len = lens[stripe] as usize;
             let end = stripe * (capacity + GAP) + len;
-            // The product loses the number of the stripe, above its 64 bits.
+            // The product loses the number of the stripe, which is above its 64 bits.
             entries[end] = (block as u64).wrapping_mul(line) | position << 32 | hash & LOW_HALF;
-            // 5 % less time: the buffers of all stripes are more than the second cache holds.
+            // Takes 5 % less time, because the buffers of all stripes do not fit in the second cache.
             arch::prefetch_write(entries, end + AHEAD);
             lens[stripe] = len as u32 + 1;
             position += 1;
@@ -97,7 +97,7 @@ impl<'a> ByStripe<'a> {
         full
     }
 
-    /// Sets what waits for a stripe.
+    /// Inserts the waiting items of a stripe.
     fn set(&mut self, stripe: usize) {
         let (shift, line, blocks) = (self.bits.stripe_shift(), self.line(), self.blocks());
         let start = stripe * (self.capacity + GAP);
@@ -109,7 +109,7 @@ impl<'a> ByStripe<'a> {
         let mut first = stripe << shift;
         let mut end = first + (1 << shift);
         if end > blocks {
-            // The last stripe is cut off: seen as a whole one, it begins in the one before.
+            // The last stripe is shorter. Extended to a whole stripe, it begins in the stripe before.
             let moved = end - blocks;
             (first, end) = (first - moved, blocks);
             for entry in &mut *entries {
@@ -117,8 +117,8 @@ impl<'a> ByStripe<'a> {
             }
         }
         let words = &self.bits.words()[first * SplitBlock::WORDS..end * SplitBlock::WORDS];
-        // Asked for together and before the lock: 5 to 10 % less time with two threads, whose lines come
-        // from each other. Of stripes larger than a buffer the kernel asks for what it needs.
+        // Prefetched together and before the lock: with two threads, whose lines come from each other's caches, this
+        // takes 5 to 10 % less time. For stripes larger than a buffer, the kernel prefetches the lines that it needs.
         if words.len() / SplitBlock::WORDS <= len {
             for line in (0..words.len()).step_by(SplitBlock::WORDS) {
                 arch::prefetch_write(words, line);
@@ -140,7 +140,7 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// What counts one line in an entry: nothing if a stripe is no more than one.
+    /// Returns the value of one line in an entry. Zero if a stripe has only one line.
     fn line(&self) -> u64 {
         1_u64.checked_shl(64 - self.bits.stripe_shift()).unwrap_or(0)
     }
@@ -150,21 +150,21 @@ impl<'a> ByStripe<'a> {
     }
 }
 
-/// Entries in a buffer: with 256 of them at most, 1.5 MB. Larger ones take longer to be written, and
-/// smaller ones move a line between two threads more often than every fifth item.
+/// Entries in a buffer: at most 256 buffers take 1.5 MB. Writing larger ones takes longer. Smaller ones move a line
+/// between two threads more often than every fifth item.
 const MAX_CAPACITY: usize = 768;
 
-/// Buffers a power of two apart would all lie in the same few sets of the caches.
+/// A gap between buffers. Buffers at distances of a power of two would use only a few sets of the caches.
 const GAP: usize = 8;
 
-/// A buffer's next line is asked for so many entries before it is written.
+/// How many entries ahead a buffer's next line is prefetched.
 const AHEAD: usize = 6;
 
-/// With fewer items for each stripe, sorting them would cost more than their locks. The model checker
-/// has no time for more than one.
+/// With fewer items for each stripe, sorting costs more than the locks. The model checker has no time for more than one
+/// item.
 const MIN_ITEMS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// Stripes of one line leave all 32 bits between, more than any part needs.
+/// With stripes of one line all 32 bits between are free, more than any part needs.
 const MAX_POSITION_BITS: u32 = 24;
 
 const LOW_HALF: u64 = 0xffff_ffff;

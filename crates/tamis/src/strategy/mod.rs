@@ -1,11 +1,11 @@
-//! From a hash to bits: the rules that decide which bits an item sets. Pure, without storage.
+//! Strategies: the rules from a hash to the bits that an item sets. They are pure and have no storage.
 
 mod by_stripe;
-mod classic;
+pub(crate) mod classic;
 mod narrow;
-mod parquet;
+pub(crate) mod parquet;
 pub(crate) mod redis;
-mod split_block;
+pub(crate) mod split_block;
 
 use std::fmt;
 use std::ops::Range;
@@ -17,110 +17,17 @@ pub use redis::RedisHash;
 pub use split_block::SplitBlock;
 
 use crate::bits::{AtomicBitmap, Bits as _, Word};
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::Plan;
 
-/// A family of filters, numbered for files. Numbers are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Kind {
-    /// Split-block Bloom, 512-bit blocks of eight 64-bit lanes: the default.
-    SplitBlock = 1,
-    /// Split-block Bloom as in Parquet files: 256-bit blocks of eight 32-bit lanes.
-    Parquet = 2,
-    /// The Bloom filter of 1970: any number of bits and probes.
-    Classic = 3,
-    /// Blocks of 128 counters, eight lanes of 16: items can be deleted.
-    Counting = 4,
-    /// Fingerprints in one of two buckets: items can be deleted and counted, in few bits.
-    Cuckoo = 5,
-    /// Prefixes of hashes in pages that split: any number of items.
-    Growing = 6,
-    /// A ring of filters of small blocks: items are forgotten once they are out of the window.
-    Window = 7,
-}
-
-impl Kind {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Kind; 7] = [
-        Kind::SplitBlock,
-        Kind::Parquet,
-        Kind::Classic,
-        Kind::Counting,
-        Kind::Cuckoo,
-        Kind::Growing,
-        Kind::Window,
-    ];
-
-    /// Returns the name used on command lines, in files and in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::SplitBlock => "split-block",
-            Kind::Parquet => "parquet",
-            Kind::Classic => "classic",
-            Kind::Counting => "counting",
-            Kind::Cuckoo => "cuckoo",
-            Kind::Growing => "growing",
-            Kind::Window => "window",
-        }
-    }
-
-    /// Returns what the kind is for, in a line.
-    #[must_use]
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Kind::SplitBlock => "one cache line a lookup; the fastest at rates of 0.3 % and above",
-            Kind::Parquet => "the same in the layout of Parquet's column filters",
-            Kind::Classic => "the fewest bits, one cache line a probe",
-            Kind::Counting => {
-                "items can be deleted, and counted to 15 or more; over four times the bits"
-            }
-            Kind::Cuckoo => "items can be deleted, and counted to 4; two cache lines a lookup",
-            Kind::Growing => "any number of items at one rate, for ever",
-            Kind::Window => "items are forgotten after a time, or after so many others",
-        }
-    }
-
-    /// Tells whether items can be deleted from filters of this kind, and counted.
-    #[must_use]
-    pub const fn can_remove(self) -> bool {
-        matches!(self, Kind::Counting | Kind::Cuckoo)
-    }
-
-    /// Tells whether filters of this kind forget items by themselves.
-    #[must_use]
-    pub const fn forgets(self) -> bool {
-        matches!(self, Kind::Window)
-    }
-
-    /// Returns whether filters of this kind grow with the items that they hold.
-    #[must_use]
-    pub const fn grows(self) -> bool {
-        matches!(self, Kind::Growing)
-    }
-
-    /// Finds a kind by its number in files.
-    #[must_use]
-    pub fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A rule from hashes to bits, over words that the caller holds.
+/// A rule from hashes to bits, over words that the caller passes.
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// A value comes from [`of`](Self::of) alone, which only this crate can call: the words given to the
-/// other methods are those of a filter of that plan, which unchecked kernels rely on.
+/// Only this crate can create a value, with a private constructor. Kernels without bounds checks rely on this: the
+/// words are those of a filter whose plan created the strategy.
 ///
 /// ```compile_fail,E0451
 /// // Would allow writing past the end, if it compiled.
@@ -128,33 +35,31 @@ impl fmt::Display for Kind {
 /// ```
 ///
 /// ```compile_fail,E0277
-/// let plan = tamis::Plan::new(10, 0.01).unwrap();
-/// let rule = <tamis::SplitBlock as tamis::Strategy>::of(&plan, Default::default());
+/// fn create<S: tamis::Strategy>(plan: &tamis::Plan) -> S {
+///     S::for_plan(plan, Default::default())
+/// }
 /// ```
-pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'static {
-    /// The family, as files name it.
+pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Construct + 'static {
+    /// The kind of filters with this strategy.
     const KIND: Kind;
 
-    /// Returns the rule for filters of this plan, whose kind is [`KIND`](Self::KIND).
-    fn of(plan: &Plan, caller: sealed::Crate) -> Self;
-
-    /// Tells whether all bits of `hash` are set.
+    /// Tests whether all bits of `hash` are set.
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool;
 
-    /// Tells so of each hash.
+    /// Tests a batch of hashes and writes the answers to a bit mask.
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash`; true if one was not set.
+    /// Sets the bits of `hash`. Returns true if one of them was not set.
     fn insert(&self, words: &mut [u64], hash: u64) -> bool;
 
-    /// Sets the bits of each hash, in order.
+    /// Sets the bits of each hash, in order. Answer `i` is true if a bit of hash `i` was not set.
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash` while other threads do the same; true if one was not set.
+    /// Sets the bits of `hash` while other threads do the same. Returns true if one of them was not set.
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
 
-    /// Sets the bits of `len` hashes, as if in order, while other threads do the same. `hash` writes the
-    /// hashes of a range of the items to a slice of its length.
+    /// Sets the bits of `len` hashes, with the answers of inserts in order, while other threads do the same. `hash`
+    /// writes the hashes of a range of the items to a slice of the same length.
     fn insert_each_shared(
         &self,
         bits: &AtomicBitmap,
@@ -165,40 +70,45 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + sealed::Sealed + 'sta
         insert_one_by_one(self, bits, len, hash, answers);
     }
 
-    /// Asks for the memory that `hash` will touch.
+    /// Prefetches the memory that a lookup of `hash` reads.
     fn prefetch<W: Word>(&self, words: &[W], hash: u64);
 
-    /// Asks for the memory that an insert of `hash` by one of many threads will touch.
+    /// Prefetches the memory that a shared insert of `hash` writes.
     #[inline]
     fn prefetch_shared(&self, bits: &AtomicBitmap, hash: u64) {
         self.prefetch(bits.words(), hash);
     }
 
-    /// Estimates how many distinct items set these bits; infinite if all are set.
+    /// Estimates how many distinct items set these bits. Infinite if all bits are set.
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64;
 
-    /// Returns the chance that an absent item finds all its bits set, from the bits themselves.
+    /// Returns the probability that all bits of an absent item are set, computed from the bits.
     fn estimate_rate<W: Word>(&self, words: &[W]) -> f64;
 }
 
-pub(crate) mod sealed {
-    /// What only this crate can name, and so only this crate can give: never `Default`.
-    #[derive(Debug)]
-    pub struct Crate;
-
-    pub trait Sealed {}
-    impl Sealed for super::Classic {}
-    impl Sealed for super::Parquet {}
-    impl Sealed for super::SplitBlock {}
+/// Creates the strategy for filters with this plan, whose kind is [`S::KIND`](Strategy::KIND).
+pub(crate) fn for_plan<S: Strategy>(plan: &Plan) -> S {
+    S::for_plan(plan, sealed::Token)
 }
 
-/// How many items have their memory asked for before the first of them is set.
+mod sealed {
+    /// The constructor of strategies. Other crates can neither name this trait nor create a [`Token`].
+    pub trait Construct {
+        fn for_plan(plan: &super::Plan, _: Token) -> Self;
+    }
+
+    /// Proves that the caller is this crate. It must not implement `Default`.
+    #[derive(Debug)]
+    pub struct Token;
+}
+
+/// How many items are prefetched before the first of them is inserted.
 const BATCH: usize = 32;
 
-/// Smaller filters lie in the second cache: asking ahead would cost a third more than it saves.
+/// Smaller filters fit in the second cache, where prefetches cost a third more than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
-/// Sets the bits of `len` hashes in shared words, each under its own lock.
+/// Sets the bits of `len` hashes in shared words, each hash under a lock of its own.
 fn insert_one_by_one<S: Strategy>(
     strategy: &S,
     bits: &AtomicBitmap,
@@ -211,7 +121,7 @@ fn insert_one_by_one<S: Strategy>(
     for (first, word) in (0..len).step_by(64).zip(answers) {
         let hashes = &mut hashes[..64.min(len - first)];
         hash(first..first + hashes.len(), hashes);
-        // In a register until all 64 are in: a lock waits for every store before it.
+        // The mask stays in a register until all 64 items are inserted, because a lock waits for every earlier store.
         let mut mask = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if is_large && i % BATCH == 0 {
@@ -225,13 +135,13 @@ fn insert_one_by_one<S: Strategy>(
     }
 }
 
-/// The high 64 bits of a product: `hash` as a fraction of 2⁶⁴, scaled to `0..range`.
+/// Returns the high 64 bits of the product: `hash` as a fraction of 2⁶⁴, scaled to `0..range`.
 #[inline(always)]
 pub(crate) const fn scale(hash: u64, range: u64) -> u64 {
     ((hash as u128 * range as u128) >> 64) as u64
 }
 
-/// The chance that an absent item finds a bit in each lane, from how full each block's lanes are.
+/// Returns the probability that an absent item finds a set bit in each lane, from the fill of each block's lanes.
 pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
     let blocks = words.len() / words_per_block;
     let lane = if lane_bits == 64 { u64::MAX } else { (1 << lane_bits) - 1 };
@@ -248,8 +158,8 @@ pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits
     words.chunks_exact(words_per_block).map(product).sum::<f64>() / blocks as f64
 }
 
-/// The number of items that leaves this share of bits unset: each item sets one bit in eight lanes,
-/// so a lane's bits, taken over all blocks, are a filter of one probe.
+/// Returns the number of items that leaves this share of bits unset. Each item sets one bit in each of eight lanes, so
+/// a lane's bits, taken over all blocks, are a filter with one probe.
 pub(crate) fn lanes_items<W: Word>(words: &[W]) -> f64 {
     let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
     let m = words.len() as f64 * 64.0;

@@ -1,4 +1,4 @@
-//! The narrow block, of which several fit a cache line: 128 bits, eight lanes of 16.
+//! The narrow block: 128 bits, eight lanes of 16. Several of them fit in a cache line.
 //!
 //! ```text
 //! low 32 bits of the hash: four from bit 0  4  8  12 16 20 24 28
@@ -7,9 +7,9 @@
 //!                                      |16|16|16|16|16|16|16|16|
 //! ```
 //!
-//! Counting filters and windows have more than a bit for what the default filter has a bit, and lay all of it side by
-//! side. The block comes from the top bits of the hash and is theirs to find; the low 32 name the bits as they are.
-//! The narrower a block the less evenly blocks fill: at 1 % that takes an eighth more bits than the default's.
+//! Where the default filter has one bit, counting filters and windows have several, and store them side by side. The
+//! caller computes the block from the top bits of the hash; the low 32 bits are the bit numbers themselves. Narrower
+//! blocks fill less evenly: at 1 % this takes an eighth more bits than the default blocks.
 
 /// Blocks of 128 bits.
 pub(crate) struct Narrow;

@@ -1,19 +1,20 @@
 //! Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! The geometry of the default filter with half the lane, and Parquet's own rule: the block from the
-//! high 32 bits of the hash, each lane's bit from the low 32 bits times a salt. Two lanes share a
-//! 64-bit word, the even one in the low half, which on disk is Parquet's order.
+//! The geometry is that of the default filter with half the lane. The rule is Parquet's own: the block comes from the
+//! high 32 bits of the hash, each lane's bit from the low 32 bits times a salt. Two lanes share a 64-bit word, the even
+//! one in the low half, which is Parquet's order on disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
-use super::sealed::Crate;
-use super::{Kind, Strategy, lanes_items, lanes_rate};
+use super::sealed::{Construct, Token};
+use super::{Strategy, lanes_items, lanes_rate, split_block};
 use crate::arch;
 use crate::bits::{AtomicBitmap, Word};
-use crate::plan::Plan;
+use crate::kind::Kind;
+use crate::plan::{BlockSizing, Blocks, Plan};
 
-/// Split-block Bloom as Parquet defines it; with [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has
-/// the bytes of a Parquet column's filter.
+/// Split-block Bloom as Parquet defines it. With [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has the bytes of a
+/// Parquet column's filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parquet(());
 
@@ -21,7 +22,7 @@ impl Parquet {
     /// Words in a block.
     pub(crate) const WORDS: usize = 4;
 
-    /// One odd multiplier a lane.
+    /// One odd multiplier for each lane.
     pub(crate) const SALTS: [u32; 8] = [
         0x47b6_137b,
         0x4497_4d91,
@@ -33,7 +34,7 @@ impl Parquet {
         0x5c6b_fb31,
     ];
 
-    /// Returns the block of `hash`, below `blocks`, of which there are at most 2³².
+    /// Returns the block of `hash`, below `blocks`. There are at most 2³² blocks.
     #[inline(always)]
     pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
         (((hash >> 32) * blocks as u64) >> 32) as usize
@@ -53,12 +54,21 @@ impl Parquet {
     }
 }
 
-impl Strategy for Parquet {
-    const KIND: Kind = Kind::Parquet;
+/// The formulas for the sizes of this kind.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    // The rule takes the block from 32 bits of the hash. The file format stores at most 2³¹ − 1 bytes.
+    blocks: |_| Blocks { lane_bits: 32, max_places: (1 << 31) / 32 - 1, ..Blocks::PLAIN },
+    ..split_block::SIZING
+};
 
-    fn of(_: &Plan, _: Crate) -> Self {
+impl Construct for Parquet {
+    fn for_plan(_: &Plan, _: Token) -> Self {
         Parquet(())
     }
+}
+
+impl Strategy for Parquet {
+    const KIND: Kind = Kind::Parquet;
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {

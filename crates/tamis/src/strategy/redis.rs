@@ -1,21 +1,22 @@
-//! The probes of RedisBloom: double hashing, reduced by an exact remainder.
+//! The probes of RedisBloom: double hashing with an exact remainder.
 //!
-//! An item is two hashes `a` and `b`; probe `i` is `(a + i·b mod 2⁶⁴) mod m`. A division for each probe
-//! would cost more than the memory it reads, so the remainder comes from a multiplication by the
-//! reciprocal of `m`, which is known once a layer.
+//! An item is two hashes `a` and `b`. Probe `i` is `(a + i·b mod 2⁶⁴) mod m`. A division for each probe would cost more
+//! than the memory access. So the remainder is computed with a multiplication by the reciprocal of `m`, which is
+//! computed once for each layer.
 //!
-//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); the remainder by Granlund
-//! and Montgomery, "Division by Invariant Integers using Multiplication" (1994), section 4.
+//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006). The remainder: Granlund and Montgomery,
+//! "Division by Invariant Integers using Multiplication" (1994), section 4.
 
 use super::scale;
-use crate::answers::ones;
+use crate::answers::{filter_ones, ones};
 use crate::arch::prefetch_index;
+use crate::bits::{get_bit, set_bit};
 use crate::hash::murmur2;
 
-/// The two hashes by which a [`RedisBloom`](crate::RedisBloom) knows an item, computed once an item.
+/// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom), computed once for each item.
 ///
-/// Filters of very old servers hash to 32 bits, so a hash is for the filter that
-/// [made it](crate::RedisBloom::hash).
+/// Filters of very old servers use 32-bit hashes, so a hash is valid only for the filter that [computed
+/// it](crate::RedisBloom::hash).
 ///
 /// # Examples
 ///
@@ -30,7 +31,7 @@ pub struct RedisHash {
 }
 
 impl RedisHash {
-    /// Hashes the bytes of an item by MurmurHash64A, as every filter made since version 2 does.
+    /// Hashes the bytes of an item with MurmurHash64A, as every filter created since version 2 does.
     #[inline]
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -38,7 +39,7 @@ impl RedisHash {
         Self { a, b: murmur2::hash64(bytes, a) }
     }
 
-    /// Hashes the bytes of an item by the 32-bit MurmurHash2, as filters without FORCE64 do.
+    /// Hashes the bytes of an item with the 32-bit MurmurHash2, as filters without FORCE64 do.
     #[must_use]
     pub fn of_32_bits(bytes: &[u8]) -> Self {
         let a = murmur2::hash32(bytes, SEED_32);
@@ -52,7 +53,7 @@ impl RedisHash {
     }
 }
 
-/// The seeds of the first hash; the second is seeded by the first.
+/// The seeds of the first hash. The first hash is the seed of the second.
 const SEED: u64 = 0xc6a4_a793_5bd1_e995;
 const SEED_32: u32 = 0x9747_b28c;
 
@@ -67,7 +68,7 @@ pub(crate) struct DoubleHashing {
 }
 
 impl DoubleHashing {
-    /// Makes the rule for `probes` probes below `modulus`, which is between 1 and 2⁶³.
+    /// Creates the rule for `probes` probes below `modulus`, which is between 1 and 2⁶³.
     pub(crate) fn new(modulus: u64, probes: u32) -> Self {
         debug_assert!(
             (1..=1 << 63).contains(&modulus),
@@ -79,19 +80,19 @@ impl DoubleHashing {
     /// Returns `x mod modulus`, exactly.
     #[inline(always)]
     fn reduce(self, x: u64) -> u64 {
-        // The quotient is right or one too small: the reciprocal is below 2⁶⁴/m by at most 1, which
-        // x < 2⁶⁴ times makes less than one.
+        // The quotient is exact or one too small: the reciprocal is at most 1 below 2⁶⁴/m, and times x < 2⁶⁴ this is
+        // less than one.
         let r = x.wrapping_sub(scale(x, self.reciprocal).wrapping_mul(self.modulus));
         if r >= self.modulus { r - self.modulus } else { r }
     }
 
-    /// Returns the bit numbers of `hash`, each below the modulus.
+    /// Returns the bit numbers of `hash`. Each is below the modulus.
     #[inline(always)]
     fn probes(self, hash: RedisHash) -> impl Iterator<Item = u64> {
         self.probes_from(0, hash)
     }
 
-    /// Returns those from number `first` on.
+    /// Returns the bit numbers of `hash` from probe `first` on.
     #[inline(always)]
     fn probes_from(self, first: u32, hash: RedisHash) -> impl Iterator<Item = u64> {
         let mut x = hash.a.wrapping_add(hash.b.wrapping_mul(first.into()));
@@ -102,25 +103,20 @@ impl DoubleHashing {
         })
     }
 
-    /// Tells whether all bits of `hash` are set.
+    /// Tests whether all bits of `hash` are set.
     #[inline]
     pub(crate) fn contains(self, words: &[u64], hash: RedisHash) -> bool {
-        self.probes(hash).all(|bit| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+        self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
-    /// Sets the bits of `hash`; true if one was not set.
+    /// Sets the bits of `hash`. Returns true if one of them was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
-        let mut missing = false;
-        for bit in self.probes(hash) {
-            let word = &mut words[(bit / 64) as usize];
-            missing |= *word >> (bit % 64) & 1 == 0;
-            *word |= 1 << (bit % 64);
-        }
-        missing
+        // `fold`, not `any`: every probe must be set.
+        self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
     }
 
-    /// Asks for the memory of all probes of `hash`.
+    /// Prefetches the memory of all probes of `hash`.
     #[inline]
     pub(crate) fn prefetch(self, words: &[u64], hash: RedisHash) {
         for bit in self.probes(hash) {
@@ -128,34 +124,27 @@ impl DoubleHashing {
         }
     }
 
-    /// Tells, bit by bit, which of up to 64 hashes have all bits set, of those asked for.
+    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of the hashes that have
+    /// all bits set.
     ///
-    /// In two passes: an absent item has on average two bits tested, so no more are asked for until both
-    /// were set.
+    /// It makes two passes. Testing an absent item reads two bits on average, so the other bits are prefetched only if
+    /// the first two are set.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], asked: u64) -> u64 {
-        let is_set = |bit: u64| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1;
+        let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
         let others = |i: usize| self.probes_from(FIRST_PROBES, hashes[i]);
         for i in ones([asked].into_iter()) {
             first_probes(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
         }
-        let mut left = 0;
-        for i in ones([asked].into_iter()) {
-            let is_left = first_probes(i).fold(true, |all, bit| all & is_set(bit));
-            left |= u64::from(is_left) << i;
-        }
+        let left = filter_ones(asked, |i| first_probes(i).fold(true, |all, bit| all & is_set(bit)));
         for i in ones([left].into_iter()) {
             others(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
         }
-        let mut found = 0;
-        for i in ones([left].into_iter()) {
-            found |= u64::from(others(i).all(is_set)) << i;
-        }
-        found
+        filter_ones(left, |i| others(i).all(is_set))
     }
 }
 
-/// How many probes are made at first.
+/// How many probes the first pass tests.
 const FIRST_PROBES: u32 = 2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The default: split-block Bloom with 512-bit blocks.
+//! The default strategy: split-block Bloom with 512-bit blocks.
 //!
 //! ```text
 //! hash ──┬─ high half of hash × blocks ─────────────▶ block, one 64-byte line
@@ -8,33 +8,35 @@
 //!                                             |64|64|64|64|64|64|64|64|
 //! ```
 //!
-//! An item sets one bit in each of eight lanes of one block, so a lookup is one memory access and
-//! one vector instruction. The price is that blocks fill unevenly: the rate is the mean over the
-//! binomial number of items in a block, not the classic formula (`plan.rs`).
+//! An item sets one bit in each of the eight lanes of one block, so a lookup is one memory access and one vector
+//! instruction. The price is that blocks fill unevenly: the rate is the mean over the binomial number of items in a
+//! block, not the classic formula (`plan/rates.rs`).
 //!
-//! The block comes from the top bits of the hash, so the lanes must not. The low 32 bits, free once
-//! the block is known, are spread over 64 by an odd γ; the numbers are taken from the middle of the
-//! product, where every bit is uniform. One 32-bit multiplication, because vector units do eight of
-//! those at once and three times the work for a 64-bit one.
+//! The block comes from the top bits of the hash, so the lanes must use other bits. The low 32 bits, which the block
+//! does not use, are spread over 64 bits by an odd γ. The bit numbers are taken from the middle of the product, where
+//! every bit is uniform. It is one 32-bit multiplication, because vector units do eight of those at once, and a 64-bit
+//! multiplication takes three times as long.
 //!
-//! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3;
-//! lanes after the Parquet format's split-block filter.
+//! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3. The lanes follow the
+//! split-block filter of the Parquet format.
 
 use std::ops::Range;
 
 use super::by_stripe::ByStripe;
-use super::sealed::Crate;
-use super::{Kind, Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
+use super::sealed::{Construct, Token};
+use super::{Strategy, insert_one_by_one, lanes_items, lanes_rate, scale};
+use crate::answers::answer_each;
 use crate::arch;
-use crate::arch::scalar::answer_each;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
 use crate::chunks::CHUNK;
-use crate::plan::Plan;
+use crate::geometry::Geometry;
+use crate::kind::Kind;
+use crate::plan::{BlockSizing, Blocks, LANES, Plan};
 
-/// Split-block Bloom with 512-bit blocks: one cache line a lookup.
+/// Split-block Bloom with 512-bit blocks: one cache line for each lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitBlock {
-    /// Whose kernels answer. Here and not asked for at each item, so that it stays in a register.
+    /// The level of the kernels. It is stored here and not queried for each item, so that it stays in a register.
     level: arch::Level,
 }
 
@@ -42,10 +44,10 @@ impl SplitBlock {
     /// Words in a block.
     pub(crate) const WORDS: usize = 8;
 
-    /// 2³² over the golden ratio, taken from 2³²: odd, and small enough for an immediate operand.
+    /// 2³² minus 2³² divided by the golden ratio: odd, and small enough for an immediate operand.
     pub(crate) const GAMMA: u64 = 0x61c8_8647;
 
-    /// Where lane `i`'s bit number starts in the spread hash.
+    /// The first bit of lane `i`'s bit number in the spread hash.
     pub(crate) const SHIFTS: [u64; 8] = [8, 14, 20, 26, 32, 38, 44, 50];
 
     /// Returns the block of `hash`, below `blocks`.
@@ -54,26 +56,26 @@ impl SplitBlock {
         scale(hash, blocks as u64) as usize
     }
 
-    /// Returns the first word of the block of `hash` in so many words.
+    /// Returns the first word of the block of `hash` in `len_words` words.
     ///
-    /// Eight times [`block`](Self::block), in fewer instructions: scaled to words, rounded down to a
-    /// whole block.
+    /// Equals eight times [`block`](Self::block), in fewer instructions: the hash is scaled to words and rounded down
+    /// to a whole block.
     #[inline(always)]
     pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {
         const BLOCK: usize = !(SplitBlock::WORDS - 1);
         scale(hash, (len_words & BLOCK) as u64) as usize & BLOCK
     }
 
-    /// Returns a hash that sets the bits of `hash`, whose block is `block`, in a part of the filter:
-    /// the block of two to the `part_log` that comes at that place in them.
+    /// Returns a hash that sets the bits of `hash`, whose block is `block`, in a part of 2^`part_log` blocks. The block
+    /// has the same place in the part as in the filter's run of 2^`part_log` blocks.
     ///
-    /// The highest bits name the block, the low 32 the bits: `part_log` is 1 to 32.
+    /// The highest bits contain the block, the low 32 bits determine the lanes' bits. `part_log` is 1 to 32.
     #[inline(always)]
     pub(crate) const fn hash_in_part(hash: u64, block: usize, part_log: u32) -> u64 {
         (block as u64) << (64 - part_log) | hash as u32 as u64
     }
 
-    /// Returns the bits from which the lanes take their numbers.
+    /// Returns the bits from which the lanes take their bit numbers.
     #[inline(always)]
     pub(crate) const fn spread(hash: u64) -> u64 {
         (hash as u32 as u64) * Self::GAMMA
@@ -87,16 +89,28 @@ impl SplitBlock {
     }
 }
 
-/// Up to this many hashes are answered one by one. A kernel first fills buffers: a batch of one hash took 54 ns, and takes 5
-/// ns so.
+/// Up to this many hashes are answered one by one. A kernel first fills buffers: a batch of one hash took 54 ns in the
+/// kernel, and takes 5 ns outside it.
 const ONE_BY_ONE_MAX: usize = 8;
+
+/// The formulas for the sizes of this kind.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    geometry: |number| (number == LANES).then_some(Geometry::Probes(LANES)),
+    usual: &[Geometry::Probes(LANES)],
+    blocks: |_| BLOCKS,
+};
+
+/// The blocks of every filter of this kind.
+pub(crate) const BLOCKS: Blocks = Blocks::PLAIN;
+
+impl Construct for SplitBlock {
+    fn for_plan(_: &Plan, _: Token) -> Self {
+        SplitBlock { level: arch::level() }
+    }
+}
 
 impl Strategy for SplitBlock {
     const KIND: Kind = Kind::SplitBlock;
-
-    fn of(_: &Plan, _: Crate) -> Self {
-        SplitBlock { level: arch::level() }
-    }
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
@@ -105,7 +119,7 @@ impl Strategy for SplitBlock {
 
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
         if hashes.len() <= ONE_BY_ONE_MAX {
-            return answer_each(hashes, answers, |hash| self.contains(words, hash));
+            return answer_each(hashes, answers, |&hash| self.contains(words, hash));
         }
         (self.level.readers::<W>().contains_512)(words, hashes, answers);
     }
@@ -117,7 +131,7 @@ impl Strategy for SplitBlock {
 
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
         if hashes.len() <= ONE_BY_ONE_MAX {
-            return answer_each(hashes, answers, |hash| self.insert(words, hash));
+            return answer_each(hashes, answers, |&hash| self.insert(words, hash));
         }
         (self.level.owned().insert_512)(words, hashes, answers);
     }
@@ -125,7 +139,7 @@ impl Strategy for SplitBlock {
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
         let words = bits.words();
-        // A repeat needs no lock: bits that are set stay set.
+        // A repeat needs no lock, because set bits stay set.
         if arch::contains_one_512(self.level, words, hash) {
             return false;
         }

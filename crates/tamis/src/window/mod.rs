@@ -1,4 +1,4 @@
-//! The window filter: it forgets items after a time, or after so many others.
+//! The window filter: it forgets an item after a time, or after a number of other items.
 //!
 //! ```text
 //! span W = l slices          one place of the filter, l + 1 = 4 neighbouring blocks
@@ -8,50 +8,77 @@
 //!                                                  ▲ when slice 7 begins, 3 is cleared and becomes 7
 //! ```
 //!
-//! A ring of l + 1 filters of blocks, the slices. Items go into the present one; when a slice has lasted its
-//! share W/l of the span, the oldest is cleared and becomes the present one. So an item is remembered while l
-//! full slices follow its own, at least W, and is forgotten with its slice, at most W·(1 + 1/l) after it came.
-//! The blocks of all slices at one place are neighbours, and so narrow that those of three slices and one are
-//! a cache line: eight lanes of 16 bits (`strategy/narrow.rs`). Those of one slice and one are a line too with
-//! lanes of 32, whose bits are Parquet's.
+//! The filter is a ring of l + 1 Bloom filters of blocks, the slices. Items are inserted into the present slice. When a
+//! slice has lasted its share W/l of the span, the oldest slice is cleared and becomes the present one. So an item is
+//! remembered for l full slices after its own, at least W, and forgotten with its slice, at most W·(1 + 1/l) after its
+//! insertion.
 //!
-//! Against the age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters", 2020),
-//! which sets k bits in k of its k + l slices and needs 35 bits an item at 1 % and l = 7: whole slices
-//! of one filter each need 21, because only one item in l + 1 is stored past its time, and test one line
-//! instead of up to k + l bits all over the memory.
+//! The blocks of all slices at one place are adjacent. With three slices and one, blocks of eight lanes of 16 bits
+//! (`strategy/narrow.rs`) fill one cache line. With one slice and one, blocks with lanes of 32 bits fill one line;
+//! their bits are those of Parquet's blocks.
 //!
-//! There is no clock in here: [`Window::advance`] is told the time.
+//! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters", 2020) sets k bits in k
+//! of its k + l slices and needs 35 bits an item at 1 % and l = 7. Slices that are whole filters need 21, because only
+//! one item in l + 1 is stored past its time. They test one line instead of up to k + l bits in distant places.
+//!
+//! The filter has no clock: the caller passes the time to [`Window::advance`].
 
 mod clock;
 
 use std::fmt;
 
+use crate::answers::{answer_word, check_words};
+use crate::any::Variant;
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
-use crate::chunks;
-use crate::filter::{Clear, Filter, Insert, Merge, MergeError, Step, in_batches};
+use crate::chunks::{self, Step, in_batches};
+use crate::debug::{self, DebugState};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
+use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::{Plan, PlanError};
-use crate::shape::Shape;
-use crate::shown::{self, Shown};
-use crate::strategy::{Kind, lanes_rate};
+use crate::plan::{BlockSizing, Blocks, Plan, PlanError};
+use crate::strategy::{Narrow, lanes_rate};
 use clock::Clock;
 pub use clock::Span;
 
+/// The formulas for the sizes of this kind.
+///
+/// Plans have one or three slices, because then a place is one cache line. Three slices take a seventh less memory at 1
+/// %. From about 10⁻⁵ on one slice takes less, because of its wider lanes.
+pub(crate) const SIZING: BlockSizing = BlockSizing {
+    geometry: |number| (1..=255).contains(&number).then_some(Geometry::Slices(number)),
+    usual: &[Geometry::Slices(3), Geometry::Slices(1)],
+    blocks: blocks_of,
+};
+
+/// Returns the blocks of a window: one for each slice of the span, and one more.
+fn blocks_of(geometry: Geometry) -> Blocks {
+    let slices = geometry.to_number();
+    Blocks {
+        lane_bits: if slices == 1 { 32 } else { u64::from(Narrow::LANE_BITS) },
+        layers: u64::from(slices) + 1,
+        head_bits: Clock::WORDS as u64 * 64,
+        max_places: u64::MAX,
+        slices: Some(slices),
+    }
+}
+
 /// A filter that remembers an item for at least a span, and forgets it soon after.
 ///
-/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored again, so it is
-/// forgotten a span after it first came, unless the filter [refreshes](Self::refreshing). The same goes for an
-/// item that is taken for a remembered one, at the filter's rate: insert answers false then. So what is
-/// promised of a span holds for every item that was answered new, and with refreshing for every item.
+/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored again: the filter
+/// forgets it a span after its first insertion, unless the filter [refreshes](Self::refreshing). The same applies to an
+/// item that the filter takes for a remembered one, at its rate; insert returns false then. So the span is guaranteed
+/// for every item whose insert returned true, and with refreshing for every item.
 ///
-/// Where items are counted the rate holds for ever, without merges. Where time is told it holds while no slice gets more than its
-/// share of the planned items: plan one slice ([`Plan::window`]) for items that may all come at once; it
-/// takes a sixth more memory than three, and an item is forgotten within two spans.
+/// With a span of items, the filter keeps its rate for ever, unless it is merged. With a span of time, it keeps its
+/// rate while no slice receives more than its share of the planned items. For items that may all arrive at once, plan
+/// one slice ([`Plan::window`]): it takes a sixth more memory than three, and the filter forgets an item within two
+/// spans.
 ///
 /// # Examples
 ///
@@ -73,11 +100,11 @@ pub use clock::Span;
 pub struct Window<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    // What the first line of the words says, and what was told since.
+    // The state of the first line of the words, and changes since.
     clock: Clock,
     level: arch::Level,
     places: Places,
-    // Invariant: room for the clock's line, which only files need, then the places.
+    // Invariant: space for the clock's line, which only files use, then the places.
     bits: B,
 }
 
@@ -89,32 +116,32 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Window<C>> for Window<B
 }
 
 impl Window {
-    /// Makes an empty filter that remembers the last `items` items that were new, at `rate`.
+    /// Creates an empty filter that remembers the last `items` new items, at `rate`.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         let plan = Plan::for_kind(Kind::Window, items, rate)?;
         Self::new(&plan, Hasher::default(), Span::Items(items))
     }
 
-    /// Makes an empty filter that remembers items for at least `span_millis` and at most twice as long, at `rate`
-    /// if no more than `items` come in any span, however unevenly.
+    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice as long. It keeps
+    /// `rate` if at most `items` items arrive in any span, in any distribution.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough of it.
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
     pub fn for_time(items: u64, rate: f64, span_millis: u64) -> Result<Self, PlanError> {
         let plan = Plan::window(items, rate, 1)?;
         Self::new(&plan, Hasher::default(), Span::Millis(span_millis))
     }
 
-    /// Makes an empty filter by a plan for the items of a span. A span of zero is one of one.
+    /// Creates an empty filter from a plan for the items of a span. A span of zero becomes one.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`].
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -122,7 +149,12 @@ impl Window {
         Ok(Self::of(plan, hasher, clock, bits))
     }
 
-    /// Lets a repeat count as new: an item is forgotten a span after it was last inserted.
+    /// Creates an empty filter that remembers the planned number of items.
+    pub(crate) fn of_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        Self::new(plan, hasher, Span::Items(plan.items()))
+    }
+
+    /// Makes repeats refresh an item: the filter forgets it a span after its last insertion.
     #[must_use]
     pub fn refreshing(mut self) -> Self {
         self.clock.refreshes = true;
@@ -131,12 +163,12 @@ impl Window {
 }
 
 impl<'a> Window<BitView<'a>> {
-    /// Uses words that lie elsewhere, such as in a mapped file, without a copy. Constant time.
+    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Constant time.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if it has not as many
-    /// bits as `words`; [`PlanError::Words`] if their clock is none.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
+    /// of bits than the plan; [`PlanError::Words`] if the clock in the words is invalid.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
@@ -145,17 +177,18 @@ impl<'a> Window<BitView<'a>> {
 impl<B: Bits<Word = u64>> Window<B> {
     fn of(plan: &Plan, hasher: Hasher, clock: Clock, bits: B) -> Self {
         // A block has eight lanes.
-        let block_words = plan.lane_bits() as usize * 8 / 64;
-        let places = Places { len: plan.places(), slots: clock.slots(), block_words };
+        let blocks = blocks_of(plan.geometry());
+        let block_words = blocks.lane_bits as usize * 8 / 64;
+        let places = Places { len: blocks.places(plan.bits()), slots: clock.slots(), block_words };
         Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
     }
 
-    /// Uses words that hold a filter of this plan, such as those of a file. Constant time.
+    /// Creates a filter from the words of a filter with this plan, for example of a file. Constant time.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if they hold no such
-    /// filter.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if the words are not those of
+    /// such a filter.
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         plan.check_len(bits.words().len())?;
@@ -163,18 +196,18 @@ impl<B: Bits<Word = u64>> Window<B> {
         Ok(Self::of(plan, hasher, clock, bits))
     }
 
-    /// Borrows the filter as one whose bits are elsewhere. Constant time.
+    /// Borrows the filter. Constant time.
     pub fn as_view(&self) -> Window<BitView<'_>> {
         Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
     }
 
-    /// Returns the beginning of the latest slice, in milliseconds of the time that was told; `None` where items are
-    /// counted.
+    /// Returns when the present slice began, in milliseconds of the caller's time. Returns `None` if the span is a
+    /// number of items.
     pub fn began_millis(&self) -> Option<u64> {
         self.clock.began_millis()
     }
 
-    /// Returns how many slices the span has.
+    /// Returns the number of slices of the span.
     pub fn slices(&self) -> u32 {
         self.clock.slots() as u32 - 1
     }
@@ -184,37 +217,20 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.span
     }
 
-    /// Tells whether a repeat counts as new.
+    /// Returns true if repeats refresh an item.
     pub fn refreshes(&self) -> bool {
         self.clock.refreshes
     }
 
-    /// Tells the filter what time it is, in milliseconds since any beginning: items out of the window are
-    /// forgotten. Constant time; the memory is cleared by the next insert.
+    /// Sets the present time, in milliseconds since any epoch, and forgets the items that are out of the window.
+    /// Constant time; the next insert clears the memory.
     ///
-    /// A time before the latest that was told changes nothing, and neither does any where the span is a
-    /// number of items.
+    /// A time before the latest one has no effect. Neither has any time if the span is a number of items.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }
 
-    /// Hands on the words of a file from the one numbered `start` on, in order: the clock's line, then the blocks.
-    ///
-    /// # Errors
-    ///
-    /// Those of `each`.
-    pub(crate) fn each_words<E>(
-        &self,
-        start: u64,
-        mut each: impl FnMut(&[u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        if start < Clock::WORDS as u64 {
-            each(&self.clock.to_words()[start as usize..])?;
-        }
-        each(words_from(self.words(), start.saturating_sub(Clock::WORDS as u64)))
-    }
-
-    /// The words of all places.
+    /// Returns the words of all places.
     #[inline(always)]
     fn words(&self) -> &[u64] {
         &self.bits.words()[Clock::WORDS..]
@@ -240,8 +256,35 @@ impl<B: Bits<Word = u64>> Window<B> {
     }
 }
 
+impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
+    type View<'a>
+        = Window<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    /// Passes on the clock's line, then the blocks.
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if start < Clock::WORDS as u64 {
+            each(&self.clock.to_words()[start as usize..])?;
+        }
+        each(words_from(self.words(), start.saturating_sub(Clock::WORDS as u64)))
+    }
+
+    fn advance(&mut self, now_millis: u64) {
+        Window::advance(self, now_millis);
+    }
+}
+
 impl<B: BitsMut> Window<B> {
-    /// Clears what is out of the window, so that the present slice has its own blocks.
+    /// Clears the slices that are out of the window, so that the present slice has an empty block.
     fn turn(&mut self) {
         let slots = self.clock.slots();
         if self.clock.all_live() {
@@ -261,8 +304,8 @@ impl<B: BitsMut> Window<B> {
         }
     }
 
-    /// Stores hashes in order, those that are not remembered or all; no more than the present slice has room for
-    /// where items are counted. The clock is up to date.
+    /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With a span of items, the
+    /// caller passes no more than the present slice has space for. The clock is up to date.
     fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let how = (self.clock.slot(), self.clock.refreshes);
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
@@ -272,19 +315,19 @@ impl<B: BitsMut> Window<B> {
 }
 
 fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
-    match plan.shape() {
-        Shape::Slices(slices) => Ok(slices),
+    match plan.geometry() {
+        Geometry::Slices(slices) => Ok(slices),
         _ => Err(PlanError::OtherKind { expected: Kind::Window, found: plan.kind() }),
     }
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Window<B> {
-    /// Shows kind, capacity, rates, items and fill, estimated from up to the first 64 KiB.
+    /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plan = self.plan.part(shown::SHOWN_BYTES).unwrap_or(self.plan);
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
         let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
         let part = Window::of(&plan, self.hasher, self.clock, BitView::new(words));
-        Shown::of(&part).of_part(&plan, &self.plan).fmt("Window", &self.plan, self.hasher, f)
+        DebugState::of(&part).of_part(&plan, &self.plan).fmt("Window", &self.plan, self.hasher, f)
     }
 }
 
@@ -317,13 +360,13 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
     }
 
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         if self.clock.all_live() {
             places::contains_each(self.level, self.words(), self.places, hashes, answers);
             return;
         }
         in_batches(hashes, answers, |step, hash| match step {
-            Step::Ask => {
+            Step::Prefetch => {
                 prefetch_lines(self.words(), self.places.words(hash));
                 false
             }
@@ -331,18 +374,19 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         });
     }
 
-    /// Estimates how many items are remembered; where repeats refresh, one may count once for each slice.
+    /// Estimates how many items are remembered. If repeats refresh, an item may count once for each slice.
     fn estimate_items(&self) -> f64 {
         let bits = self.slot_bits();
         let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
         let live =
             self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
-        // From zero on: the sum of nothing is below it.
+        // The sum starts at zero, because the `Sum` of no numbers is −0.
         live.fold(0.0, |all, (_, ones)| all + items(ones))
     }
 
     fn estimate_rate(&self) -> f64 {
-        let (block_words, lane_bits) = (self.places.block_words, self.plan.lane_bits() as u32);
+        let block_words = self.places.block_words;
+        let lane_bits = blocks_of(self.plan.geometry()).lane_bits as u32;
         let of_place = |place: &[u64]| {
             let blocks = place.chunks_exact(block_words).enumerate();
             let live = blocks.filter(|&(slot, _)| self.clock.is_live(slot));
@@ -361,7 +405,7 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
 }
 
 impl<B: BitsMut> Insert for Window<B> {
-    /// Stores an item at the latest time told; true if the filter did not remember it.
+    /// Stores an item at the latest time. Returns true if the filter did not remember it.
     fn insert_hash(&mut self, hash: u64) -> bool {
         let mut answer = [0];
         self.insert_hashes(&[hash], &mut answer);
@@ -369,10 +413,10 @@ impl<B: BitsMut> Insert for Window<B> {
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+        check_words(answers, hashes.len());
         self.turn();
         let (mut rest, mut words) = (hashes, answers);
-        // As many as the present slice has room for are stored without a look at the clock.
+        // As many items as the present slice has space for are stored without a look at the clock.
         loop {
             let room = usize::try_from(self.clock.room()).unwrap_or(usize::MAX);
             if room >= rest.len() {
@@ -386,20 +430,17 @@ impl<B: BitsMut> Insert for Window<B> {
                 (rest, words) = (later, later_words);
                 continue;
             }
-            // Close to its end, one by one to the end of a word of answers.
+            // Near the end of the slice, items are stored one by one up to the end of a word of answers.
             let len = rest.len().min(64);
-            words[0] = 0;
-            for (i, hash) in rest[..len].iter().enumerate() {
-                words[0] |= self.insert_one(*hash) << i;
-            }
+            words[0] = answer_word(&rest[..len], |&hash| self.insert_one(hash));
             (rest, words) = (&rest[len..], &mut words[1..]);
         }
     }
 }
 
 impl<B: BitsMut> Window<B> {
-    /// Stores one item, in the next slice if the present one is full; 1 if it was not remembered.
-    fn insert_one(&mut self, hash: u64) -> u64 {
+    /// Stores one item, in the next slice if the present one is full. Returns true if it was not remembered.
+    fn insert_one(&mut self, hash: u64) -> bool {
         if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
             self.clock.next_slice();
             self.turn();
@@ -408,7 +449,7 @@ impl<B: BitsMut> Window<B> {
         if self.clock.room() > 0 {
             self.insert_now(&[hash], &mut answer);
         }
-        answer[0]
+        answer[0] != 0
     }
 }
 
@@ -421,14 +462,11 @@ impl<B: BitsMut> Clear for Window<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
-    /// Remembers what either remembers, each item at least as long as its own filter would: slices of one time go
-    /// together, or where items are counted those of one age. The later of two clocks counts: what is out of the
-    /// window by it is forgotten. Slices hold the items of both, so the rate may be above the planned one.
+    /// Remembers the items of both filters, each at least as long as its own filter would. Slices of the same time are
+    /// joined; with a span of items, slices of the same age. The later of the two clocks applies, and items that are
+    /// out of the window by it are forgotten. Slices hold the items of both, so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
-        let (expected, found) = (self.layout(), other.layout());
-        if expected != found {
-            return Err(MergeError::Layout { expected, found });
-        }
+        MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
         self.turn();
         let places = self.places;

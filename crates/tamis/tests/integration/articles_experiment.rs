@@ -29,7 +29,7 @@ impl SplitMix64 {
     }
 }
 
-/// Tells whether a count of `asked` questions at probability `p` lies within four deviations.
+/// Returns true if a count of `asked` tests at probability `p` is within four deviations.
 fn near(found: usize, asked: f64, p: f64) -> bool {
     (found as f64 - asked * p).abs() <= 4.0 * (asked * p * (1.0 - p)).sqrt()
 }

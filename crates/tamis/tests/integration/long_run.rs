@@ -51,7 +51,7 @@ fn long_run(kind: Kind, checks: u64) {
     }
 }
 
-/// Lets the oldest block go, by whatever way this kind has.
+/// Removes the oldest block, in the way of this kind.
 fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) {
     let kind = plan.kind();
     if kind.grows() {
@@ -71,7 +71,7 @@ fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) 
             assert!(is_sound, "{kind}: member {item} cannot be deleted");
         }
     } else if !kind.forgets() && filter.estimate_items() > 3.0 * MEMBERS as f64 {
-        // As full as it may be, and more: it starts anew.
+        // Full: it is cleared.
         *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
         for block in &*members {
             filter.try_insert_each(block, &mut Answers::new()).unwrap();

@@ -95,7 +95,7 @@ macro_rules! assert_try_methods {
 fn filters_that_may_refuse_items_share_their_methods() {
     let mut seen = assert_try_methods!(Cuckoo::for_items(10_000, 0.01).unwrap());
     assert_eq!((seen.count("other"), seen.remove("other")), (1, Removed::Yes));
-    assert_try_methods!(Growing::new(0.01, Hasher::default()).unwrap());
+    assert_try_methods!(Growing::for_rate(0.01, Hasher::default()).unwrap());
     for kind in Kind::ALL {
         let plan = Plan::for_kind(kind, 10_000, 0.01).unwrap();
         let mut seen = assert_try_methods!(AnyFilter::new(&plan, Hasher::default()).unwrap());
@@ -112,7 +112,7 @@ fn a_full_filter_says_how_many_of_a_batch_are_in() {
     let error = seen.try_insert_all(&items).unwrap_err();
     assert!(error.inserted >= 2_000, "{error:?}");
     assert!(seen.contains_all(&items[..error.inserted]));
-    assert_eq!(seen.items(), error.inserted as u64);
+    assert_eq!(seen.len(), error.inserted as u64);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Promise 1: what was inserted is found, whatever the kind, the storage, the way in or the threads.
+//! Promise 1: every inserted item is found, for every kind, storage, insert method and number of threads.
 
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -32,7 +32,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         .prop_map(|(kind, items, rate)| Plan::for_kind(kind, items, rate).unwrap())
 }
 
-/// What a filter is told, against the set it must contain.
+/// A filter and the set that it must contain.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Vec<u8>),

@@ -1,7 +1,7 @@
 //! The `Parquet` strategy sets the very bits that Parquet's own writers set.
 
 use serde_json::Value;
-use tamis::{Bits as _, Bloom, Hasher, Kind, Parquet, Plan, Shape};
+use tamis::{Bits as _, Bloom, Geometry, Hasher, Kind, Parquet, Plan};
 
 fn golden() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/filters.json");
@@ -23,7 +23,7 @@ fn bytes(hex: &Value) -> Vec<u8> {
 
 fn empty(bitset_bytes: u64) -> Bloom<Parquet> {
     let plan =
-        Plan::from_parts(Kind::Parquet, 1, 0.01, bitset_bytes * 8, Shape::Probes(8)).unwrap();
+        Plan::from_parts(Kind::Parquet, 1, 0.01, bitset_bytes * 8, Geometry::Probes(8)).unwrap();
     Bloom::new(&plan, Hasher::xxh64(0)).unwrap()
 }
 

@@ -4,7 +4,7 @@
 //! items; the count must lie below the binomial bound of the rate asked for, and around the rate that
 //! the plan computes.
 
-use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Shape};
+use tamis::{Answers, AnyFilter, Geometry, Hasher, Kind, Plan};
 
 /// The kinds that take any number of items, and whose bits alone tell how many.
 const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting];
@@ -130,7 +130,9 @@ fn window_keeps_its_rate_at_every_size() {
     for items in [1_u64, 2, 10, 100, 1_000, 10_000, 1_000_000] {
         for rate in [0.1, 0.01, 0.001] {
             let plan = Plan::for_kind(Kind::Window, items, rate).unwrap();
-            let Shape::Slices(slices) = plan.shape() else { unreachable!("a window has slices") };
+            let Geometry::Slices(slices) = plan.geometry() else {
+                unreachable!("a window has slices")
+            };
             let inserted = items.div_ceil(u64::from(slices)) * (3 * u64::from(slices) + 1);
             let filters = (500_000 / (items + 200)).clamp(1, 1000);
             let asked_each = (4_000_000 / filters).clamp(500, 1_000_000);

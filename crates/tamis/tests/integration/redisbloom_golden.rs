@@ -218,14 +218,14 @@ fn assert_bloom(case: &Value, filter: &RedisBloom) {
         assert_eq!(filter.contains(item), *answer, "{name} {item:?}");
         assert_eq!(batch.get(i), *answer, "{name} {item:?}");
     }
-    assert_eq!(case["card"], filter.items());
+    assert_eq!(case["card"], filter.len());
     assert_eq!(*info(case, "Capacity"), filter.capacity());
     assert_eq!(*info(case, "Size"), filter.size_bytes());
     assert_eq!(*info(case, "Number of filters"), filter.layers().len());
-    assert_eq!(*info(case, "Number of items inserted"), filter.items());
+    assert_eq!(*info(case, "Number of items inserted"), filter.len());
     assert_eq!(info(case, "Expansion rate").as_u64(), filter.expansion().map(u64::from));
     let debug = list(&case["debug"]);
-    assert_eq!(text(&debug[0]), format!("size:{}", filter.items()));
+    assert_eq!(text(&debug[0]), format!("size:{}", filter.len()));
     assert_eq!(debug.len() - 1, filter.layers().len());
     for (line, layer) in debug[1..].iter().map(text).zip(filter.layers()) {
         for (name, number) in [
@@ -256,7 +256,7 @@ fn assert_cuckoo(case: &Value, filter: &RedisCuckoo) {
         ("Size", filter.size_bytes()),
         ("Number of buckets", filter.buckets()),
         ("Number of filters", filter.sub_filters() as u64),
-        ("Number of items inserted", filter.items()),
+        ("Number of items inserted", filter.len()),
         ("Number of items deleted", filter.removed()),
         ("Bucket size", filter.bucket_size().into()),
         ("Expansion rate", filter.expansion().into()),

@@ -1,13 +1,14 @@
-//! Blocks that are a register, for filters that lay several side by side.
+//! Blocks of the size of a register, for filters that store several of them side by side.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::parquet;
+use crate::answers::check_words;
 use crate::arch::prefetch_lines;
-use crate::filter::GROUP;
+use crate::chunks::GROUP;
 
-/// A narrow block or what is to be done with it: eight lanes of 16 bits.
+/// A narrow block, or a mask for one: eight lanes of 16 bits.
 #[derive(Clone, Copy)]
 pub(in crate::arch) struct Narrow(__m128i);
 
@@ -18,8 +19,8 @@ pub(in crate::arch) struct Wide(__m256i);
 impl Narrow {
     pub(in crate::arch) const WORDS: usize = 2;
 
-    /// The bit of `hash` in each lane. Without shifts a lane, which there are none of for 16 bits: the bit is looked
-    /// up byte by byte.
+    /// Returns the bit of `hash` in each lane. AVX2 has no shifts of 16-bit lanes, so the bit is looked up byte by
+    /// byte.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn mask(hash: u64) -> Self {
@@ -28,7 +29,7 @@ impl Narrow {
         let numbers = _mm_unpacklo_epi8(low, _mm_srli_epi32::<4>(low));
         let numbers = _mm_and_si128(numbers, _mm_set1_epi8(15));
         let numbers = _mm_unpacklo_epi8(numbers, numbers);
-        // The upper byte of a lane has the bits 8 to 15.
+        // The upper byte of a lane contains bits 8 to 15.
         let numbers = _mm_xor_si128(numbers, _mm_set1_epi16(0x0800));
         let bits = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 0, 0, 0, 0, 0, 0, 0, 0);
         Narrow(_mm_shuffle_epi8(bits, numbers))
@@ -66,7 +67,7 @@ impl Narrow {
         Narrow(_mm_xor_si128(self.0, other.0))
     }
 
-    /// What is in `self` and not in `other`.
+    /// Returns the bits of `self` that are not in `other`.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn without(self, other: Self) -> Self {
@@ -79,14 +80,14 @@ impl Narrow {
         _mm_testz_si128(self.0, self.0) == 1
     }
 
-    /// Tells whether all of `other` is in `self`.
+    /// Returns true if `self` contains all bits of `other`.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn holds(self, other: Self) -> bool {
         _mm_testc_si128(self.0, other.0) == 1
     }
 
-    /// All of it, or nothing.
+    /// Returns the block if `is_kept` is true, and otherwise an empty one.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -97,7 +98,7 @@ impl Narrow {
 impl Wide {
     pub(in crate::arch) const WORDS: usize = 4;
 
-    /// The bit of `hash` in each lane.
+    /// Returns the bit of `hash` in each lane.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn mask(hash: u64) -> Self {
@@ -124,14 +125,14 @@ impl Wide {
         Wide(_mm256_or_si256(self.0, other.0))
     }
 
-    /// Tells whether all of `other` is in `self`.
+    /// Returns true if `self` contains all bits of `other`.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn holds(self, other: Self) -> bool {
         _mm256_testc_si256(self.0, other.0) == 1
     }
 
-    /// All of it, or nothing.
+    /// Returns the block if `is_kept` is true, and otherwise an empty one.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -139,18 +140,18 @@ impl Wide {
     }
 }
 
-/// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 
-/// How many items ahead the memory is asked for.
+/// How many items ahead the memory is prefetched.
 const AHEAD: usize = 2 * GROUP;
 
-/// As `in_batches`, which is not compiled for AVX2: answers each hash in order into a mask, and asks for the words at
-/// the `place` of a later one, unless there are few.
+/// Like `in_batches`, which is not compiled for AVX2: writes the answer to each hash, in order, to a mask, and
+/// prefetches the words at the `place` of a later hash, unless there are few words.
 ///
 /// # Panics
 ///
-/// If `answers` has not one word for each 64 hashes.
+/// If `answers` does not have one word for each 64 hashes.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn each_ahead(
@@ -160,7 +161,7 @@ pub(in crate::arch) fn each_ahead(
     answers: &mut [u64],
     mut answer: impl FnMut(u64) -> bool,
 ) {
-    assert_eq!(answers.len(), hashes.len().div_ceil(64), "a word for each 64 hashes");
+    check_words(answers, hashes.len());
     let is_large = words.len() >= PREFETCH_FROM_WORDS && hashes.len() > 1;
     if is_large {
         for &hash in hashes.iter().take(AHEAD) {

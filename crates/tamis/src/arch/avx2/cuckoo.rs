@@ -1,4 +1,4 @@
-//! The cuckoo filter: four items a register, except for the reads of their buckets.
+//! Kernels of the cuckoo filter: four items in a register, except for the reads of their buckets.
 
 use std::arch::x86_64::*;
 
@@ -7,21 +7,21 @@ use super::split_block::{load_4, multiply_32, store_4};
 use crate::arch::cuckoo::{BATCH, Keys, Pairs};
 use crate::arch::memory::prefetch_address;
 
-/// What a batch knows of its items before it touches their buckets.
+/// The values that are computed for a batch before its buckets are accessed.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Located {
     /// The bytes at which the reads of the left and right buckets start, and the bits in them.
     bytes: [[u64; BATCH]; 2],
     shifts: [[u64; BATCH]; 2],
-    /// What a bucket full of the item holds.
+    /// The content of a bucket that is full of the item.
     patterns: [u64; BATCH],
 }
 
 const NONE: Located =
     Located { bytes: [[0; BATCH]; 2], shifts: [[0; BATCH]; 2], patterns: [0; BATCH] };
 
-/// Tells which items are in one of their buckets.
+/// Tests a batch of items.
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn contains_pairs(
     words: &[u64],
@@ -53,15 +53,15 @@ pub(in crate::arch) fn contains_pairs(
             if is_large && next.is_some() {
                 prefetch_4(words, coming, i);
             }
-            // SAFETY: `locate` put only bytes here from which on eight are in `words`, as asserted; what
-            // lies behind the batch is of one before, or zero.
+            // SAFETY: `locate` wrote only byte numbers from which on eight bytes are in `words`, as asserted. Entries
+            // after the batch are from an earlier batch, or zero.
             mask |= unsafe { rule.contains_4(words, located, i) } << i;
         }
         *word = if batch.len() == BATCH { mask } else { mask & ((1 << batch.len()) - 1) };
     }
 }
 
-/// Finds the keys of hashes, as `Table::key` does.
+/// Computes the keys of hashes, as `Table::key` does.
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) {
     let rule = Rule::new(pairs);
@@ -73,7 +73,7 @@ pub(in crate::arch) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) {
     });
 }
 
-/// Calls `each` with four hashes at a time, and the number of the first: the last ones followed by zeros.
+/// Calls `each` with four hashes at a time and the number of the first one. The last group is padded with zeros.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn each_4(hashes: &[u64], mut each: impl FnMut(usize, __m256i)) {
@@ -97,7 +97,7 @@ fn prefetch_4(words: *const u8, located: &Located, i: usize) {
     }
 }
 
-/// The numbers of a table, each in every lane.
+/// The parameters of a table, each in every lane.
 #[derive(Clone, Copy)]
 struct Rule {
     starts: __m256i,
@@ -116,7 +116,7 @@ struct Rule {
 impl Rule {
     /// # Panics
     ///
-    /// If its slots are not counted in 31 bits.
+    /// If its slot numbers do not fit in 31 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new(pairs: &Pairs) -> Self {
@@ -137,7 +137,7 @@ impl Rule {
         }
     }
 
-    /// Finds the buckets of up to [`BATCH`] hashes.
+    /// Computes the buckets of up to [`BATCH`] hashes.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn locate(&self, hashes: &[u64], located: &mut Located) {
@@ -163,7 +163,7 @@ impl Rule {
         let (left, rest) = product(hash, self.starts);
         let (fingerprint, _) = product(rest, self.fingerprints);
         let x = _mm256_add_epi64(fingerprint, _mm256_set1_epi64x(1));
-        // Below 2³²: it has no high half to multiply.
+        // Below 2³², so there is no high half to multiply.
         let high = _mm256_slli_epi64::<32>(multiply_32(x, self.multiplier_high));
         let x = _mm256_add_epi64(multiply_32(x, self.multiplier), high);
         let upper = _mm256_srli_epi64::<32>(x);
@@ -181,24 +181,24 @@ impl Rule {
         (fingerprint, left, _mm256_add_epi64(start, self.right))
     }
 
-    /// Tells which of the items from `i` on are in.
+    /// Tests the items from `i` on.
     ///
     /// # Safety
     ///
-    /// From each byte of these items on, eight can be read.
+    /// Eight bytes from each byte number of these items on are readable.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn contains_4(&self, words: *const u8, located: &Located, i: usize) -> u64 {
         let pattern = load_4(&located.patterns[i..]);
         let zero = |half: usize| {
             let bytes = &located.bytes[half][i..i + 4];
-            // SAFETY: by the caller.
+            // SAFETY: guaranteed by the caller.
             let read =
                 |j: usize| unsafe { words.add(bytes[j] as usize).cast::<i64>().read_unaligned() };
             let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));
             let lanes = _mm256_srlv_epi64(lanes, load_4(&located.shifts[half][i..]));
             let lanes = _mm256_xor_si256(lanes, pattern);
-            // As `Lanes::either_holds`: a borrow comes only from a slot of zero.
+            // As in `Lanes::either_holds`: a borrow comes only from a slot of zero.
             _mm256_andnot_si256(lanes, _mm256_sub_epi64(lanes, self.ones))
         };
         let found = _mm256_and_si256(_mm256_or_si256(zero(0), zero(1)), self.highs);
@@ -207,7 +207,7 @@ impl Rule {
     }
 }
 
-/// The high and the low half of the product of 64 bits and of numbers below 2³², in two steps.
+/// Returns the high and the low half of the product of 64-bit numbers and numbers below 2³², in two steps.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn product(a: __m256i, b: __m256i) -> (__m256i, __m256i) {

@@ -35,10 +35,10 @@ pub(super) fn readers<W: Word>() -> Kernels<W> {
     }
 }
 
-/// Smaller filters lie in the second cache, whose latency the CPU hides by itself.
+/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
 const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
-/// Runs `answer` on each batch of located hashes: with the batch, its length, and the lines to come.
+/// Calls `answer` with each batch of located hashes, its length, and the next batch.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn each_batch<W: Word>(
@@ -68,17 +68,17 @@ fn each_batch<W: Word>(
     }
 }
 
-/// The next batch, whose lines are asked for while this one is answered: 64 requests at once are more
-/// than a CPU keeps under way.
+/// The next batch. Its lines are prefetched a few at a time while the present batch is answered, because a CPU cannot
+/// load 64 lines at once.
 #[derive(Clone, Copy)]
 struct Coming<'a> {
     words: *const u8,
-    /// None if nothing comes, or the filter is small.
+    /// None if there is no next batch, or the filter is small.
     batch: Option<&'a Located>,
 }
 
 impl Coming<'_> {
-    /// Asks for the lines of eight items, from number `i` on.
+    /// Prefetches the lines of eight items, from number `i` on.
     #[inline(always)]
     fn prefetch_8(self, i: usize) {
         if let Some(batch) = self.batch {

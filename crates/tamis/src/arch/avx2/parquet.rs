@@ -1,4 +1,4 @@
-//! Parquet's filter: a block is one register.
+//! Kernels of Parquet's filter: a block is one register.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -26,7 +26,7 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
             if i % 8 == 0 {
                 coming.prefetch_8(i);
             }
-            // SAFETY: `locate` put the start of a whole block here.
+            // SAFETY: `locate` wrote the start of a whole block here.
             mask |= u64::from(unsafe { holds(words, hash, start as usize / 8) }) << i;
         }
         mask
@@ -35,7 +35,7 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
 
 #[target_feature(enable = "avx2")]
 pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    // A pointer from here on: no reference to the words may be alive while they are written.
+    // A pointer from here on: no reference to the words may be live while they are written.
     let words: *mut [u64] = words;
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
@@ -47,7 +47,7 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
             }
             let block = words.cast::<u8>().wrapping_add(start as usize).cast();
             let bits = bits(hash);
-            // SAFETY: `locate` put the start of a whole block here, and the words are ours alone.
+            // SAFETY: `locate` wrote the start of a whole block here, and the words are borrowed uniquely.
             unsafe {
                 let old = _mm256_loadu_si256(block);
                 _mm256_storeu_si256(block, _mm256_or_si256(old, bits));
@@ -58,7 +58,7 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     });
 }
 
-/// Finds the blocks of up to a batch of hashes among so many words.
+/// Computes the blocks of up to a batch of hashes in `len_words` words.
 #[inline]
 fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
     let blocks = len_words / Parquet::WORDS;
@@ -70,7 +70,7 @@ fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
     }
 }
 
-/// The bits of `hash`, one in each 32-bit lane.
+/// Returns the bit of `hash` in each 32-bit lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn bits(hash: u64) -> __m256i {
@@ -80,7 +80,7 @@ pub(super) fn bits(hash: u64) -> __m256i {
     _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(product))
 }
 
-/// Tells whether the block at word `first` has all bits of `hash`.
+/// Tests whether the block at word `first` contains all bits of `hash`.
 ///
 /// # Safety
 ///
@@ -89,8 +89,8 @@ pub(super) fn bits(hash: u64) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn holds<W: Word>(words: &[W], hash: u64, first: usize) -> bool {
     let block: __m256i;
-    // SAFETY: inside the block. An assembly load of words that other threads may set is as good as
-    // four relaxed loads: bits only ever go from 0 to 1.
+    // SAFETY: inside the block. An assembly load of words that other threads may set is equivalent to four relaxed
+    // loads: bits only change from 0 to 1.
     unsafe {
         asm!(
             "vmovdqu {block}, ymmword ptr [{at}]",

@@ -1,11 +1,11 @@
-//! The default filter: half a block is a register.
+//! Kernels of the default filter: half a block is one register.
 //!
 //! ```text
 //! spread hash ×4 ──▶ shifted to each lane's six bits ──▶ lane's word shifted by that number: its bit
 //! ```
 //!
-//! A test shifts the block and not a mask: bit 0 of every lane is then the answer of that lane, so the
-//! halves are joined by one AND and tested at once.
+//! A test shifts the block and not a mask. Bit 0 of every lane is then the answer of that lane, so one AND joins the
+//! halves, and one instruction tests them.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -17,7 +17,7 @@ use crate::bits::Word;
 use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
 
-/// What the kernels load: every operand is a whole register.
+/// The constants of the kernels. Every operand is a whole register.
 #[repr(C, align(64))]
 struct Lanes {
     shifts: [u64; 8],
@@ -27,18 +27,18 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, low_six: [63; 4], ones: [1; 4] };
 
-/// Tests one item. It inlines into code compiled for any x86-64: a call would double the cost.
+/// Tests one item. It is inlined into code that is compiled for any x86-64; a call would double the cost.
 ///
 /// # Safety
 ///
-/// The CPU has AVX2; `words` hold a block.
+/// The CPU has AVX2. `words` contains at least one block.
 #[inline(always)]
 pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());
     let flag: u8;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words that
-    // other threads may set is as good as eight relaxed loads: bits only ever go from 0 to 1.
-    // `vzeroupper`, because the code around may be compiled for SSE: all vector registers are lost.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words that other threads may
+    // set is equivalent to eight relaxed loads: bits only change from 0 to 1. `vzeroupper`, because the code around may
+    // be compiled for SSE: all vector registers are clobbered.
     unsafe {
         asm!(
             "vmovq xmm0, {spread}",
@@ -66,16 +66,16 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
             options(readonly, nostack),
         );
     }
-    // SAFETY: `setc` writes 0 or 1; a comparison would be two instructions more.
+    // SAFETY: `setc` writes 0 or 1. A comparison would take two instructions more.
     unsafe { std::hint::assert_unchecked(flag <= 1) };
     flag != 0
 }
 
-/// Sets one item's bits; true if one of them was not set. As [`contains_one_512`], it inlines.
+/// Sets the bits of one item. Returns true if one of them was not set. It is inlined like [`contains_one_512`].
 ///
 /// # Safety
 ///
-/// The CPU has AVX2; `words` hold a block and are valid for writing.
+/// The CPU has AVX2. `words` contains at least one block and is valid for writing.
 #[inline(always)]
 pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());
@@ -121,7 +121,7 @@ pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bo
     flag != 0
 }
 
-/// Loads the block of item `$i` from `located` on, and the number of its bit in each lane.
+/// Loads the block of item `$i` from `located`, and the number of its bit in each lane.
 macro_rules! numbers_of_one {
     ($i:literal) => {
         concat!(
@@ -141,8 +141,7 @@ macro_rules! numbers_of_one {
     };
 }
 
-/// Tests item `$i` of an eight; the carry, which tells that all its bits are set, enters the mask from
-/// below.
+/// Tests item `$i` of eight. The carry is set if all bits of the item are set, and is shifted into the mask from below.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -162,12 +161,11 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0_u64;
-        // From the last item to the first, in whole eights: what stands behind the last is a block too.
+        // From the last item to the first, in whole groups of eight. Entries after the last item are blocks too.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
-            // SAFETY: `locate` and nobody else puts starts here: each is that of a whole block, or 0.
-            // What the lanes are made of stands 512 bytes behind: the pointer is one to all of
-            // `located`. Shared words: as in `contains_one_512`.
+            // SAFETY: only `locate` writes starts here: each is that of a whole block, or 0. The values for the lanes
+            // are 512 bytes behind; the pointer covers all of `located`. Shared words: as in `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(7), test_one!(6), test_one!(5), test_one!(4),
@@ -198,7 +196,7 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     unsafe { insert_each(words, hashes, answers) }
 }
 
-/// Sets the bits of hashes whose blocks no other thread writes.
+/// Sets the bits of hashes in blocks that no other thread writes.
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: atomic words may be written through a shared reference.
@@ -280,7 +278,7 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
     });
 }
 
-/// Finds the blocks of up to [`BATCH`] hashes among so many words.
+/// Computes the blocks of up to [`BATCH`] hashes in `len_words` words.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {

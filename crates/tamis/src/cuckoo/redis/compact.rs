@@ -1,11 +1,11 @@
-//! Compaction: the newest sub-filters move into gaps that removals left in the older ones.
+//! Compaction: moves the newest sub-filters into slots that removals freed in older ones.
 
 use super::RedisCuckoo;
 use super::sub_filter::{Candidate, EMPTY};
 
 impl RedisCuckoo {
-    /// Moves what it can from newer sub-filters to older ones and frees the newest if they are empty
-    /// then: `CF.COMPACT`. Reads all slots but those of the first sub-filter.
+    /// Moves fingerprints from newer sub-filters to older ones, and frees the newest ones if they are then empty:
+    /// `CF.COMPACT`. Reads all slots except those of the first sub-filter.
     pub fn compact(&mut self) {
         for index in (1..self.sub_filters.len()).rev() {
             self.empty_sub_filter(index);
@@ -13,7 +13,7 @@ impl RedisCuckoo {
         self.removed = 0;
     }
 
-    /// Does so after a removal, until a sub-filter cannot be emptied.
+    /// Compacts after a removal, until a sub-filter cannot be emptied.
     pub(super) fn compact_until_failure(&mut self) {
         for index in (1..self.sub_filters.len()).rev() {
             if !self.empty_sub_filter(index) {
@@ -23,8 +23,8 @@ impl RedisCuckoo {
         self.removed = 0;
     }
 
-    /// Moves fingerprints of a sub-filter to the oldest that has a place, and frees it if it is the newest
-    /// and all of them moved; true if all did.
+    /// Moves the fingerprints of a sub-filter to the oldest one with a free slot. Frees the sub-filter if it is the
+    /// newest and all of them moved. Returns true if all moved.
     fn empty_sub_filter(&mut self, index: usize) -> bool {
         let (older, rest) = self.sub_filters.split_at_mut(index);
         let (sub_filter, slots) = (&mut rest[0], u64::from(self.bucket_size));

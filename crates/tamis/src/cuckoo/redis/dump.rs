@@ -8,8 +8,8 @@
 //!        u64     u64       u64       u64           u16           u16              u16
 //! ```
 //!
-//! The slots follow in chunks, end to end, oldest sub-filter first. A chunk is named by the position
-//! behind its last byte, counted from 1.
+//! The slots follow in chunks without gaps, oldest sub-filter first. The position of a chunk is that of the byte after
+//! its last byte, counted from 1.
 
 use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use super::sub_filter::SubFilter;
@@ -21,7 +21,7 @@ use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
 use crate::no_std::*;
 
 impl RedisCuckoo {
-    /// Returns the header of a dump, which holds all but the slots.
+    /// Returns the header of a dump, which contains everything except the slots.
     #[must_use]
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
@@ -39,22 +39,22 @@ impl RedisCuckoo {
         header
     }
 
-    /// Makes a filter by the header of a dump, all slots empty: its items are not found until the chunks
-    /// are [loaded](Self::load_chunk).
+    /// Creates a filter from the header of a dump, with all slots empty. Its items are found only after the chunks are
+    /// [loaded](Self::load_chunk).
     ///
     /// # Errors
     ///
-    /// [`RedisHeaderError`] if no server wrote this, or there is not enough memory.
+    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
         Self::from_header_within(header, u64::MAX)
     }
 
-    /// Makes a filter by the header of a dump, as [`from_header`](Self::from_header) does, if its slots take at most
-    /// `max_bytes`: a header is short, whatever it asks for.
+    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if its slots take at
+    /// most `max_bytes`. A short header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header); a larger filter is one for which there is not enough memory.
+    /// As for [`from_header`](Self::from_header). A filter above `max_bytes` is reported as one without enough memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let (field, found) = ("header", header.len());
         let length =
@@ -74,11 +74,11 @@ impl RedisCuckoo {
         if max_iterations == 0 {
             return Err(impossible("max iterations", 34));
         }
-        // One that is no power of two would make evictions lose items.
+        // With a number that is not a power of two, evictions would lose items.
         if expansion > MAX_EXPANSION || expansion != 0 && !expansion.is_power_of_two() {
             return Err(impossible("expansion", 36));
         }
-        // 65,536, which the server accepts, would be counted there as none.
+        // The server accepts 65,536, which would be stored here as zero.
         if !(1..=MAX_SUB_FILTERS as u64).contains(&sub_filters) || expansion == 0 && sub_filters > 1
         {
             return Err(impossible("sub-filters", 24));
@@ -124,14 +124,14 @@ impl RedisCuckoo {
         })
     }
 
-    /// Returns the chunk at a position, and the position behind it, at which the next chunk begins; none
-    /// at the end, for 0, for a negative position and of an empty filter, whose slots have nothing to read.
+    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the end, for 0, for a
+    /// negative position, and for a filter without slots.
     ///
-    /// The items that a filter counts are no measure of that: those of a [header](Self::from_header) may be fewer than the
-    /// fingerprints that were loaded.
+    /// The stored number of items does not affect this: the number in a [header](Self::from_header) may be lower than
+    /// the number of loaded fingerprints.
     ///
-    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk, whole even if the position
-    /// is inside it, as the server has it: ask only for positions that a chunk came with.
+    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk, and is returned whole even for a position
+    /// inside it, as the server does. Use only positions that came with a chunk.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
         let is_blank = |it: &SubFilter| it.words().iter().all(|word| *word == 0);
@@ -150,14 +150,14 @@ impl RedisCuckoo {
         Some((position + len as i64, parts::copy_out(sub_filter.words(), at, len)))
     }
 
-    /// Overwrites the bytes that end before a position, as [`chunk`](Self::chunk) gave them with it.
+    /// Overwrites the bytes that end before a position with the bytes that [`chunk`](Self::chunk) returned with this
+    /// position.
     ///
-    /// The counts are those of the header and stay.
+    /// The counts stay those of the header.
     ///
     /// # Errors
     ///
-    /// [`RedisChunkError`] if there are no bytes or they do not lie within one sub-filter; nothing has
-    /// changed then.
+    /// [`RedisChunkError`] if there are no bytes, or they are not within one sub-filter. The filter is unchanged then.
     pub fn load_chunk(&mut self, position: i64, bytes: &[u8]) -> Result<(), RedisChunkError> {
         let len = bytes.len() as u64;
         let start = u64::try_from(position)
@@ -184,7 +184,7 @@ fn read(fields: &mut parts::Fields<'_>) -> Option<([u64; 4], [u16; 3])> {
 
 const HEADER_BYTES: usize = 38;
 
-/// What the server's field of 56 bits holds.
+/// The maximum of the server's field of 56 bits.
 const MAX_BUCKETS: u64 = (1 << 56) - 1;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What a cuckoo filter of RedisBloom is made by.
+//! The options of a cuckoo filter of RedisBloom.
 
 use std::fmt;
 
 use crate::bits::OutOfMemory;
 
-/// What a [`RedisCuckoo`](crate::RedisCuckoo) is made by: the arguments of `CF.RESERVE`.
+/// The options of a [`RedisCuckoo`](crate::RedisCuckoo): the arguments of `CF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisCuckooOptions {
     /// Slots of the first sub-filter, from twice the bucket size to 2³⁰. The number of buckets is
@@ -14,13 +14,13 @@ pub struct RedisCuckooOptions {
     pub bucket_size: u16,
     /// How many fingerprints an insert moves before the filter grows, from 1 to 65,535.
     pub max_iterations: u16,
-    /// How many times as large as the last sub-filter the next one is, up to 32,768, rounded up to a
-    /// power of two; 0 allows no second one.
+    /// The factor between the sizes of the next sub-filter and the last, up to 32,768, rounded up to a power of two.
+    /// With 0 there is only one sub-filter.
     pub expansion: u16,
 }
 
 impl Default for RedisCuckooOptions {
-    /// What a server makes of a `CF.ADD` to an absent key.
+    /// The options that a server uses for `CF.ADD` to an absent key.
     fn default() -> Self {
         Self { capacity: 1024, bucket_size: 2, max_iterations: 20, expansion: 1 }
     }
@@ -45,27 +45,27 @@ impl RedisCuckooOptions {
     }
 }
 
-/// Why there is no [`RedisCuckoo`](crate::RedisCuckoo) of these options.
+/// Why a [`RedisCuckoo`](crate::RedisCuckoo) with these options cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisCuckooError {
     /// The bucket size is not from 1 to 255.
     BucketSize {
-        /// The bucket size asked for.
+        /// The requested bucket size.
         bucket_size: u16,
     },
-    /// No iterations are allowed.
+    /// The number of iterations is zero.
     MaxIterations,
     /// The expansion is above 32,768.
     Expansion {
-        /// The expansion asked for.
+        /// The requested expansion.
         expansion: u16,
     },
     /// The capacity is not from twice the bucket size to 2³⁰.
     Capacity {
-        /// The capacity asked for.
+        /// The requested capacity.
         capacity: u64,
-        /// The least that this bucket size allows.
+        /// The lowest capacity for this bucket size.
         least: u64,
     },
     /// There is not enough memory.
@@ -78,7 +78,7 @@ impl fmt::Display for RedisCuckooError {
             Self::BucketSize { bucket_size } => {
                 write!(f, "the bucket size {bucket_size} is out of range: give 1 to 255 slots")
             }
-            Self::MaxIterations => f.write_str("no iterations are allowed: give 1 to 65535"),
+            Self::MaxIterations => f.write_str("the number of iterations is 0: give 1 to 65535"),
             Self::Expansion { expansion } => {
                 write!(f, "the expansion {expansion} is out of range: give 0 to 32768")
             }
@@ -95,7 +95,7 @@ impl fmt::Display for RedisCuckooError {
 
 impl std::error::Error for RedisCuckooError {}
 
-/// What a server accepts as arguments.
+/// The limit that a server has for arguments.
 const MAX_CAPACITY: u64 = 1 << 30;
 pub(super) const MAX_BUCKET_SIZE: u16 = 255;
 pub(super) const MAX_EXPANSION: u16 = 1 << 15;

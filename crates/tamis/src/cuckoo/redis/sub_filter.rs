@@ -1,10 +1,10 @@
-//! One sub-filter: buckets of slots, a byte each.
+//! A sub-filter: buckets of slots of one byte each.
 
 use crate::arch::prefetch_index;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 use crate::hash::murmur2;
 
-/// A fingerprint and its two hashes, of which a bucket is the remainder.
+/// A fingerprint and its two hashes. A bucket number is a hash modulo the number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     // Invariant: not 0, which is an empty slot.
@@ -20,15 +20,15 @@ impl Candidate {
         Self::in_bucket((hash % 255 + 1) as u8, hash)
     }
 
-    /// Returns the candidate of a fingerprint found in a bucket: the item's first hash is not known any
-    /// more, but the bucket and its partner are.
+    /// Returns the candidate of a fingerprint that was found in a bucket. The item's first hash is no longer known, but
+    /// the bucket and its partner are.
     #[inline(always)]
     pub(super) fn in_bucket(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, h1: bucket, h2: bucket ^ step(fingerprint) }
     }
 }
 
-/// What leads from one bucket of a fingerprint to the other, and back.
+/// The value that maps one bucket of a fingerprint to the other, and back.
 #[inline(always)]
 fn step(fingerprint: u8) -> u64 {
     u64::from(fingerprint) * u64::from(murmur2::M32)
@@ -42,12 +42,12 @@ pub(super) struct SubFilter {
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
-    /// The bits of a bucket of 1, 2, 4 or 8 slots, which lies in one word; else 0.
+    /// The bits of a bucket of 1, 2, 4 or 8 slots, which lies in one word; otherwise 0.
     in_word: u64,
 }
 
 impl SubFilter {
-    /// Makes an empty sub-filter.
+    /// Creates an empty sub-filter.
     pub(super) fn zeroed(buckets: u64, bucket_size: u16) -> Result<Self, OutOfMemory> {
         debug_assert!(buckets.is_power_of_two(), "checked where it came in");
         let bits = buckets.checked_mul(u64::from(bucket_size) * 8);
@@ -67,11 +67,11 @@ impl SubFilter {
         self.buckets * u64::from(self.bucket_size)
     }
 
-    /// Returns the share of slots that are taken, in the first `max_bytes` of them.
+    /// Returns the share of taken slots in the first `max_bytes`.
     pub(super) fn fill(&self, max_bytes: u64) -> f64 {
         let len = self.len_bytes().min(max_bytes.max(8));
         let words = self.slots.words().iter().take(len.div_ceil(8) as usize);
-        // What is behind the last slot is zero.
+        // The bytes after the last slot are zero.
         let taken = words.flat_map(|word| word.to_le_bytes()).filter(|&slot| slot != EMPTY).count();
         taken as f64 / len.next_multiple_of(8).min(self.len_bytes()) as f64
     }
@@ -89,13 +89,13 @@ impl SubFilter {
         self.slots.words_mut()
     }
 
-    /// Returns the fingerprint in a slot, 0 for none.
+    /// Returns the fingerprint in a slot, or 0 if the slot is empty.
     #[inline(always)]
     pub(super) fn slot(&self, index: u64) -> u8 {
         (self.slots.words()[(index / 8) as usize] >> (index % 8 * 8)) as u8
     }
 
-    /// Writes a slot and returns what was there.
+    /// Writes a slot and returns its old value.
     #[inline(always)]
     fn replace(&mut self, index: u64, fingerprint: u8) -> u8 {
         let (word, shift) = (&mut self.slots.words_mut()[(index / 8) as usize], index % 8 * 8);
@@ -109,23 +109,23 @@ impl SubFilter {
         self.replace(index, EMPTY);
     }
 
-    /// Returns the first slot of the bucket that a hash leads to.
+    /// Returns the first slot of the bucket of a hash.
     #[inline(always)]
     fn bucket(&self, hash: u64) -> u64 {
         (hash & (self.buckets - 1)) * u64::from(self.bucket_size)
     }
 
-    /// Returns the high bit of the lowest slot of a bucket that holds this, and perhaps more above it;
-    /// 0 if none does. Only for buckets that lie in a word.
+    /// Returns the high bit of the lowest slot of a bucket that holds this value, and possibly higher bits. Returns 0
+    /// if no slot does. Only for buckets that lie in a word.
     #[inline(always)]
     fn matches(&self, bucket: u64, fingerprint: u8) -> u64 {
         let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
         let differing = slots ^ (u64::from(fingerprint) * LOW_BITS);
-        // A byte of 0 borrows, and a byte above it may borrow from that: the lowest is always right.
+        // A byte of 0 borrows, and the byte above it may then borrow too: the lowest is always right.
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 
-    /// Finds the lowest slot of a bucket, given by its first, that holds this.
+    /// Returns the lowest slot of a bucket, given by its first slot, that holds this value.
     #[inline(always)]
     fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
         if self.in_word == 0 {
@@ -136,7 +136,7 @@ impl SubFilter {
         (matches != 0).then(|| bucket + u64::from(matches.trailing_zeros() / 8))
     }
 
-    /// Finds the lowest slot of the candidate's first bucket, else of the second, that holds this.
+    /// Returns the lowest slot with this value in the candidate's first bucket, or else in its second.
     #[inline(always)]
     fn find_in_both(&self, candidate: Candidate, fingerprint: u8) -> Option<u64> {
         self.find(self.bucket(candidate.h1), fingerprint)
@@ -149,12 +149,12 @@ impl SubFilter {
         if self.in_word == 0 {
             return self.find_in_both(candidate, fingerprint).is_some();
         }
-        // Both at once: a branch between them would be mispredicted for every other item.
+        // Both buckets at once: a branch between them would be mispredicted for every other item.
         let (a, b) = (self.bucket(candidate.h1), self.bucket(candidate.h2));
         self.matches(a, fingerprint) | self.matches(b, fingerprint) != 0
     }
 
-    /// Counts the fingerprint in both buckets, twice if they are the same.
+    /// Counts the fingerprint in both buckets. Counts twice if they are the same bucket.
     pub(super) fn count(&self, candidate: Candidate) -> u64 {
         let in_bucket = |hash| {
             let first = self.bucket(hash);
@@ -164,7 +164,7 @@ impl SubFilter {
         in_bucket(candidate.h1) + in_bucket(candidate.h2)
     }
 
-    /// Puts the fingerprint into an empty slot of its buckets; false if there is none.
+    /// Writes the fingerprint to an empty slot of its buckets. Returns false if there is none.
     #[inline]
     pub(super) fn put(&mut self, candidate: Candidate) -> bool {
         let empty = self.find_in_both(candidate, EMPTY);
@@ -174,7 +174,7 @@ impl SubFilter {
         empty.is_some()
     }
 
-    /// Removes the fingerprint from one of its buckets; false if it is in none.
+    /// Removes the fingerprint from one of its buckets. Returns false if neither contains it.
     pub(super) fn take(&mut self, candidate: Candidate) -> bool {
         let found = self.find_in_both(candidate, candidate.fingerprint);
         if let Some(index) = found {
@@ -183,8 +183,8 @@ impl SubFilter {
         found.is_some()
     }
 
-    /// Puts the fingerprint into its first bucket and what was there into its other bucket, and so on,
-    /// until one finds an empty slot; false, and all as before, if none does.
+    /// Writes the fingerprint to its first bucket, moves the displaced fingerprint to its other bucket, and so on,
+    /// until there is an empty slot. Returns false and restores all slots if there is none.
     #[cold]
     pub(super) fn evict(&mut self, candidate: Candidate, max_iterations: u16) -> bool {
         let slots = u64::from(self.bucket_size);
@@ -198,8 +198,7 @@ impl SubFilter {
             }
             victim = (victim + 1) % slots;
         }
-        // Back along the same path: the fingerprint at hand is the one that lay in the bucket before,
-        // and leads there.
+        // Back along the same path: the present fingerprint was in the previous bucket, and leads there.
         for _ in 0..max_iterations {
             victim = (victim + slots - 1) % slots;
             hash ^= step(fingerprint);
@@ -209,7 +208,7 @@ impl SubFilter {
         false
     }
 
-    /// Asks for the memory of both buckets.
+    /// Prefetches the memory of both buckets.
     #[inline]
     pub(super) fn prefetch(&self, candidate: Candidate) {
         if self.len_bytes() >= PREFETCH_FROM_BYTES {
@@ -223,8 +222,8 @@ impl SubFilter {
 const LOW_BITS: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 
-/// What an empty slot holds.
+/// The value of an empty slot.
 pub(super) const EMPTY: u8 = 0;
 
-/// Smaller sub-filters lie in the second cache.
+/// Smaller sub-filters fit in the second cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;

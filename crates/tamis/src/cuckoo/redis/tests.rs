@@ -212,7 +212,7 @@ proptest! {
                     let inserted = filter.insert(&item);
                     prop_assert_eq!(inserted.is_ok(), naive.insert(item));
                     if let Err(error) = inserted {
-                        prop_assert_eq!(error, RedisInsertError::Full { items: filter.items() });
+                        prop_assert_eq!(error, RedisInsertError::Full { items: filter.len() });
                         prop_assert_eq!(&filter, &before, "a refused item leaves no trace");
                     }
                 }
@@ -257,7 +257,7 @@ proptest! {
                 prop_assert!(filter.count(item) >= count, "{} of {} times", item, count);
             }
         }
-        prop_assert_eq!(filter.items(), truth.values().sum::<u64>());
+        prop_assert_eq!(filter.len(), truth.values().sum::<u64>());
     }
 
     #[test]
@@ -388,7 +388,7 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
         let (measured, told) = (found as f64 / absent as f64, filter.estimate_rate(u64::MAX));
         let parts = filter.sub_filters();
         assert!((told / measured - 1.0).abs() < 0.1, "{parts} parts: {told}, measured {measured}");
-        // The hash spreads items evenly, so that a part of each sub-filter tells nearly the same.
+        // The hash spreads items evenly, so a part of each sub-filter gives nearly the same estimate.
         let by_part = filter.estimate_rate(1024);
         assert!((by_part / told - 1.0).abs() < 0.2, "{by_part} {told}");
     }

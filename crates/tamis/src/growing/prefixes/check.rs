@@ -1,4 +1,4 @@
-//! Reading a page entry by entry, once its words are known to be one that this module would write.
+//! Reads a page entry by entry, and checks that this module could have written it.
 
 use super::page::{
     BLOCK_QUOTIENTS, BLOCKS, EMPTY_WORDS, Form, HEAD_WORDS, MAX_WORDS, block_bounds, entry,
@@ -9,8 +9,8 @@ use super::page::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsound;
 
-/// Calls back with each entry in order, once the page is known to be one this module would write: so
-/// that reading it gives what was inserted, and growing it stays inside it.
+/// Calls `each` with each entry in order. First checks that this module could have written the page, so that reading it
+/// returns what was inserted, and growing it stays inside it.
 pub(super) fn each_entry(
     page: &[u64],
     form: &Form,
@@ -56,12 +56,12 @@ fn each_block_entry(
             if is_mark {
                 break;
             }
-            // The code may not run into the entries.
+            // The code must not overlap the entries.
             if bit + (number + 1) * f > block.len() * 64 {
                 return Err(Unsound);
             }
             let entry = entry(page, end, number, form);
-            // As binary fractions, entries lie in the middle of what they cover. None covers another's.
+            // As binary fractions, entries lie in the middle of the interval that they cover. No entry covers another.
             let half = entry & entry.wrapping_neg();
             if entry == 0 || entry - half < last_end {
                 return Err(Unsound);
@@ -75,7 +75,7 @@ fn each_block_entry(
     if free >= 64 {
         return Err(Unsound);
     }
-    // The bits in between are zeros, which inserting relies on.
+    // The bits in between are zeros. Inserts rely on this.
     let is_free = |bit: usize| block[bit / 64] >> (bit % 64) & 1 == 0;
     if (bit..bit + free).all(is_free) { Ok(()) } else { Err(Unsound) }
 }

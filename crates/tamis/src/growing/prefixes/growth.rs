@@ -1,36 +1,36 @@
-//! How the filter grows: which remainders at which depth, and when pages split, for a rate for ever.
+//! The rule of growth: the remainders at each depth, and when pages split, so that the filter keeps its rate for ever.
 
+use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::shape::Shape;
 
 use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 
-/// The rule by which a filter grows; follows from the rate alone.
+/// The rule by which a filter grows. It follows from the rate alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Remainder bits of the depths where most filters live: 6 to 19, about 64 k to 700 M items.
+    /// Remainder bits at the depths of most filters: 6 to 19, about 64 k to 700 M items.
     base_bits: u32,
-    /// Entries a page holds on average when the pages of its depth begin to split.
+    /// The mean number of entries of a page when the pages of its depth begin to split.
     split_at: u32,
     /// The largest depth whose prefixes fit in a hash.
     max_depth: u32,
 }
 
-/// While the pages of a depth split one after the other, the filter grows by one part in so many.
+/// The pages of a depth split while the filter grows by 1/`SPLIT_STRETCH`.
 const SPLIT_STRETCH: u64 = 8;
 
-/// Pages split between these numbers of entries: fewer waste the code of the quotients, more make runs
-/// long.
+/// The limits of the number of entries at which pages split. With fewer, the code of the quotients takes too much
+/// space; with more, runs become long.
 const SPLIT_AT: (u32, u32) = (640, 1280);
 
-/// Words of a page beside its blocks: its head, and in the directory its place and the head's copy.
+/// Words of a page beside its blocks: its head, and in the directory its address and a copy of the head.
 const EMPTY_HEAD_WORDS: f64 = 10.0;
 
-/// The directory stays below 2⁴¹ pages, far above any memory.
+/// The directory has fewer than 2⁴¹ pages, far more than fit in any memory.
 const MAX_DEPTH: u32 = 40;
 
-/// The bits of remainder beside those of the rule, at each depth.
+/// Returns the remainder bits at a depth beyond those of the rule.
 const fn extra_bits(depth: u32) -> u32 {
     match depth {
         0..=3 => 3,
@@ -41,12 +41,12 @@ const fn extra_bits(depth: u32) -> u32 {
     }
 }
 
-/// 2^−`exponent`, up to 1022.
+/// Returns 2^−`exponent`, for exponents up to 1022.
 const fn power_of_half(exponent: u32) -> f64 {
     f64::from_bits((1023 - exponent as u64) << 52)
 }
 
-/// By the bits of a rule: the largest depth whose prefixes fit in a hash.
+/// The largest depth whose prefixes fit in a hash, by the bits of a rule.
 static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
     let mut depths = [0; ENTRY_BITS_MAX as usize];
     let mut base_bits = 0;
@@ -65,8 +65,7 @@ static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
     depths
 };
 
-/// By the largest depth: the rate for ever if each page had an entry for each quotient, and no bits but the
-/// extra ones.
+/// The rate for ever, by the largest depth, if each page has an entry for each quotient and no bits but the extra ones.
 static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
     let (mut rates, mut rate, mut depth) = ([0.0; MAX_DEPTH as usize + 1], 0.0, 0);
     while depth <= MAX_DEPTH {
@@ -79,22 +78,22 @@ static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
 };
 
 impl Growth {
-    /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items; `None` if
-    /// `rate` is no probability, or so low that not even a small filter of 64-bit hashes keeps it.
+    /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items. Returns `None` if `rate`
+    /// is not a probability, or if not even a small filter of 64-bit hashes keeps it.
     pub(crate) fn for_rate(rate: f64) -> Option<Self> {
         if !(rate > 0.0 && rate < 1.0) {
             return None;
         }
         let (least, most) = SPLIT_AT;
         Self::all().find_map(|rule| {
-            // The rate grows in proportion to `split_at`.
+            // The rate is proportional to `split_at`.
             let split_at = rate / rule.rate_per_entry();
             let split_at = (split_at * (1.0 - 1e-12)).min(f64::from(most)) as u32;
             (split_at >= least).then_some(Self { split_at, ..rule })
         })
     }
 
-    /// Returns the rules of the smallest pages, from the shortest remainders on.
+    /// Returns the rules of the smallest pages, with ascending lengths of remainders.
     fn all() -> impl Iterator<Item = Self> {
         (1..ENTRY_BITS_MAX - 4)
             .map(|base_bits| Self::new(base_bits, SPLIT_AT.0))
@@ -105,56 +104,56 @@ impl Growth {
         Self { base_bits, split_at, max_depth: MAX_DEPTHS[base_bits as usize] }
     }
 
-    /// Tells whether even a small filter can follow the rule.
+    /// Returns true if at least a small filter can follow the rule.
     const fn is_deep(&self) -> bool {
         self.max_depth >= 8
     }
 
-    /// Returns the lowest rate that [`for_rate`](Self::for_rate) has a rule for, rounded up to two digits.
+    /// Returns the lowest rate for which [`for_rate`](Self::for_rate) has a rule, rounded up to two digits.
     pub(crate) fn lowest_rate() -> f64 {
         let lowest = Self::all().last().map_or(1.0, Self::rate_for_ever);
         let unit = 10_f64.powf(lowest.log10().floor() - 1.0);
         (lowest / unit).ceil() * unit
     }
 
-    /// Returns what files and layouts keep of the rule.
-    pub(crate) fn shape(self) -> Shape {
-        Shape::Prefixes { bits: self.base_bits, split_at: self.split_at }
+    /// Returns the parameters of the rule, for files and layouts.
+    pub(crate) fn geometry(self) -> Geometry {
+        Geometry::Prefixes { bits: self.base_bits, split_at: self.split_at }
     }
 
-    /// Restores a rule, if it is one that [`for_rate`](Self::for_rate) could have found.
-    pub(crate) fn of_shape(shape: Shape) -> Option<Self> {
-        let Shape::Prefixes { bits: base_bits, split_at } = shape else { return None };
+    /// Restores a rule. Returns `None` if [`for_rate`](Self::for_rate) could not have returned it.
+    pub(crate) fn of_geometry(geometry: Geometry) -> Option<Self> {
+        let Geometry::Prefixes { bits: base_bits, split_at } = geometry else { return None };
         let is_known = (1..ENTRY_BITS_MAX - 4).contains(&base_bits)
             && (SPLIT_AT.0..=SPLIT_AT.1).contains(&split_at);
         let growth = is_known.then(|| Self::new(base_bits, split_at));
         growth.filter(Self::is_deep)
     }
 
-    /// Returns how many bits of remainder a fresh entry has in a page of this depth.
+    /// Returns how many bits of remainder a new entry has in a page of this depth.
     ///
-    /// Small filters cost little, so theirs are longer, and beyond 2³⁰ pages they grow with each depth,
-    /// so that the sum over all depths is finite. From one depth to the next at most one bit is lost,
-    /// which becomes part of the address: no prefix is ever cut.
+    /// Small filters take little memory, so their remainders are longer. Beyond 2³⁰ pages they grow with each depth, so
+    /// that the sum over all depths is finite. From one depth to the next at most one bit is lost, and it becomes part
+    /// of the address, so no prefix is ever shortened.
     pub(crate) const fn remainder_bits(self, depth: u32) -> u32 {
         self.base_bits + extra_bits(depth)
     }
 
-    /// Returns the rate that no number of items exceeds: the sum over all depths.
+    /// Returns the highest rate for any number of items: the sum over all depths.
     ///
-    /// While the shallowest pages have `depth`, the entries grow from 9/16 to 9/8 of `split_at` a page
-    /// (from none at depth 0, to one page's threshold), and none has a shorter prefix than that depth's.
+    /// While the shallowest pages have `depth`, the number of entries of a page grows from 9/16 to 9/8 of `split_at`
+    /// (at depth 0 from none, to the threshold of one page). No entry has a shorter prefix than those of that depth.
     pub(crate) fn rate_for_ever(self) -> f64 {
         f64::from(self.split_at) * self.rate_per_entry()
     }
 
-    /// The rate for ever, for each entry of `split_at`.
+    /// Returns the rate for ever, divided by `split_at`.
     fn rate_per_entry(self) -> f64 {
         let until_depth = RATES_UNTIL_DEPTH[self.max_depth as usize];
         until_depth / QUOTIENTS as f64 * power_of_half(self.base_bits)
     }
 
-    /// Computes the rate of a filter that holds so many items: that of all depths until then.
+    /// Computes the rate of a filter with `items` items: the sum over all depths up to the present one.
     pub(crate) fn rate_at(self, items: u64) -> f64 {
         let (mut rate, mut before) = (0.0, 0.0);
         for depth in 0..=self.max_depth {
@@ -172,30 +171,30 @@ impl Growth {
         rate.min(1.0)
     }
 
-    /// Computes about how many bits a filter of so many items takes, directory and spare words included.
+    /// Estimates how many bits a filter with `items` items takes, with its directory and unused words.
     pub(crate) fn bits_at(self, items: u64) -> u64 {
         let n = (items as f64).max(1.0);
         let depth =
             (n / f64::from(self.split_at)).log2().ceil().clamp(0.0, f64::from(self.max_depth));
         let entry_bits = f64::from(self.remainder_bits(depth as u32)) + 1.0;
-        // Between the sizes at which the pages of a depth have all split: as many as that takes.
+        // Between the sizes at which all pages of a depth have split, at most the bits of the next such size.
         let pages =
             (n / f64::from(self.split_at)).max(1.0).min(depth.exp2()).max(depth.exp2() / 2.0);
-        // Of a page: head and directory, a mark for each quotient, half a word of each block, spare words.
+        // For each page: head and directory, a mark for each quotient, half a word of each block, unused words.
         let of_page = 64.0 * EMPTY_HEAD_WORDS + QUOTIENTS as f64 + 32.0 * BLOCKS as f64 + 128.0;
         let bits = n * (entry_bits + 1.0) + pages * of_page;
-        // In f64, so that nothing overflows; whole words.
+        // In f64, so that nothing overflows, rounded up to whole words.
         (bits / 64.0).ceil().min(2_f64.powi(50)) as u64 * 64
     }
 
-    /// Returns at how many entries the next page splits, when `split` of the 2^`depth` are already;
-    /// `None` if prefixes would not fit in a hash any more.
+    /// Returns the number of entries at which the next page splits, if `split` of the 2^`depth` pages are already
+    /// split. Returns `None` if prefixes would not fit in a hash any more.
     pub(crate) fn next_split(self, depth: u32, split: u64) -> Option<u64> {
         let eighths = (SPLIT_STRETCH << depth) + split;
         (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
     }
 
-    /// Returns how many entries there may be, when no page can split any more.
+    /// Returns the most entries, when no page can split any more.
     pub(crate) fn max_entries(self) -> u64 {
         u64::from(self.split_at) << self.max_depth
     }

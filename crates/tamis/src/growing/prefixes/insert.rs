@@ -1,19 +1,19 @@
-//! Inserting an entry into a page: its block shifts by an entry, and now and then the page by a word.
+//! Inserts an entry into a page: its block shifts by an entry, and sometimes the page by a word.
 
 use std::hint::select_unpredictable;
 
 use super::page::{BLOCK_QUOTIENTS, Form, Run, code_bits, entry, lengthen, used_words, window};
+use super::shift::insert_bits;
 use crate::arch::select::Select;
-use crate::arch::shift::insert_bits;
 
-/// What inserting an entry did to the page.
+/// The effect of an insert on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inserted {
-    /// Its blocks are where they were.
+    /// Its blocks have not moved.
     InPlace,
-    /// Its blocks have moved, and its head with them.
+    /// Its blocks have moved, and its head was updated.
     Moved,
-    /// Nothing: the page has no spare word and the block needs one.
+    /// The page is unchanged: it has no spare word, and the block needs one.
     NoRoom,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn insert(
         end += 1;
         inserted = Inserted::Moved;
     }
-    // Entries that stay where they are: those before the run, and the smaller ones in it.
+    // Entries that do not move: those before the run, and the smaller ones in it.
     let number = run.first + smaller(page, end, form, run, new_entry);
     insert_zero(&mut page[run.start..end], select, run.code_at, code_bits);
     let high = end * 64 - number * f;
@@ -59,8 +59,7 @@ fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> 
     form.count_smaller(window(page, end, run.first, form).unwrap_or(0), run.len as u32, new_entry)
 }
 
-/// Moves all that follows bit `at` of the page up by a word: the entries of this block, and the blocks
-/// behind it.
+/// Moves everything after bit `at` of the page up by a word: the entries of this block, and the blocks behind it.
 #[inline(never)]
 fn open_word(page: &mut [u64], block: usize, at: usize) {
     let (word, used) = (at / 64, used_words(page));
@@ -77,9 +76,9 @@ fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        // All ones but for the place of the new bit; none below it, if it is in the other word.
+        // All ones except for the place of the new bit, if it is in this word.
         let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
-        // What lies behind the code may be entries.
+        // What follows the code may be entries.
         let behind = |word: usize| {
             u64::MAX.checked_shl((end + 1).saturating_sub(word * 64) as u32).unwrap_or(0)
         };

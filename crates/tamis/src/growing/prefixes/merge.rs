@@ -1,4 +1,4 @@
-//! Taking in the prefixes of another table.
+//! Inserts the prefixes of another table.
 
 use super::check;
 use super::page::{self, Run};
@@ -7,7 +7,7 @@ use super::{Found, GrowError, Pages, Table, write};
 use crate::no_std::*;
 
 impl<P: Pages> Table<P> {
-    /// How far the table has split its pages.
+    /// Returns how far the table has split its pages.
     fn progress(&self) -> (u32, u64) {
         (self.depth, (1 << self.depth) - self.pages.len_unsplit() as u64)
     }
@@ -18,15 +18,15 @@ impl<P: Pages> Table<P> {
 }
 
 impl Table {
-    /// Inserts every prefix of another table of the same rule of growth: the result covers what one of
-    /// both covers, so that its rate is at most the sum of theirs. Time in proportion to `other`.
+    /// Inserts every prefix of another table with the same rule of growth. The result covers what either of the two
+    /// covered, so its rate is at most the sum of their rates. Takes time in proportion to `other`.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]: some of the other's prefixes are in then, and all of its own.
+    /// [`GrowError`]. The table then holds all of its own prefixes and some of the other's.
     pub(crate) fn merge<P: Pages>(&mut self, other: &Table<P>) -> Result<(), GrowError> {
         assert!(self.grows_as(other), "the layouts were compared");
-        // Pages no less deep than the other's have room for its remainders: nothing is cut.
+        // Pages that are at least as deep as the other's have room for its remainders, so nothing is cut.
         while self.progress() < other.progress() {
             self.split_next()?;
         }
@@ -40,13 +40,13 @@ impl Table {
         })
     }
 
-    /// Inserts a prefix, the highest `len` bits of a word; true if not all of it was covered.
+    /// Inserts a prefix, the highest `len` bits of a word. Returns true if not all of it was covered.
     fn insert_prefix(&mut self, bits: u64, len: u32) -> Result<bool, GrowError> {
         let Found { page, block, is_split, number, rest } = self.find(bits);
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
         let Some(known) = len.checked_sub(depth + page::QUOTIENT_BITS) else {
-            // It covers several quotients, or pages: its halves are fewer.
+            // The prefix covers several quotients, or pages. There are fewer of its halves.
             let first = self.insert_prefix(bits, len + 1)?;
             let second = self.insert_prefix(bits | 1 << (63 - len), len + 1)?;
             return Ok(first | second);
@@ -70,7 +70,7 @@ impl Table {
         Ok(true)
     }
 
-    /// Writes a page anew with an entry in the place of those that it covers.
+    /// Rewrites a page with an entry in place of the entries that it covers.
     fn replace_covered(
         &mut self,
         is_split: bool,
@@ -86,7 +86,7 @@ impl Table {
         let mut dropped = Vec::new();
         let read = check::each_entry(old, &form, |of, stored| {
             let is_covered = of == quotient && page::covers(entry, stored);
-            // One of them at least, so there is room for the new one.
+            // It replaces at least one entry, so there is room for the new one.
             if is_covered && dropped.is_empty() {
                 entries.push((of as u16, entry));
             }
@@ -107,7 +107,7 @@ impl Table {
             1_u64 << (64 - depth - page::QUOTIENT_BITS - known)
         };
         self.counts.entries -= dropped.len() as u64 - 1;
-        // Never below zero: what was covered is part of what is now.
+        // Never negative: what was covered is a part of what is covered now.
         let gone: u64 = dropped.into_iter().map(hashes).sum();
         self.counts.covered = self.counts.covered.saturating_add(hashes(entry) - gone);
         Ok(())

@@ -1,31 +1,31 @@
-//! A filter that grows without its items and keeps its false positive rate for ever.
+//! A filter that grows without reading its items again, and keeps its false positive rate for ever.
 //!
-//! The filter is a set of **prefixes** of hashes. An item comes in as its 64-bit hash cut to p bits, and
-//! is found again by any hash that starts so: the rate is the sum of 2⁻ᵖ over all prefixes, exactly.
+//! The filter is a set of **prefixes** of hashes. An item is stored as the first p bits of its 64-bit hash, and any
+//! hash with this prefix finds it. So the rate is exactly the sum of 2⁻ᵖ over all prefixes.
 //!
 //! ```text
 //! hash | address: depth bits | block: 4 | quotient: 5 | remainder: r bits | not kept
 //!        picks the page        picks a run of entries   is the entry
 //! ```
 //!
-//! Growing moves the first bit of each remainder into the address: the page splits in two, and no
-//! prefix changes. Fresh entries are always r bits, so that they lengthen by a bit whenever the filter
-//! doubles, and each doubling adds about 2⁻ʳ to the rate, whatever came before. A little more r for the
-//! first few thousand items, and later beyond 500 million, keeps the sum over all doublings below the
-//! rate asked for (`growth.rs`); since most items live in the last few doublings, this costs nearly
-//! nothing, where a chain of ever larger filters pays for each of them at every question.
+//! Growing moves the first bit of each remainder into the address: a page splits into two, and no prefix changes. New
+//! entries always have r bits of remainder. So their prefixes are a bit longer after each doubling of the filter, and
+//! each doubling adds about 2⁻ʳ to the rate.
 //!
-//! Pages split one after the other from the last to the first, as in linear hashing, so that the
-//! directory needs no gaps and no second look; the pages of the next depth are numbered the other way
-//! round, so that the directory of the present depth only shrinks at its end and that of the next only
-//! grows there:
+//! A slightly larger r for the first few thousand items, and again beyond 500 million, keeps the sum over all doublings
+//! below the planned rate (`growth.rs`). This costs almost nothing, because most items are from the last few doublings.
+//! A chain of ever larger filters, in contrast, reads each of them for every lookup.
+//!
+//! Pages split one after the other from the last to the first, as in linear hashing. So the directory has no gaps, and
+//! a lookup reads it once. The pages of the next depth are numbered in the opposite direction, so that the directory of
+//! the present depth only shrinks at its end, and that of the next depth only grows at its end:
 //!
 //! ```text
 //! unsplit | 0 | 1 | ... | u−1 |          depth d, by the first d bits of the hash
 //! split   | 0 | 1 | ... | 2(2ᵈ−u)−1 |    depth d+1, by the first d+1 bits, inverted
 //! ```
 //!
-//! All this is a function of the hashes in their order: same inputs, same bytes.
+//! The table is a function of the hashes in their order: the same input gives the same bytes.
 //!
 //! Sources: Pagh, Segev, Wieder, "How to approximate a set without knowing its size in advance" (2013);
 //! Dayan, Bercea, Reviriego, Pagh, "InfiniFilter: expanding filters to infinity and beyond" (2023);
@@ -37,6 +37,7 @@ mod insert;
 mod merge;
 mod page;
 mod pages;
+mod shift;
 mod words;
 mod write;
 
@@ -45,6 +46,7 @@ mod tests;
 
 use std::hint::select_unpredictable;
 
+use crate::answers::set_answer;
 use crate::arch::run_wide;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
@@ -58,42 +60,42 @@ pub(crate) use pages::{OwnedPages, Pages};
 pub(crate) use words::{FlatPages, WordsError};
 use write::WriteError;
 
-/// The prefixes, over pages that are owned or lie in words elsewhere.
+/// The prefixes, in owned pages or in borrowed words.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<P = OwnedPages> {
     growth: Growth,
     select: Select,
-    /// Of the unsplit pages; those split have one more.
+    /// The depth of the unsplit pages. Split pages have one more.
     depth: u32,
     /// All ones if the unsplit pages are numbered by the inverted address.
     flip: u64,
-    /// Of unsplit pages, and of split ones.
+    /// The forms of unsplit pages and of split pages.
     forms: [Form; 2],
     pages: P,
     counts: Counts,
-    /// A page splits before an entry comes to so many.
+    /// The number of entries at which the next page splits.
     next_split: u64,
 }
 
-/// What a table knows of its entries without reading them.
+/// The numbers that a table maintains of its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Items that were new when they came.
+    /// Items that were new when they were inserted.
     pub items: u64,
-    /// Entries stored: fewer than items never, more when an entry covers several pages.
+    /// Stored entries: never fewer than items, and more if an entry covers several pages.
     pub entries: u64,
-    /// How many of the 2⁶⁴ hashes some entry covers.
+    /// How many of the 2⁶⁴ hashes are covered by an entry.
     pub covered: u64,
 }
 
-/// Why an item cannot be inserted. The filter is as it was.
+/// Why an item cannot be inserted. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrowError {
-    /// The prefixes would not fit in a hash.
+    /// The prefixes would need more bits than a hash has.
     Full,
-    /// The item's page has so many entries that its hashes cannot be uniform. Other pages take items.
+    /// The item's page has so many entries that its hashes cannot be uniform. Other pages still accept items.
     Crowded,
-    /// There is no memory for the next page.
+    /// The memory for the next page cannot be allocated.
     Memory(OutOfMemory),
 }
 
@@ -112,29 +114,29 @@ impl From<OutOfMemory> for GrowError {
     }
 }
 
-/// Where an item is looked for.
+/// Where a lookup searches for an item.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     page: &'a [u64],
-    /// The words of its block: start and end.
+    /// The words of the item's block: start and end.
     block: (usize, usize),
-    /// One if the page is split, and so of the second form.
+    /// 1 if the page is split, and so has the second form; otherwise 0.
     is_split: bool,
     number: usize,
-    /// The hash past the address.
+    /// The hash without its address bits.
     rest: u64,
 }
 
 const NOTHING_FOUND: Found<'_> =
     Found { page: &[], block: (0, 0), is_split: false, number: 0, rest: 0 };
 
-/// How many items have their memory asked for before the first of them is looked for.
+/// How many items are prefetched before the first of them is looked up.
 const BATCH: usize = 32;
 
-/// Tables of fewer pages lie in the second cache, where asking ahead of inserts costs more than it saves.
+/// Tables with fewer pages fit in the second cache, where prefetches for inserts cost more than they save.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
-/// As much of the directories alone.
+/// The same limit for the directories alone.
 const PREFETCH_DIRECTORY_FROM_DEPTH: u32 = 14;
 
 impl<P: Pages> Table<P> {
@@ -173,7 +175,7 @@ impl<P: Pages> Table<P> {
     fn place(&self, hash: u64) -> (bool, usize) {
         let unsplit = self.unsplit_number(hash);
         let is_split = unsplit >= self.pages.len_unsplit();
-        // While pages split, which it is cannot be predicted.
+        // While pages split, the choice cannot be predicted.
         (is_split, select_unpredictable(is_split, self.split_number(hash), unsplit))
     }
 
@@ -192,7 +194,7 @@ impl<P: Pages> Table<P> {
         &self.forms[usize::from(is_split)]
     }
 
-    /// Tells whether some prefix covers this hash.
+    /// Tests whether a prefix covers this hash.
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         self.covers(&self.find(hash))
@@ -204,14 +206,14 @@ impl<P: Pages> Table<P> {
         page::contains(found.page, found.block, form, self.select, Place::of(found.rest, form))
     }
 
-    /// Asks for the directory's entry of a hash, the first that a question reads.
+    /// Prefetches the directory entry of a hash, which a lookup reads first.
     #[inline]
     fn prefetch(&self, hash: u64) {
         let (is_split, number) = self.place(hash);
         self.pages.prefetch_entry(is_split, number);
     }
 
-    /// Asks for all that a batch will read: a step for all hashes before the next for any.
+    /// Prefetches everything that a batch reads: one step for all hashes, then the next step for all hashes.
     #[inline(always)]
     fn prefetch_each<'a>(&'a self, hashes: &[u64], found: &mut [Found<'a>]) {
         if self.depth >= PREFETCH_DIRECTORY_FROM_DEPTH {
@@ -233,7 +235,7 @@ impl<P: Pages> Table<P> {
         self.depth >= PREFETCH_FROM_DEPTH
     }
 
-    /// Tells so of many hashes: hash `i` is bit `i % 64` of word `i / 64`.
+    /// Tests a batch of hashes and writes the answers to a bit mask.
     pub(crate) fn contains_each(&self, hashes: &[u64], answers: &mut [u64]) {
         run_wide(
             #[inline(always)]
@@ -243,7 +245,7 @@ impl<P: Pages> Table<P> {
 
     #[inline(always)]
     fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
-        // In small tables too: steps of many items overlap, where those of one wait for each other.
+        // In small tables too: the steps of many items overlap, whereas the steps of one item wait for each other.
         let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
@@ -258,17 +260,17 @@ impl<P: Pages> Table<P> {
         }
     }
 
-    /// Returns what the table knows of its entries.
+    /// Returns the numbers of the table's entries.
     pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns whether the next new hash is refused, since the prefixes use all bits of a hash. Constant time.
+    /// Returns true if the next new hash is refused, because the prefixes use all bits of a hash. Constant time.
     pub(crate) fn is_full(&self) -> bool {
         self.depth >= self.growth.max_depth() && self.counts.entries >= self.next_split
     }
 
-    /// Returns the chance that a hash which was not inserted is covered.
+    /// Returns the probability that a hash that was not inserted is covered.
     pub(crate) fn rate(&self) -> f64 {
         self.counts.covered as f64 * (-64_f64).exp2()
     }
@@ -277,7 +279,7 @@ impl<P: Pages> Table<P> {
         (2 << self.depth) - self.pages.len_unsplit() as u64
     }
 
-    /// Calls back with each page, its depth, and its address in the lowest bits of a word.
+    /// Calls `each` with each page, its depth, and its address in the lowest bits of a word.
     fn each_page<E>(
         &self,
         mut each: impl FnMut(&[u64], u32, u64) -> Result<(), E>,
@@ -294,12 +296,12 @@ impl<P: Pages> Table<P> {
         Ok(())
     }
 
-    /// Calls back with each prefix: its bits in the highest of a word, and their number.
+    /// Calls `each` with each prefix: its bits in the highest bits of a word, and their number.
     fn each_prefix<E>(&self, mut each: impl FnMut(u64, u32) -> Result<(), E>) -> Result<(), E> {
         self.each_page(|page, depth, address| {
             let form = &self.forms[usize::from(depth > self.depth)];
             let mut result = Ok(());
-            // Pages of a table are sound.
+            // The pages of a table are valid.
             let _ = check::each_entry(page, form, |quotient, entry| {
                 if result.is_ok() {
                     let (bits, len) = prefix(form, depth, address, quotient, entry);
@@ -311,17 +313,17 @@ impl<P: Pages> Table<P> {
     }
 }
 
-/// Returns an entry's prefix, in the highest bits of a word, and its length.
+/// Returns the prefix of an entry, in the highest bits of a word, and its length.
 fn prefix(form: &Form, depth: u32, address: u64, quotient: usize, entry: u64) -> (u64, u32) {
     let known = form.entry_bits - 1 - entry.trailing_zeros();
     let bits = address << page::QUOTIENT_BITS | quotient as u64;
     let len = depth + page::QUOTIENT_BITS + known;
-    // Prefixes fit in a hash; a length of zero is never reached, since quotients have bits.
+    // Prefixes fit in a hash. A length of zero is impossible, because quotients have bits.
     (((bits << 1) << known | entry >> entry.trailing_zeros()) >> 1 << (64 - len), len)
 }
 
 impl Table {
-    /// Makes an empty table.
+    /// Creates an empty table.
     pub(crate) fn new(growth: Growth) -> Result<Self, OutOfMemory> {
         let mut first = write::reserved(write::capacity_for(page::EMPTY_WORDS))?;
         first.resize(write::capacity_for(page::EMPTY_WORDS), 0);
@@ -333,7 +335,7 @@ impl Table {
         Ok(Self::with_pages(growth, 0, false, pages, Counts::default()))
     }
 
-    /// Returns the memory of all allocations, with the spare words in them.
+    /// Returns the memory of all allocations with their unused words, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let pages = &self.pages;
         let directory =
@@ -341,21 +343,21 @@ impl Table {
         (size_of::<Self>() + directory + pages.len_words * 8) as u64
     }
 
-    /// Returns the memory behind the table, with what the allocator adds.
+    /// Returns the memory behind the table, with the allocator's overhead, in bytes.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let pages = &self.pages;
         let directory = [pages.unsplit.capacity(), pages.split.capacity()]
             .map(|len| crate::allocation_bytes(len * size_of::<OwnedPage>()));
-        // A page has room for all words that its allocation has; the allocator adds a header.
+        // A page uses all words of its allocation. The allocator adds a header.
         let headers = (pages.unsplit.len() + pages.split.len()) * 8;
         directory.iter().sum::<u64>() + (pages.len_words * 8 + headers) as u64
     }
 
-    /// Inserts a hash; true if no prefix covered it.
+    /// Inserts a hash. Returns true if no prefix covered it.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]; the answers of the table are as they were.
+    /// [`GrowError`]. The answers of the table are unchanged then.
     pub(crate) fn insert(&mut self, hash: u64) -> Result<bool, GrowError> {
         run_wide(
             #[inline(always)]
@@ -374,7 +376,7 @@ impl Table {
             if page::run_covers(page, form, &run, place.entry) {
                 return Ok(false);
             }
-            // Before the item comes: a split that fails leaves everything as it was.
+            // Before the item is inserted: a failed split leaves everything unchanged.
             if is_split_done || self.counts.entries < self.next_split {
                 break (is_split, number, place, run);
             }
@@ -384,14 +386,14 @@ impl Table {
         self.insert_into(is_split, number, place.quotient, &run, place.entry)?;
         let form = &self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
-        // Words from elsewhere may claim any number of items.
+        // Words from other sources may claim any number of items.
         self.counts.items = self.counts.items.saturating_add(1);
         self.counts.entries += 1;
         self.counts.covered += 1 << (64 - depth - page::QUOTIENT_BITS - (form.entry_bits - 1));
         Ok(true)
     }
 
-    /// Inserts an entry into its run, for the caller to count.
+    /// Inserts an entry into its run. The caller counts it.
     #[inline(always)]
     fn insert_into(
         &mut self,
@@ -416,11 +418,12 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts many hashes in order; bit `i` tells whether hash `i` was new.
+    /// Inserts many hashes in order. Bit `i` of the mask is set if hash `i` was new.
     ///
     /// # Errors
     ///
-    /// How many hashes are in, and why the next is not; their answers are written.
+    /// Returns the number of inserted hashes and why the next one was refused. The mask holds the answers of the
+    /// inserted hashes.
     pub(crate) fn insert_each(
         &mut self,
         hashes: &[u64],
@@ -447,7 +450,7 @@ impl Table {
             for (i, &hash) in hashes.iter().enumerate() {
                 let at = batch * BATCH + i;
                 let is_new = self.insert_here(hash).map_err(|error| (at, error))?;
-                answers[at / 64] |= u64::from(is_new) << (at % 64);
+                set_answer(answers, at, is_new);
             }
         }
         Ok(())
@@ -471,7 +474,7 @@ impl Table {
         pages.len_words += first.len() + second.len();
         pages.len_words -= parent.len();
         pages.unsplit.pop();
-        // Numbered by the inverted address: the last page is numbered first.
+        // The pages are numbered by the inverted address, so the last page is numbered first.
         let [first, second] = if self.flip == 0 { [second, first] } else { [first, second] };
         pages.split.push(OwnedPage::new(first));
         pages.split.push(OwnedPage::new(second));

@@ -1,4 +1,4 @@
-//! A page: the prefixes of 512 quotients, in blocks that fit exactly.
+//! A page: the prefixes of 512 quotients, in blocks without gaps.
 //!
 //! ```text
 //! word 0                4        start of block 1            used words
@@ -8,24 +8,24 @@
 //!      | 1 | 0…01 for each of 32 quotients | 0…0 | entry n−1 | ... | entry 0 |
 //! ```
 //!
-//! Slot `b` of the starts is the first word of block `b`; slot 0 is the end of the last block, since
-//! block 0 starts at word 4. The code of a block gives each quotient as many zeros as it has entries.
-//! Entry `i` ends `i` entries before the block's last bit, so where entries lie does not depend on how
-//! many there are; between code and entries are fewer than 64 zeros.
+//! Slot `b` of the starts is the first word of block `b`. Slot 0 is the end of the last block, because block 0 always
+//! starts at word 4. The code of a block gives each quotient as many zeros as it has entries. Entry `i` ends `i`
+//! entries before the block's last bit, so the position of an entry does not depend on their number. Between code and
+//! entries are fewer than 64 zeros.
 //!
-//! The directory of a table in memory keeps a copy of each page's starts, so that a lookup goes from there to
-//! the block, without waiting for the page's head in between (`pages.rs`); words of a file have the page's.
+//! In memory, the directory of a table keeps a copy of each page's starts, so that a lookup goes from the directory to
+//! the block without waiting for the page's head (`pages.rs`). In words of a file, the starts of the page are read.
 //!
-//! An entry of F bits is the remainder, then a one, then zeros: remainders that came when the filter was
-//! smaller, and have lost bits to the address since, are shorter (Dayan, Bercea, Reviriego, Pagh,
-//! "InfiniFilter", 2023, §4). Entries of a quotient ascend.
+//! An entry of F bits is the remainder, then a one, then zeros. Remainders that were inserted when the filter was
+//! smaller have since lost bits to the address, and are shorter (Dayan, Bercea, Reviriego, Pagh, "InfiniFilter", 2023,
+//! §4). The entries of a quotient ascend.
 
 use std::hint::select_unpredictable;
 
 use crate::arch::prefetch_index;
 use crate::arch::select::Select;
 
-/// Bits of a hash that name the quotient in its page.
+/// Bits of a hash that are the quotient in its page.
 pub(super) const QUOTIENT_BITS: u32 = BLOCK_NUMBER_BITS + QUOTIENT_IN_BLOCK_BITS;
 
 /// Quotients in a page.
@@ -43,32 +43,32 @@ const QUOTIENT_IN_BLOCK_BITS: u32 = 5;
 /// Words before the first block.
 pub(super) const HEAD_WORDS: usize = BLOCKS / 4;
 
-/// The words that tell where blocks start.
+/// The words that contain the starts of the blocks.
 pub(super) type Head = [u64; HEAD_WORDS];
 
 /// The words of a page without entries.
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
 
-/// A page's words are numbered in 16 bits. Far more than hashes that are uniform ever fill.
+/// The most words of a page: they are numbered in 16 bits. Uniform hashes fill far fewer.
 pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 
-/// A page of so many words takes no more entries: twelve times as many as hashes that are uniform fill.
+/// A page with this number of words accepts no more entries. Uniform hashes fill a twelfth of it.
 ///
-/// An insert into a long page moves half of it, so the limit also bounds the time that chosen hashes cost. It is so far
-/// below [`MAX_WORDS`] that such a page can always split: its children, all entries in one and each of up to two
-/// bits more, have words that can be numbered. Otherwise the page would hold up the splits of all others.
+/// An insert into a long page moves half of it, so the limit also bounds the time of inserts with chosen hashes. It is
+/// so far below [`MAX_WORDS`] that such a page can always split: even if one half gets all entries, each up to two bits
+/// longer, its words can be numbered. A page that could not split would block the splits of all others.
 pub(super) const CROWDED_WORDS: usize = 1 << 14;
 
 /// The code of a block without entries.
 const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
 
-/// Entries are shorter than a word, so that any lies in one window.
+/// Entries are shorter than a word, so that one window contains any entry.
 pub(super) const ENTRY_BITS_MAX: u32 = 56;
 
-/// How wide entries are, and what it takes to compare as many as fit in a word at once.
+/// The width of entries, and the constants for comparing as many of them at once as fit in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
-    /// F: bits of an entry.
+    /// F: the bits of an entry.
     pub entry_bits: u32,
     /// Entries in a word, from its highest bit down.
     pub lanes: u32,
@@ -78,16 +78,16 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Returns the form of entries whose fresh remainders have so many bits.
+    /// Returns the form of entries whose new remainders have `remainder_bits` bits.
     pub fn of(remainder_bits: u32) -> Self {
         let entry_bits = remainder_bits + 1;
-        // Not all 64 bits, so that a shift by all lanes is one.
+        // Fewer than 64 bits, so that a shift by all lanes is valid.
         let lanes = 63 / entry_bits;
         let lows = (1..=lanes).fold(0, |lows, lane| lows | 1 << (64 - lane * entry_bits));
         Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
     }
 
-    /// Returns a run's entries in the highest bits of a word that is zero below them, if they fit.
+    /// Returns the entries of a run in the highest bits of a word, and zeros below. Returns `None` if they do not fit.
     #[inline(always)]
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
@@ -100,8 +100,8 @@ impl Form {
         self.highs
     }
 
-    /// Takes the highest bit away from each of `len` entries of a window, and tells how many had it set;
-    /// `None` if nothing is left of one.
+    /// Removes the highest bit of each of the `len` entries of a window, and counts the entries that had it set.
+    /// Returns `None` if an entry has no bits left.
     #[inline(always)]
     pub fn halve(&self, window: u64, len: usize) -> Option<(u64, usize)> {
         let others = u64::MAX >> (len as u32 * self.entry_bits);
@@ -111,41 +111,41 @@ impl Form {
         (!is_gone).then_some(((window & !self.highs) << 1, in_second))
     }
 
-    /// Tells whether one of the first `len` entries of a window covers the fresh entry `query`.
+    /// Tests whether one of the first `len` entries of a window covers the new entry `query`.
     #[inline(always)]
     fn any_covers(&self, window: u64, len: u32, query: u64) -> bool {
         let others = u64::MAX >> (len * self.entry_bits);
-        // No entry is zero, except in foreign words, so no lane borrows from the one above.
+        // Only words from other sources have entries that are zero, so no lane borrows from the one above.
         let entries = window | others;
         let after_remainder = entries ^ entries.wrapping_sub(self.lows);
         let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
-        // The lowest lane that does not differ has its highest bit set here, and none has if all do.
+        // The lowest lane without a difference has its highest bit set here. No lane has it if all differ.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
     }
 
-    /// Counts the first `len` entries of a window that are smaller than `entry`.
+    /// Counts those of the first `len` entries of a window that are smaller than `entry`.
     #[inline(always)]
     pub fn count_smaller(&self, window: u64, len: u32, entry: u64) -> usize {
         let others = u64::MAX >> (len * self.entry_bits);
         let entries = entry.wrapping_mul(self.lows);
-        // Without their highest bits, lanes subtract without borrowing; those are compared by themselves.
+        // Without their highest bits, lanes subtract without borrowing. The highest bits are compared separately.
         let not_smaller = (window | self.highs).wrapping_sub(entries & !self.highs);
         let is_smaller = (!window & entries) | (!(window ^ entries) & !not_smaller);
         (is_smaller & self.highs & !others).count_ones() as usize
     }
 }
 
-/// The item's place in its page: the hash without the address, and the entry that is compared.
+/// The place of an item in its page: the hash without the address, and the entry for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// Block number, then quotient in the block.
+    /// The block number, then the quotient in the block.
     pub quotient: usize,
-    /// As stored in a fresh entry: remainder, then a one.
+    /// The form of a new entry: the remainder, then a one.
     pub entry: u64,
 }
 
 impl Place {
-    /// Returns the place of a hash shifted past the address, all of its remainder fresh.
+    /// Returns the place of a hash that is shifted past the address. Its remainder has all bits.
     #[inline(always)]
     pub fn of(rest: u64, form: &Form) -> Self {
         let quotient = (rest >> (64 - QUOTIENT_BITS)) as usize;
@@ -159,14 +159,14 @@ pub(super) struct Run {
     /// The block's words.
     pub start: usize,
     pub end: usize,
-    /// The bit of the code at which the run's zeros start.
+    /// The first bit of the run's zeros in the code.
     pub code_at: usize,
-    /// Number of the first entry in the block, and how many there are.
+    /// The number of the first entry in the block, and the number of entries.
     pub first: usize,
     pub len: usize,
 }
 
-/// Returns the number of the block of a hash that is shifted past the address.
+/// Returns the block number of a hash that is shifted past the address.
 #[inline(always)]
 pub(super) fn block_of(rest: u64) -> usize {
     (rest >> (64 - BLOCK_NUMBER_BITS)) as usize
@@ -176,22 +176,22 @@ pub(super) fn block_of(rest: u64) -> usize {
 #[inline(always)]
 pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
-    // Not branches: blocks are drawn at random.
+    // Without branches, because blocks are random.
     let start = select_unpredictable(block == 0, HEAD_WORDS, slot(block));
     (start, slot((block + 1) % BLOCKS))
 }
 
-/// As [`bounds`], by the head in the page.
+/// Like [`bounds`], from the head in the page.
 #[inline(always)]
 pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
     page.first_chunk().map_or((0, 0), |head| bounds(head, block))
 }
 
-/// Makes a block a word longer in a head: it ends a word later, and so do those behind it. None runs over if
+/// Makes a block one word longer in a head. It ends a word later, and so do the blocks behind it. No slot overflows if
 /// fewer than [`MAX_WORDS`] were in use.
 #[inline(always)]
 pub(super) fn lengthen(head: &mut Head, block: usize) {
-    // One more in slot 0, the end of the last block, and in those of later blocks.
+    // Adds one to slot 0, the end of the last block, and to the slots of later blocks.
     head[0] += 1;
     for (first, word) in (0..BLOCKS).step_by(4).zip(head) {
         let before = (block + 1).clamp(first, first + 4) - first;
@@ -207,21 +207,21 @@ pub(super) fn used_words(page: &[u64]) -> usize {
     page.first().copied().unwrap_or(0) as usize & 0xffff
 }
 
-/// Asks for the words of a page that tell where its blocks are.
+/// Prefetches the words of a page that contain the starts of its blocks.
 #[inline(always)]
 pub(super) fn prefetch_head(page: &[u64]) {
     prefetch_index(page, 0);
     prefetch_index(page, HEAD_WORDS - 1);
 }
 
-/// Asks for a block.
+/// Prefetches a block.
 #[inline(always)]
 pub(super) fn prefetch_block(page: &[u64], (start, end): (usize, usize)) {
     prefetch_index(page, start);
     prefetch_index(page, end.wrapping_sub(1));
 }
 
-/// Tells whether an entry of the block covers a fresh one. Total: any words give an answer.
+/// Tests whether an entry of the block covers a new one. Returns an answer for any words.
 #[inline(always)]
 pub(super) fn contains(
     page: &[u64],
@@ -236,8 +236,8 @@ pub(super) fn contains(
     contains_far(page, start, end, form, place)
 }
 
-/// Returns the entries of a quotient, from the highest bit of a word down, and how many they are; `None` if
-/// its run is long or far into the code.
+/// Returns the entries of a quotient, from the highest bit of a word down, and their number. Returns `None` if the run
+/// is long or far into the code.
 #[inline(always)]
 fn near_window(
     page: &[u64],
@@ -253,7 +253,7 @@ fn near_window(
     (len <= form.lanes as usize).then_some((window, len as u32))
 }
 
-/// The entries from number `first` on, of a block that ends at word `end`, the first in the highest bits.
+/// Returns the entries from number `first` on of a block that ends at word `end`, the first entry in the highest bits.
 #[inline(always)]
 pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Option<u64> {
     let at = first * form.entry_bits as usize;
@@ -261,8 +261,8 @@ pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Opt
     Some(high << (at % 64) | low >> 1 >> (63 - at % 64))
 }
 
-/// Finds where a quotient's zeros start in the code at word `start`, and how many there are, if that is
-/// in the first two words, as it is but for a few quotients at the end of a block that is about to split.
+/// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros, if both are in the
+/// first two words. They are, except for a few quotients at the end of a block that is about to split.
 #[inline(always)]
 fn run_in_two_words(
     page: &[u64],
@@ -270,12 +270,12 @@ fn run_in_two_words(
     select: Select,
     quotient: usize,
 ) -> Option<(usize, usize)> {
-    // Words of the next block may be among them, which a whole code ends before.
+    // The words may include words of the next block, but a valid code ends before them.
     let &[zeroth, first, second] = page.get(start..)?.first_chunk()?;
-    // The run follows the code's one of this number.
+    // The run follows the one with this number in the code.
     let k = (quotient % BLOCK_QUOTIENTS) as u32;
     let ones = select.count_ones(zeroth);
-    // Which word it is cannot be predicted.
+    // Which word contains it cannot be predicted.
     let is_later = k >= ones;
     let this = select_unpredictable(is_later, first, zeroth);
     let next = select_unpredictable(is_later, second, first);
@@ -288,8 +288,8 @@ fn run_in_two_words(
     Some((base + at as usize, after.trailing_zeros() as usize))
 }
 
-/// As [`run_in_two_words`], for any code: one word after the other. `None` if the code is cut off, which
-/// only foreign words are.
+/// Like [`run_in_two_words`], for any code, one word after the other. Returns `None` if the code is cut off, which
+/// happens only in words from other sources.
 fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     let mut k = quotient % BLOCK_QUOTIENTS;
     let mut ones = block.iter().enumerate().flat_map(|(i, &word)| {
@@ -310,13 +310,13 @@ fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     Some((code_at, ones.next()? - code_at))
 }
 
-/// As [`contains`], of a long run or one far into the code.
+/// Like [`contains`], for a long run or one far into the code.
 #[cold]
 #[inline(never)]
 fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Place) -> bool {
     let block = page.get(start..end).unwrap_or_default();
     let Some((code_at, mut len)) = run_in_words(block, place.quotient) else { return false };
-    // Below zero in foreign words only.
+    // Negative only in words from other sources.
     let mut first = (code_at - 1).saturating_sub(place.quotient % BLOCK_QUOTIENTS);
     let lanes = form.lanes as usize;
     while len > 0 {
@@ -331,7 +331,7 @@ fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Plac
     false
 }
 
-/// Returns the run of a quotient, given its block. The page is sound, such as one this module made.
+/// Returns the run of a quotient, given its block. The page is valid, for example one that this module wrote.
 #[inline(always)]
 pub(super) fn run(
     page: &[u64],
@@ -345,7 +345,7 @@ pub(super) fn run(
     Run { start, end, code_at, first: code_at - 1 - quotient % BLOCK_QUOTIENTS, len }
 }
 
-/// Tells whether an entry of the run covers a fresh one.
+/// Tests whether an entry of the run covers a new one.
 #[inline(always)]
 pub(super) fn run_covers(page: &[u64], form: &Form, run: &Run, entry: u64) -> bool {
     let lanes = form.lanes as usize;
@@ -370,13 +370,13 @@ pub(super) fn entry(page: &[u64], end: usize, number: usize, form: &Form) -> u64
     window(page, end, number, form).unwrap_or(0) >> (64 - form.entry_bits)
 }
 
-/// Returns how many bits the code of a block has: 33 and one for each entry.
+/// Returns how many bits the code of a block has: 33, and one for each entry.
 #[inline(always)]
 pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
     if let &[zeroth, first, ..] = block {
         let k = BLOCK_QUOTIENTS as u32;
         let ones = select.count_ones(zeroth);
-        // Which word it is cannot be predicted.
+        // Which word contains it cannot be predicted.
         let is_later = k >= ones;
         let this = select_unpredictable(is_later, first, zeroth);
         let at = select.select(this, k - select_unpredictable(is_later, ones, 0));
@@ -410,20 +410,20 @@ pub(super) fn clear(page: &mut [u64]) {
     page[HEAD_WORDS..EMPTY_WORDS].fill(EMPTY_CODE);
 }
 
-/// Writes where a block ends into a slot that is zero.
+/// Writes the end of a block to a slot that is zero.
 pub(super) fn set_block_end(page: &mut [u64], block: usize, end: usize) {
     let slot = (block + 1) % BLOCKS;
     page[slot / 4] |= (end as u64) << (slot % 4 * 16);
 }
 
-/// Tells whether an entry covers all that another does.
+/// Tests whether an entry covers everything that another entry covers.
 #[inline]
 pub(super) fn covers(entry: u64, other: u64) -> bool {
     let after_remainder = entry ^ entry.wrapping_sub(1);
     (entry ^ other) & !after_remainder == 0 && entry.trailing_zeros() >= other.trailing_zeros()
 }
 
-/// Counts the entries of a sound page.
+/// Counts the entries of a valid page.
 pub(super) fn count_entries(page: &[u64], select: Select) -> u64 {
     (0..BLOCKS)
         .map(|block| {

@@ -1,4 +1,4 @@
-//! Pages in memory of their own, and what a table asks of any.
+//! Pages in owned memory, and the trait for pages of a table.
 
 use std::hint::select_unpredictable;
 
@@ -7,14 +7,14 @@ use crate::arch::prefetch_index;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A page, and its head where it is nearest: beside the page's address, if pages are owned.
+/// A page and its head. If pages are owned, the head is in the directory, beside the page's address.
 #[derive(Clone, Copy)]
 pub(crate) struct PageRef<'a> {
     pub(super) words: &'a [u64],
     pub(super) head: &'a Head,
 }
 
-/// No page: no block of it has words.
+/// A missing page: none of its blocks has words.
 const NO_PAGE: PageRef<'_> = PageRef { words: &[], head: &[0; HEAD_WORDS] };
 
 impl Default for PageRef<'_> {
@@ -24,7 +24,7 @@ impl Default for PageRef<'_> {
 }
 
 impl<'a> PageRef<'a> {
-    /// Returns a page with the head that its words start with.
+    /// Returns a page with the head at the start of its words.
     #[inline(always)]
     pub(super) fn of(words: &'a [u64]) -> Self {
         match words.first_chunk() {
@@ -34,24 +34,24 @@ impl<'a> PageRef<'a> {
     }
 }
 
-/// Where pages lie.
+/// The storage of pages.
 pub(crate) trait Pages {
-    /// True if a page's head is not in the page but in the directory.
+    /// True if a page's head is in the directory instead of the page.
     const HEAD_APART: bool;
 
-    /// Returns how many pages have the lesser depth.
+    /// Returns how many pages have the smaller depth.
     fn len_unsplit(&self) -> usize;
 
-    /// Returns a page of the lesser depth, or of the greater if it `is_split`; an empty one if there is none of
+    /// Returns a page of the smaller depth, or of the larger one if it `is_split`. Returns an empty page if none has
     /// this number.
     fn page(&self, is_split: bool, number: usize) -> PageRef<'_>;
 
-    /// Asks for the directory's entry of a page.
+    /// Prefetches the directory entry of a page.
     fn prefetch_entry(&self, is_split: bool, number: usize);
 }
 
-/// A page in memory of its own. The head is a copy, so that what a question reads after it, the block, is
-/// known from the directory alone.
+/// A page in owned memory. The head is a copy, so that the directory alone determines the block that a lookup reads
+/// next.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedPage {
     head: Head,
@@ -69,13 +69,14 @@ impl OwnedPage {
         &self.words
     }
 
-    /// Returns the words to be changed. Where blocks have moved, the head must be changed likewise.
+    /// Returns the words for a change. The caller must update the head if blocks move.
     #[inline(always)]
     pub(super) fn words_mut(&mut self) -> &mut Box<[u64]> {
         &mut self.words
     }
 
-    /// Makes a block a word longer in the head, as it is in the words: reading them, just written, would wait.
+    /// Makes a block one word longer in the head, as it is in the words. Reading the words back would wait for the
+    /// store.
     #[inline(always)]
     pub(super) fn move_head(&mut self, block: usize) {
         lengthen(&mut self.head, block);
@@ -92,12 +93,12 @@ impl OwnedPage {
     }
 }
 
-/// Pages in memory of their own.
+/// Pages in owned memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnedPages {
     pub(super) unsplit: Vec<OwnedPage>,
     pub(super) split: Vec<OwnedPage>,
-    /// Words of all pages, with the spare ones.
+    /// The words of all pages, with their unused words.
     pub(super) len_words: usize,
 }
 
@@ -128,7 +129,7 @@ impl OwnedPages {
         select_unpredictable(is_split, split, unsplit)
     }
 
-    /// Returns a page that there is.
+    /// Returns an existing page.
     #[inline(always)]
     pub(super) fn page_mut(&mut self, is_split: bool, number: usize) -> &mut OwnedPage {
         if is_split { &mut self.split[number] } else { &mut self.unsplit[number] }

@@ -15,7 +15,7 @@ fn table(rate: f64) -> Table {
     Table::new(Growth::for_rate(rate).unwrap()).unwrap()
 }
 
-/// Fails unless the table is sound, and knows of its entries what is true.
+/// Panics unless the table is valid and its numbers match its entries.
 fn check<P: Pages>(table: &Table<P>) {
     let (mut entries, mut covered) = (0, 0);
     table
@@ -71,7 +71,7 @@ fn filled(rate: f64, items: std::ops::Range<u64>) -> Table {
     table
 }
 
-/// Hashes as they come, and such as share long prefixes.
+/// Random hashes, and hashes that share long prefixes.
 fn crowded() -> impl Strategy<Value = Vec<u64>> {
     let hash = prop_oneof![
         4 => any::<u64>(),
@@ -271,7 +271,7 @@ fn hostile_words_are_an_error_or_a_usable_table() {
     }
 }
 
-/// Fills one page with hashes that all begin with `zeros` zeros, until it takes no more.
+/// Fills one page with hashes that all begin with `zeros` zeros, until it is full.
 fn fill_one_page(table: &mut Table, zeros: u32) -> Vec<u64> {
     let mut taken = Vec::new();
     // Odd multiples: all hashes differ.

@@ -1,26 +1,26 @@
-//! A table as one run of words, in which lookups work as they lie.
+//! A table as one run of words, on which lookups work directly.
 //!
 //! ```text
 //! word 0                 1       2         3          3 + pages
 //!      | depth and order | items | unsplit | page ends | pages ...
 //! ```
 //!
-//! * Word 0: the depth in bits 0 to 7; bit 8 is set if the unsplit pages are numbered by the inverted
-//!   address. All others are zero.
-//! * `items`: how many items were new when they came.
-//! * `unsplit`: the number of pages of that depth, 1 to 2^depth. The others, two for each page that is
-//!   missing, are one deeper: 2^(depth+1) − unsplit pages in all.
-//! * `page ends`: for each page, unsplit before split, the number of the word behind it.
-//! * `pages`: without spare words, one behind the other (`page.rs`).
+//! * Word 0: the depth in bits 0 to 7; bit 8 is set if the unsplit pages are numbered by the inverted address. All
+//!   other bits are zero.
+//! * `items`: how many items were new when they were inserted.
+//! * `unsplit`: the number of pages of that depth, 1 to 2^depth. The other pages, two for each missing page, are one
+//!   deeper: there are 2^(depth+1) − unsplit pages.
+//! * `page ends`: for each page, unsplit pages first, the number of the word after it.
+//! * `pages`: one after the other, without unused words (`page.rs`).
 //!
-//! The rule of growth is not written: it follows from the rate of the plan.
+//! The rule of growth is not stored: it follows from the rate of the plan.
 
 use super::pages::{OwnedPage, PageRef};
 use super::{Counts, Growth, OwnedPages, Pages, Table, check, page, prefix, write};
 use crate::arch::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
 
-/// Pages in words that something else owns.
+/// Pages in borrowed words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlatPages<B> {
     bits: B,
@@ -29,7 +29,7 @@ pub(crate) struct FlatPages<B> {
 }
 
 impl<B: Bits<Word = u64>> FlatPages<B> {
-    /// Takes words for pages, whatever they are: answers are total.
+    /// Uses any words as pages. Lookups return an answer for any words.
     pub(super) fn unchecked(bits: B, unsplit: u64, len: u64) -> Self {
         Self { bits, unsplit: unsplit as usize, len: len as usize }
     }
@@ -45,7 +45,7 @@ impl<B: Bits<Word = u64>> FlatPages<B> {
         self.bits.words().get(HEAD_WORDS + number).copied().unwrap_or(0) as usize
     }
 
-    /// Returns a page: the unsplit are numbered before the split.
+    /// Returns a page. Unsplit pages are numbered before split pages.
     #[inline(always)]
     fn page_of(&self, number: usize) -> &[u64] {
         let start = if number == 0 { HEAD_WORDS + self.len } else { self.end(number - 1) };
@@ -74,17 +74,17 @@ impl<B: Bits<Word = u64>> Pages for FlatPages<B> {
     }
 }
 
-/// Words before the page ends.
+/// The words before the page ends.
 const HEAD_WORDS: usize = 3;
 
 const FLIP_BIT: u64 = 1 << 8;
 
-/// Why words are not a table of this rule of growth.
+/// Why words are not a table with this rule of growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordsError {
-    /// The head: what it says cannot be, or not in so many words.
+    /// The head has values that are impossible, or do not fit the number of words.
     Head,
-    /// A page of this number is not as pages are written.
+    /// The page with this number is not one that a table writes.
     Page(u64),
 }
 
@@ -102,23 +102,23 @@ impl<P: Pages> Table<P> {
         lower.chain((0..split).map(|number| self.pages.page(true, number)))
     }
 
-    /// Returns how many words each page has, which their heads tell.
+    /// Returns how many words each page has, from their heads.
     fn page_lens(&self) -> impl Iterator<Item = u64> {
         self.page_refs().map(|page| page::used_words(page.head) as u64)
     }
 
-    /// Hands out the table's words from the one numbered `start` on in order, a run at a time. Of pages before it
-    /// only the heads are looked at.
+    /// Passes the words from number `start` on to `write`, in order, a run at a time. Of earlier pages it reads only
+    /// the heads.
     ///
     /// # Errors
     ///
-    /// Those of `write`.
+    /// Returns the first error of `write`.
     pub(crate) fn write_words<E>(
         &self,
         start: u64,
         mut write: impl FnMut(&[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        // How many words are still to be left out.
+        // How many words remain to be skipped.
         let mut skip = start;
         let mut write_rest = |skip: &mut u64, run: &[u64]| {
             let skipped = (*skip).min(run.len() as u64);
@@ -149,11 +149,11 @@ impl<P: Pages> Table<P> {
         Ok(())
     }
 
-    /// Copies the table into memory of its own, where it can grow.
+    /// Copies the table into owned pages, which can grow.
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`].
+    /// [`OutOfMemory`] if the pages cannot be allocated.
     pub(crate) fn to_owned(&self) -> Result<Table, OutOfMemory> {
         let unsplit = self.pages.len_unsplit();
         let mut pages = OwnedPages {
@@ -183,11 +183,11 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
         Table::with_pages(self.growth, self.depth, self.flip != 0, pages, self.counts)
     }
 
-    /// Uses words as they lie, once all of them are known to be a table's. Reads all of them.
+    /// Borrows words as a table, after a check of all words.
     ///
     /// # Errors
     ///
-    /// [`WordsError`] unless a table with this rule of growth wrote the words, or could have.
+    /// [`WordsError`] if no table with this rule of growth could have written the words.
     pub(crate) fn view(growth: Growth, bits: B) -> Result<Self, WordsError> {
         let words = bits.words();
         let &[order, items, unsplit, ..] = words else { return Err(WordsError::Head) };
@@ -232,7 +232,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
             number += 1;
             Ok(())
         })?;
-        // Entries of a merge may cover all hashes; they cannot cover more.
+        // The entries of a merged table may cover all hashes, but not more.
         counts.covered = u64::try_from(covered).unwrap_or(u64::MAX);
         Ok(counts)
     }

@@ -1,4 +1,4 @@
-//! Writing whole pages: the two halves of one that splits, and any sorted entries.
+//! Writes whole pages: the two halves of a page that splits, and any sorted entries.
 
 use super::page::{
     BLOCK_QUOTIENTS, BLOCKS, CROWDED_WORDS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds,
@@ -10,14 +10,14 @@ use crate::bits::OutOfMemory;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Takes the entries of a page in order and lays them out.
+/// Writes the entries of a page, which it receives in order.
 pub(super) struct PageWriter {
     form: Form,
     select: Select,
-    /// The page so far: head and whole blocks.
+    /// The page so far: its head and its complete blocks.
     page: Vec<u64>,
     block: usize,
-    /// The code of the present block, and its entries from the highest bit of the first word down.
+    /// The code of the present block, and its entries, from the highest bit of the first word down.
     code: Vec<u64>,
     code_bits: usize,
     entries: Vec<u64>,
@@ -25,11 +25,11 @@ pub(super) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Makes a writer of pages with at most so many entries, which then asks for no more memory.
+    /// Creates a writer for pages with at most `max_entries` entries. It allocates no more memory later.
     pub fn new(form: Form, max_entries: usize) -> Result<Self, OutOfMemory> {
         let f = form.entry_bits as usize;
         let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 3;
-        // A run is appended as a word of which a part counts: one word more than that part.
+        // A run is appended as a whole word of which only a part is valid. So the last word needs one word more.
         let entries_words = max_entries * f / 64 + 3;
         let page_words = HEAD_WORDS + BLOCKS * 2 + (max_entries * (f + 1) + QUOTIENTS) / 64;
         let mut writer = Self {
@@ -62,7 +62,7 @@ impl PageWriter {
         self.entries_bits = 0;
     }
 
-    /// Appends entries: `len` of them in the highest bits of `window`, whose other bits are zero.
+    /// Appends `len` entries in the highest bits of `window`, whose other bits are zero.
     #[inline(always)]
     fn push_entries(&mut self, window: u64, len: usize) {
         let (word, used) = (self.entries_bits / 64, self.entries_bits % 64);
@@ -78,14 +78,14 @@ impl PageWriter {
         let at = self.code_bits + len;
         let last = (self.code_bits - 1) / 64;
         if at / 64 > last {
-            // Left over from the block before.
+            // Left over from the previous block.
             self.code[last + 1..=at / 64].fill(0);
         }
         self.code[at / 64] |= 1 << (at % 64);
         self.code_bits = at + 1;
     }
 
-    /// Sets the code of a block at once: that behind the first one, in so many bits.
+    /// Sets the whole code of a block: the bits after the first one, with this number of bits.
     #[inline(always)]
     fn set_code(&mut self, code: u128, bits: usize) {
         let code = code << 1 | 1;
@@ -93,7 +93,7 @@ impl PageWriter {
         self.code_bits = bits + 1;
     }
 
-    /// Ends a block, whose quotients have all been appended. `None` if the page is too long.
+    /// Ends a block whose quotients have all been appended. Returns `None` if the page is too long.
     #[inline(always)]
     fn end_block(&mut self) -> Option<()> {
         let start = self.page.len();
@@ -115,7 +115,7 @@ impl PageWriter {
         Some(())
     }
 
-    /// Returns the page, with room for an allocation's worth of words at least `spare` behind it.
+    /// Returns the page, with unused words behind it as an allocation provides them, at least `spare`.
     fn end_page(&mut self) -> Result<Box<[u64]>, OutOfMemory> {
         let page = boxed(&self.page)?;
         self.start_page();
@@ -127,7 +127,7 @@ impl PageWriter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
     Memory(OutOfMemory),
-    /// So many entries in one page that its words cannot be numbered: its hashes are not uniform.
+    /// One page has so many entries that its words cannot be numbered. Its hashes are not uniform.
     Crowded,
 }
 
@@ -137,8 +137,8 @@ impl From<OutOfMemory> for WriteError {
     }
 }
 
-/// Splits a sound page in two, by the first bit of its quotients. Each entry gives the first bit of its
-/// remainder to the quotient; one without a remainder covers both halves of its quotient, and is in both.
+/// Splits a valid page in two, by the first bit of its quotients. The first bit of each remainder becomes the last bit
+/// of the quotient. An entry without a remainder covers both halves of its quotient, and is written to both.
 pub(super) fn split(
     page: &[u64],
     form: &Form,
@@ -159,10 +159,10 @@ pub(super) fn split(
     Ok([first?, second?])
 }
 
-/// Splits so many blocks from one on as make a page.
+/// Splits the blocks from one on that form a page.
 #[inline(always)]
 fn split_blocks(page: &[u64], first: usize, form: &Form, writer: &mut PageWriter) -> Option<()> {
-    // A loop, since what an iterator calls is not always compiled with it.
+    // A loop, because the compiler does not always inline what an iterator calls.
     for block in first..first + BLOCKS / 2 {
         let (start, end) = block_bounds(page, block);
         split_block(page, start, end, form, writer)?;
@@ -201,11 +201,11 @@ fn split_block(
     Some(())
 }
 
-/// Splits half a block, which makes a whole one, with no step for a quotient: all entries move up by a bit,
-/// and in the code a mark is added to each run before the entries of its second half.
+/// Splits half a block, which becomes a whole block, without a step for each quotient. All entries move up by a bit,
+/// and a mark is added to the code of each run before the entries of its second half.
 ///
-/// Returns how many entries there are; `None`, with the writer's block unfinished, if the code is not in one
-/// word or if nothing is left of an entry.
+/// Returns the number of entries. Returns `None`, with the writer's block unfinished, if the code is not in one word or
+/// an entry has no bits left.
 #[inline(always)]
 fn split_half(
     page: &[u64],
@@ -224,7 +224,7 @@ fn split_half(
     let all = u64::MAX >> (63 - last);
     let marks = word_at(block, bit) & all;
     let len = last as usize + 1 - BLOCK_QUOTIENTS / 2;
-    // The first bits of all entries, that of the first entry highest.
+    // The first bits of all entries, with that of the first entry highest.
     let (mut firsts, mut done) = (0, 0);
     while done < len {
         let now = (len - done).min(form.lanes as usize);
@@ -236,10 +236,11 @@ fn split_half(
         done += now;
     }
     let firsts = firsts.reverse_bits() >> 1 >> (63 - len);
-    // Ones for marks and for entries of second halves: in each run they are its last bits.
+    // Ones for marks and for entries of second halves. In each run they are its last bits.
     let ones = marks | select.deposit(firsts, all & !marks);
     let starts = ones & (marks << 1 | 1 | !(ones << 1));
-    // A mark goes before each start: every bit becomes two, of which the first is kept if it is a start.
+    // A mark is inserted before each start: every bit becomes two, and the first of the two is kept if the bit is a
+    // start.
     let half = |from: u32| {
         let [marks, starts, all] = [marks, starts, all].map(|bits| bits >> from & 0xffff_ffff);
         let starts = select.deposit(starts, EVEN);
@@ -254,7 +255,7 @@ fn split_half(
 
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
-/// Splits one quotient's run entry by entry.
+/// Splits the run of a quotient entry by entry.
 fn split_run(
     page: &[u64],
     end: usize,
@@ -271,7 +272,7 @@ fn split_run(
             if entry == whole {
                 writer.push_entries(1 << 63, 1);
             } else if entry >> (f - 1) == half {
-                // A child entry that is a bit shorter loses the zero at the end.
+                // An entry of the child that is a bit shorter loses the zero at its end.
                 let rest = entry << (64 - f) << 1;
                 debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is ever cut");
                 writer.push_entries(rest, 1);
@@ -284,7 +285,7 @@ fn split_run(
     }
 }
 
-/// Counts the zeros of a sound code from a bit on.
+/// Counts the zeros of a valid code from a bit on.
 #[inline(always)]
 fn zeros_from(block: &[u64], bit: usize) -> usize {
     let zeros = word_at(block, bit).trailing_zeros() as usize;
@@ -295,7 +296,7 @@ fn zeros_from(block: &[u64], bit: usize) -> usize {
     }
 }
 
-/// Returns the 64 bits from a bit on, zeros behind the last.
+/// Returns the 64 bits from a bit on, with zeros behind the last bit.
 #[inline(always)]
 fn word_at(block: &[u64], bit: usize) -> u64 {
     let word = |i: usize| block.get(i).copied().unwrap_or(0);
@@ -307,7 +308,7 @@ fn zeros_far(block: &[u64], from: usize) -> usize {
     (from..block.len() * 64).take_while(|bit| block[bit / 64] >> (bit % 64) & 1 == 0).count()
 }
 
-/// Lays out entries in ascending order of quotient and entry.
+/// Writes entries in ascending order of quotient and entry.
 pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, WriteError> {
     let mut writer = PageWriter::new(*form, entries.len())?;
     let mut entries = entries.iter().peekable();
@@ -325,8 +326,8 @@ pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, W
     Ok(writer.end_page()?)
 }
 
-/// Returns an allocation for so many words that are in use, in steps of a cache line. A word is left
-/// for the allocator's own.
+/// Returns the size of an allocation for `used` words, in steps of a cache line. One word of a line is left for the
+/// allocator.
 pub(super) fn capacity_for(used: usize) -> usize {
     ((used + 1).next_multiple_of(STEP_WORDS) - 1).min(MAX_WORDS)
 }
@@ -341,7 +342,7 @@ pub(super) fn boxed(used: &[u64]) -> Result<Box<[u64]>, OutOfMemory> {
     Ok(page.into_boxed_slice())
 }
 
-/// Gives a full page room for more words, and tells how many. `Crowded` if it has too many.
+/// Extends a full page, and returns the number of new words. Returns `Crowded` if the page has too many words.
 pub(super) fn grow(page: &mut Box<[u64]>) -> Result<usize, WriteError> {
     let capacity = capacity_for(page.len() + 1);
     if page.len() >= CROWDED_WORDS {

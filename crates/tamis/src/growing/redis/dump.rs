@@ -11,8 +11,8 @@
 //!         u64     u64    u64     f64    f64             u32      u64        u8
 //! ```
 //!
-//! The bit arrays follow in chunks, end to end, oldest layer first. A chunk is named by the position
-//! behind its last byte, counted from 1.
+//! The bit arrays follow in chunks without gaps, oldest layer first. The position of a chunk is that of the byte after
+//! its last byte, counted from 1.
 
 use super::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
 use super::growth_limit::GrowthLimit;
@@ -23,7 +23,7 @@ use crate::bits::{Bitmap, OutOfMemory};
 use crate::no_std::*;
 
 impl RedisBloom {
-    /// Returns the header of a dump, which holds all but the bits.
+    /// Returns the header of a dump, which contains everything except the bits.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEAD_BYTES + LAYER_BYTES * self.layers.len());
@@ -44,22 +44,22 @@ impl RedisBloom {
         header
     }
 
-    /// Makes a filter by the header of a dump, all bits 0: its items are not found until the chunks are
+    /// Creates a filter from the header of a dump, with all bits 0. Its items are found only after the chunks are
     /// [loaded](Self::load_chunk).
     ///
     /// # Errors
     ///
-    /// [`RedisHeaderError`] if no server wrote this, or there is not enough memory.
+    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
         Self::from_header_within(header, u64::MAX)
     }
 
-    /// Makes a filter by the header of a dump, as [`from_header`](Self::from_header) does, if its layers take at most
-    /// `max_bytes`: a header is short, whatever it asks for.
+    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if its layers take at
+    /// most `max_bytes`. A short header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header); a larger filter is one for which there is not enough memory.
+    /// As for [`from_header`](Self::from_header). A filter above `max_bytes` is reported as one without enough memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError {
@@ -114,8 +114,8 @@ impl RedisBloom {
         Ok(Self { layers, items, options, expansion, growth_limit })
     }
 
-    /// Returns the chunk that begins at a position, and the position behind it, at which the next chunk
-    /// begins; none at the end, for 0 and for a negative position.
+    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the end, for 0 and for a
+    /// negative position.
     ///
     /// The first position is 1. A chunk has at most 16 MiB and ends with its layer.
     #[must_use]
@@ -127,13 +127,14 @@ impl RedisBloom {
         Some((position + len as i64, parts::copy_out(layer.words(), at, len)))
     }
 
-    /// Overwrites the bytes that end before a position, as [`chunk`](Self::chunk) gave them with it.
+    /// Overwrites the bytes that end before a position with the bytes that [`chunk`](Self::chunk) returned with this
+    /// position.
     ///
-    /// The counts of items are those of the header and stay.
+    /// The counts stay those of the header.
     ///
     /// # Errors
     ///
-    /// [`RedisChunkError`] if the bytes do not lie within one layer; nothing has changed then.
+    /// [`RedisChunkError`] if the bytes are not within one layer. The filter is unchanged then.
     pub fn load_chunk(&mut self, position: i64, bytes: &[u8]) -> Result<(), RedisChunkError> {
         let len = bytes.len() as u64;
         let start = u64::try_from(position)
@@ -152,14 +153,14 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Returns the bytes of all bit arrays.
+    /// Returns the number of bytes of all bit arrays.
     pub(super) fn len_bytes(&self) -> u64 {
         self.layers().map(|layer| layer.bytes).sum()
     }
 }
 
-/// Tells whether so many bytes are allowed and there at all, before many allocations of parts of it begin. Large
-/// memory comes untouched, so this costs two system calls.
+/// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are allocated. The system
+/// provides large memory untouched, so this costs two system calls.
 pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
     if bytes > max_bytes {
         return Err(OutOfMemory { bytes });

@@ -1,26 +1,26 @@
-//! Why a filter of Redis cannot be made, filled or loaded.
+//! The errors of creating, filling and loading filters of Redis.
 
 use std::fmt;
 
 use crate::bits::OutOfMemory;
 
-/// Why there is no [`RedisBloom`](crate::RedisBloom) of these options.
+/// Why a [`RedisBloom`](crate::RedisBloom) with these options cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisBloomError {
-    /// The rate is not between 0 and 1, or so small that its half is 0.
+    /// The rate is not between 0 and 1, or half of it is 0.
     Rate {
-        /// The rate asked for.
+        /// The requested rate.
         rate: f64,
     },
     /// The capacity is not from 1 to 2³⁰.
     Capacity {
-        /// The capacity asked for.
+        /// The requested capacity.
         capacity: u64,
     },
     /// The expansion is above 32,768.
     Expansion {
-        /// The expansion asked for.
+        /// The requested expansion.
         expansion: u32,
     },
     /// There is not enough memory.
@@ -33,7 +33,7 @@ impl fmt::Display for RedisBloomError {
             Self::Rate { rate } => {
                 write!(
                     f,
-                    "the rate {rate:e} is no usable probability: give one above 1e-300 and below 1"
+                    "the rate {rate:e} is not a usable probability: give one above 1e-300 and below 1"
                 )
             }
             Self::Capacity { capacity } => {
@@ -49,24 +49,25 @@ impl fmt::Display for RedisBloomError {
 
 impl std::error::Error for RedisBloomError {}
 
-/// Why a filter of Redis did not take an item. The filter is as before.
+/// Why a filter of Redis refused an item. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisInsertError {
-    /// The filter is full and was made not to grow.
+    /// The filter is full and does not grow.
     Full {
-        /// The items it holds.
+        /// The number of items that it holds.
         items: u64,
     },
-    /// The next layer of a Bloom filter would have rate 0, which no number of bits has.
+    /// The next layer of a Bloom filter would have rate 0, which no number of bits can keep.
     Rate,
-    /// The next part would be larger than any memory, or one more than can be counted.
+    /// The next part would be too large for any memory, or the number of parts would exceed its counter.
     TooLarge,
-    /// The next part would take more than the caller allows.
+    /// The next part would exceed the caller's limit.
     OverLimit {
         /// The size of the next part.
         bytes: u64,
-        /// What [`RedisBloom::limit_growth`](crate::RedisBloom::limit_growth) or that of a cuckoo filter allows.
+        /// The limit of [`RedisBloom::limit_growth`](crate::RedisBloom::limit_growth), or of the same method of a
+        /// cuckoo filter.
         max_bytes: u64,
     },
     /// There is not enough memory for the next part.
@@ -79,18 +80,18 @@ impl fmt::Display for RedisInsertError {
             Self::Full { items } => {
                 write!(
                     f,
-                    "the filter is full at {items} items and was made not to grow: reserve a larger one"
+                    "the filter is full at {items} items and cannot grow by its options: reserve a larger one"
                 )
             }
             Self::Rate => f.write_str(
-                "the filter has grown so often that its rate has no half: reserve a larger one",
+                "the rate of the next layer would be zero, after many growths: reserve a larger one",
             ),
             Self::TooLarge => f.write_str(
-                "the filter cannot grow any more: reserve one of larger capacity at first",
+                "the filter cannot grow any more: reserve one of larger capacity",
             ),
             Self::OverLimit { bytes, max_bytes } => write!(
                 f,
-                "the filter is full, and its next part would take {bytes} bytes, where {max_bytes} are allowed: reserve a larger one"
+                "the filter is full, and its next part would take {bytes} bytes, above the limit of {max_bytes}: reserve a larger one"
             ),
             Self::Memory(error) => error.fmt(f),
         }
@@ -102,11 +103,11 @@ impl std::error::Error for RedisInsertError {}
 /// Why bytes are not the header of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisHeaderError {
-    /// Name of the field.
+    /// The name of the field.
     pub field: &'static str,
-    /// Byte offset at which the field, or the layer it is part of, starts.
+    /// The byte offset of the field, or of the layer that contains it.
     pub at: usize,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub kind: RedisHeaderErrorKind,
 }
 
@@ -114,12 +115,12 @@ pub struct RedisHeaderError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisHeaderErrorKind {
-    /// The header is shorter or longer than it says.
+    /// The length of the header differs from the length that its fields require.
     Length {
-        /// The length it has.
+        /// The length of the header.
         found: usize,
     },
-    /// No server writes this value, or not beside the other fields.
+    /// No server writes this value, or not together with the other fields.
     Value,
     /// There is not enough memory for the filter.
     Memory(OutOfMemory),
@@ -132,7 +133,7 @@ impl fmt::Display for RedisHeaderError {
             RedisHeaderErrorKind::Length { found } => {
                 write!(
                     f,
-                    "a header of {found} bytes is cut or no header: feed what SCANDUMP gave first"
+                    "a header of {found} bytes is truncated or not a header: load the first reply of SCANDUMP"
                 )
             }
             RedisHeaderErrorKind::Value => {
@@ -149,12 +150,12 @@ impl std::error::Error for RedisHeaderError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisChunkError {
-    /// The position is not above 0, or less than the chunk is long; for a cuckoo filter also an empty
+    /// The position is not above 0, or it is less than the length of the chunk. For a cuckoo filter, also an empty
     /// chunk.
     Position,
-    /// The chunk begins before the first byte of the filter or behind its last.
+    /// The chunk begins before the first byte of the filter or after its last.
     Outside,
-    /// The chunk runs over the end of the part that it begins in.
+    /// The chunk extends beyond the part in which it begins.
     TooLong,
 }
 
@@ -162,9 +163,11 @@ impl fmt::Display for RedisChunkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Position => "the position is impossible for a chunk of this length",
-            Self::Outside => "the chunk begins outside the filter: load the header it came with",
+            Self::Outside => {
+                "the chunk begins outside the filter: load the header of the same dump"
+            }
             Self::TooLong => {
-                "the chunk is longer than what it belongs to: load the header it came with"
+                "the chunk extends beyond its part of the filter: load the header of the same dump"
             }
         })
     }

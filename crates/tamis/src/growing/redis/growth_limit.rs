@@ -1,10 +1,11 @@
-//! How large the next part of a growing filter may be.
+//! The limit for the growth of a filter.
 
 use super::error::RedisInsertError;
 
 /// The most bytes that one growth of a filter may take.
 ///
-/// It belongs to the process and not to the filter: dumps do not hold it, and filters that differ in it alone are equal.
+/// The limit belongs to the process and not to the filter: dumps do not contain it, and filters that differ only in it
+/// are equal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthLimit {
     /// In bytes.
@@ -26,7 +27,7 @@ impl PartialEq for GrowthLimit {
 impl Eq for GrowthLimit {}
 
 impl GrowthLimit {
-    /// Rejects a part of `bytes` bytes if that is above the limit.
+    /// Rejects a part of `bytes` bytes if it is above the limit.
     pub fn check(self, bytes: u64) -> Result<(), RedisInsertError> {
         if bytes > self.max_bytes {
             return Err(RedisInsertError::OverLimit { bytes, max_bytes: self.max_bytes });

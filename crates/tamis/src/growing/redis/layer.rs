@@ -1,15 +1,15 @@
-//! One layer of a RedisBloom filter: its numbers, and the bits they lead to.
+//! A layer of a RedisBloom filter: its parameters and its bits.
 
 use super::error::RedisInsertError;
 use super::growth_limit::GrowthLimit;
-use crate::answers::ones;
+use crate::answers::filter_ones;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::strategy::RedisHash;
 use crate::strategy::redis::DoubleHashing;
 
-/// The numbers of one layer of a [`RedisBloom`](crate::RedisBloom), as `BF.DEBUG` and dumps show them.
+/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom), as `BF.DEBUG` and dumps contain them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisLayer {
     /// Bytes of the bit array.
@@ -31,7 +31,7 @@ pub struct RedisLayer {
 }
 
 impl RedisLayer {
-    /// Plans a layer, in doubles as the server does, with its constants; `None` if it is too large.
+    /// Plans a layer, in doubles and with the server's constants. Returns `None` if it is too large.
     fn plan(capacity: u64, rate: f64) -> Option<Self> {
         let bits_per_item = rate.ln().abs() / LN_2_SQUARED;
         let bits = capacity as f64 * bits_per_item;
@@ -44,12 +44,12 @@ impl RedisLayer {
         Some(Self { bytes, bits, items, rate, bits_per_item, probes, capacity, log2_bits })
     }
 
-    /// Tells whether the layer has less than half of the bits that a server plans for its capacity and rate.
+    /// Returns true if the layer has less than half of the bits that a server plans for its capacity and rate.
     pub(super) fn has_too_few_bits(&self) -> bool {
         Self::plan(self.capacity, self.rate).is_none_or(|plan| plan.bytes / 2 > self.bytes)
     }
 
-    /// Returns the name of the first field that cannot be, given those before it.
+    /// Returns the name of the first field whose value is impossible, given the fields before it.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let probes = (LN_2 * self.bits_per_item).ceil();
         if !(self.rate > 0.0 && self.rate < 1.0) {
@@ -71,11 +71,10 @@ impl RedisLayer {
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Far more than memory holds; below it all sums of positions fit an `i64`.
+/// Far more than fits in memory. Below this, all sums of positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
-/// The probes for the smallest rate above zero. A header that asks for more was forged to make each
-/// lookup take for ever.
+/// The probes for the smallest rate above zero. A header with more probes was forged to make each lookup slow.
 const MAX_PROBES: u32 = 1075;
 
 /// A layer with its bits.
@@ -88,12 +87,12 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Makes an empty layer.
+    /// Creates an empty layer.
     pub(super) fn new(capacity: u64, rate: f64) -> Result<Self, RedisInsertError> {
         Self::within(capacity, rate, GrowthLimit::default())
     }
 
-    /// Makes an empty layer, if its bits are within a limit.
+    /// Creates an empty layer, if its bits are within a limit.
     pub(super) fn within(
         capacity: u64,
         rate: f64,
@@ -107,7 +106,7 @@ impl Layer {
         Self::zeroed(numbers).map_err(RedisInsertError::Memory)
     }
 
-    /// Makes a layer of numbers without flaw, all bits 0.
+    /// Creates a layer from valid parameters, with all bits 0.
     pub(super) fn zeroed(numbers: RedisLayer) -> Result<Self, OutOfMemory> {
         let modulus = match numbers.log2_bits {
             0 => numbers.bits,
@@ -144,7 +143,7 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash` and counts it if one was not set; true if so.
+    /// Sets the bits of `hash`. If one of them was not set, counts the item and returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {
         let is_new = self.rule.insert(self.bits.words_mut(), hash);
@@ -152,16 +151,16 @@ impl Layer {
         is_new
     }
 
-    /// Tells, bit by bit, which of up to 64 hashes may be in, of those asked for.
+    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of the hashes that may
+    /// be present.
     pub(super) fn contains_batch(&self, hashes: &[RedisHash], asked: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, asked);
         }
-        ones([asked].into_iter())
-            .fold(0, |found, i| found | u64::from(self.contains(hashes[i])) << i)
+        filter_ones(asked, |i| self.contains(hashes[i]))
     }
 
-    /// Asks for the memory of an item, unless it is near.
+    /// Prefetches the memory of an item, unless the layer is small.
     #[inline]
     pub(super) fn prefetch(&self, hash: RedisHash) {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
@@ -170,7 +169,7 @@ impl Layer {
     }
 }
 
-/// Smaller layers lie in the second cache.
+/// Smaller layers fit in the second cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]

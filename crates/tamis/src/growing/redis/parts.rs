@@ -1,14 +1,14 @@
-//! Byte arrays laid end to end, dumped and loaded in chunks: what the filters of Redis share.
+//! Arrays of bytes without gaps between them, dumped and loaded in chunks. Both filters of Redis use this.
 //!
-//! Arrays lie in words, byte `i` being bits `8·(i % 8)` and up of word `i / 8`. Positions are counted from
-//! 0 here; in commands they are counted from 1, so that 0 can ask for the header.
+//! The arrays are stored in words: byte `i` is the bits from `8·(i % 8)` on of word `i / 8`. Positions are counted from
+//! 0 here. In commands they are counted from 1, because 0 requests the header.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 /// The longest chunk of a dump.
 pub(crate) const MAX_CHUNK_BYTES: u64 = 16 << 20;
 
-/// Finds the array that holds a position, and the position inside it.
+/// Returns the array that contains a position, and the position inside it.
 pub(crate) fn find(lens: impl Iterator<Item = u64>, mut position: u64) -> Option<(usize, u64)> {
     for (i, len) in lens.enumerate() {
         if position < len {
@@ -19,7 +19,7 @@ pub(crate) fn find(lens: impl Iterator<Item = u64>, mut position: u64) -> Option
     None
 }
 
-/// Copies `len` bytes out of words, from byte `at` on, which the words have.
+/// Copies `len` bytes from byte `at` on out of words. The caller checks the range.
 pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     let (skip, len) = ((at % 8) as usize, len as usize);
     let first = (at / 8) as usize;
@@ -31,7 +31,7 @@ pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     bytes
 }
 
-/// Overwrites the bytes of words from byte `at` on, which the words have.
+/// Overwrites the bytes of words from byte `at` on. The caller checks the range.
 pub(crate) fn copy_in(words: &mut [u64], at: u64, bytes: &[u8]) {
     let skip = (at % 8) as usize;
     let (head, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         self.at
     }
 
-    /// Returns the next `N` bytes, which must be read as little-endian; `None` at the end.
+    /// Returns the next `N` bytes, which are little-endian. Returns `None` at the end.
     pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.bytes.split_first_chunk()?;
         (self.bytes, self.at) = (rest, self.at + N);

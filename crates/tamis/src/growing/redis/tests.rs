@@ -103,7 +103,7 @@ proptest! {
             match naive.insert(item) {
                 Some(is_new) => prop_assert_eq!(filter.insert(&item), Ok(is_new)),
                 None => {
-                    let full = RedisInsertError::Full { items: filter.items() };
+                    let full = RedisInsertError::Full { items: filter.len() };
                     prop_assert_eq!(filter.insert(&item), Err(full));
                     prop_assert_eq!(&filter, &before, "a refused item leaves no trace");
                 }

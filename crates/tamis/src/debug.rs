@@ -1,4 +1,4 @@
-//! What `Debug` shows of a filter: its kind, size and state in one line, at a bounded cost.
+//! The output of `Debug` for filters: kind, size and state in one line, at a bounded cost.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::filter::Filter;
 use crate::hash::Hasher;
 use crate::plan::Plan;
 
-/// How many bytes of a filter are read at most to show it.
-pub(crate) const SHOWN_BYTES: u64 = 64 << 10;
+/// The most bytes of a filter that `Debug` reads.
+pub(crate) const DEBUG_BYTES: u64 = 64 << 10;
 
-/// The state of a filter, or of the part of it that is read.
-pub(crate) struct Shown {
-    /// Distinct items, estimated.
+/// The state of a filter, or of the part of it that `Debug` reads.
+pub(crate) struct DebugState {
+    /// The estimated number of distinct items.
     pub items: f64,
     /// The share of bits that are set.
     pub fill: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Shown {
     pub rate: f64,
 }
 
-impl Shown {
+impl DebugState {
     /// Returns the state of a filter.
     pub fn of(filter: &impl Filter) -> Self {
         let (items, fill, rate) = (filter.estimate_items(), filter.fill(), filter.estimate_rate());
@@ -31,7 +31,7 @@ impl Shown {
         Self { items: self.items * plan.bits() as f64 / part.bits() as f64, ..self }
     }
 
-    /// Writes the line. A secret key is not in it.
+    /// Writes the line, without a secret key.
     pub fn fmt(
         &self,
         name: &str,

@@ -1,32 +1,32 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is its plan, its hasher and its words as little-endian bytes: what a Tamis file has, without
-//! checksums. The words are checked like those of a file. Memory is allocated only for bytes that were
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes: the content of a Tamis file,
+//! without checksums. Decoding checks the words like those of a file. Memory is allocated only for bytes that were
 //! read, never for a size that the input claims.
 //!
-//! A secret key is never written: a filter whose hasher [is keyed](Hasher::is_keyed) refuses to be
-//! serialized, since the key would end up in logs, messages and caches unseen. The Tamis file of the crate
-//! `tamis-formats` has a place for it.
+//! A secret key is never written. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be serialized, because the
+//! key would appear in logs, messages and caches. Use a Tamis file of the crate `tamis-formats`, which stores keys.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::any::AnyFilter;
+use crate::any::{AnyFilter, Variant, with_filter};
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
+use crate::geometry::Geometry;
 use crate::growing::Growing;
 use crate::hash::Hasher;
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::shape::Shape;
-use crate::strategy::{Kind, Strategy};
+use crate::strategy::Strategy;
 use crate::window::Window;
 
-/// A [`Plan`] as serde sees it.
+/// The serialized form of a [`Plan`].
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Plan", deny_unknown_fields)]
 struct PlanParts {
@@ -34,7 +34,8 @@ struct PlanParts {
     items: u64,
     rate: f64,
     bits: u64,
-    shape: u32,
+    #[serde(rename = "shape")]
+    geometry: u32,
 }
 
 impl Serialize for Plan {
@@ -44,7 +45,7 @@ impl Serialize for Plan {
             items: self.items(),
             rate: self.rate(),
             bits: self.bits(),
-            shape: self.shape().to_number(),
+            geometry: self.geometry().to_number(),
         };
         parts.serialize(serializer)
     }
@@ -52,16 +53,18 @@ impl Serialize for Plan {
 
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let PlanParts { kind, items, rate, bits, shape } = PlanParts::deserialize(deserializer)?;
-        let kind = Kind::from_number(kind)
-            .ok_or_else(|| D::Error::custom(format_args!("no kind of filter has number {kind}")))?;
-        let shape = Shape::from_number(kind, shape)
-            .ok_or_else(|| D::Error::custom(format_args!("no {kind} filter has shape {shape}")))?;
-        Plan::from_parts(kind, items, rate, bits, shape).map_err(D::Error::custom)
+        let PlanParts { kind, items, rate, bits, geometry } = PlanParts::deserialize(deserializer)?;
+        let kind = Kind::from_number(kind).ok_or_else(|| {
+            D::Error::custom(format_args!("unknown number {kind} of a filter kind"))
+        })?;
+        let geometry = Geometry::from_number(kind, geometry).ok_or_else(|| {
+            D::Error::custom(format_args!("no {kind} filter has geometry {geometry}"))
+        })?;
+        Plan::from_parts(kind, items, rate, bits, geometry).map_err(D::Error::custom)
     }
 }
 
-/// A [`Hasher`] as serde sees it: no function with a key is written or read.
+/// The serialized form of a [`Hasher`]. Functions with a key are neither written nor read.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Hasher", deny_unknown_fields)]
 struct HasherParts {
@@ -72,7 +75,7 @@ struct HasherParts {
 impl Serialize for Hasher {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_keyed() {
-            return Err(S::Error::custom("a secret key is not serialized: save a Tamis file"));
+            return Err(S::Error::custom("a secret key cannot be serialized: save a Tamis file"));
         }
         let (function, bytes) = self.to_parts();
         let seed = u128::from_le_bytes(bytes) as u64;
@@ -85,11 +88,13 @@ impl<'de> Deserialize<'de> for Hasher {
         let HasherParts { function, seed } = HasherParts::deserialize(deserializer)?;
         Hasher::from_parts(function, u128::from(seed).to_le_bytes())
             .filter(|hasher| !hasher.is_keyed())
-            .ok_or_else(|| D::Error::custom(format_args!("no hash function has number {function}")))
+            .ok_or_else(|| {
+                D::Error::custom(format_args!("unknown number {function} of a hash function"))
+            })
     }
 }
 
-/// A filter as serde sees it.
+/// The serialized form of a filter.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Filter", deny_unknown_fields)]
 struct FilterParts {
@@ -100,12 +105,6 @@ struct FilterParts {
 
 /// Words as little-endian bytes.
 struct WordBytes(Vec<u8>);
-
-impl WordBytes {
-    fn of(words: impl Iterator<Item = u64>) -> Self {
-        Self(words.flat_map(u64::to_le_bytes).collect())
-    }
-}
 
 impl Serialize for WordBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -131,7 +130,7 @@ impl<'de> Deserialize<'de> for WordBytes {
                 Ok(WordBytes(bytes))
             }
 
-            // Formats without bytes, such as JSON.
+            // For formats without bytes, such as JSON.
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<WordBytes, A::Error> {
                 let mut bytes = Vec::new();
                 while let Some(byte) = seq.next_element()? {
@@ -144,14 +143,14 @@ impl<'de> Deserialize<'de> for WordBytes {
     }
 }
 
-/// Reads the parts of a filter.
+/// Decodes the parts of a filter.
 fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Plan, Hasher, Bitmap), D::Error> {
     let FilterParts { plan, hasher, words } = FilterParts::deserialize(deserializer)?;
     let (words, rest) = words.0.as_chunks::<8>();
     if !rest.is_empty() {
         return Err(D::Error::custom("the bytes of a filter are not whole words"));
     }
-    // A growing filter has as many words as it has grown to.
+    // The number of words of a growing filter depends on its growth.
     if !plan.kind().grows() {
         plan.check_len(words.len()).map_err(D::Error::custom)?;
         let used = plan.bits() % 64;
@@ -172,7 +171,7 @@ macro_rules! serde_filters {
         impl<$($generics)*> Serialize for $filter {
             /// Writes the plan, the hasher and a copy of all words.
             ///
-            /// Fails if the hasher has a secret key.
+            /// Returns an error if the hasher has a secret key.
             fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
                 let words = $words(self);
                 FilterParts { plan: *self.plan(), hasher: self.hasher(), words }.serialize(serializer)
@@ -180,7 +179,7 @@ macro_rules! serde_filters {
         }
 
         impl<'de, $($generics)*> Deserialize<'de> for $filter {
-            /// Reads a filter, and checks the words as those of a file.
+            /// Decodes a filter and checks the words like those of a file.
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let (plan, hasher, bits) = parts(deserializer)?;
                 let made: Result<Self, PlanError> = $restore(&plan, hasher, bits);
@@ -191,29 +190,25 @@ macro_rules! serde_filters {
 }
 
 serde_filters! {
-    [S: Strategy] Bloom<S>, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Bloom::restore;
+    [S: Strategy] Bloom<S>, words_of, Bloom::restore;
     [S: Strategy] Bloom<S, AtomicBitmap>,
-        |it: &Self| WordBytes::of(it.bits().words().iter().map(Word::get)),
+        |it: &Self| WordBytes(it.bits().words().iter().flat_map(|word| word.get().to_le_bytes()).collect()),
         |plan: &Plan, hasher, bits: Bitmap| {
             Bloom::<S>::restore(plan, hasher, bits).map(Bloom::into_shared)
         };
-    [] Counting, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Counting::restore;
-    [] Cuckoo, |it: &Self| WordBytes::of(it.bits().words().iter().copied()), Cuckoo::restore;
-    [] Growing, |it: &Self| collect(|each| it.each_words(0, each)), Growing::restore;
-    [] Window, |it: &Self| collect(|each| it.each_words(0, each)), Window::restore;
-    [] AnyFilter, |it: &Self| collect(|each| it.each_words(each)), AnyFilter::restore;
+    [] Counting, words_of, Counting::restore;
+    [] Cuckoo, words_of, Cuckoo::restore;
+    [] Growing, words_of, Growing::restore;
+    [] Window, words_of, Window::restore;
+    [] AnyFilter, |it: &Self| with_filter!(it, filter => words_of(filter)), AnyFilter::restore;
 }
 
-/// Collects words that a filter hands out in parts.
-fn collect(
-    each_words: impl FnOnce(
-        &mut dyn FnMut(&[u64]) -> Result<(), std::convert::Infallible>,
-    ) -> Result<(), std::convert::Infallible>,
-) -> WordBytes {
+/// Collects the words of a filter.
+fn words_of(filter: &impl Variant<Bitmap>) -> WordBytes {
     let mut bytes = Vec::new();
-    let Ok(()) = each_words(&mut |words| {
+    let Ok(()) = filter.each_words(0, |words| {
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        Ok(())
+        Ok::<(), std::convert::Infallible>(())
     });
     WordBytes(bytes)
 }
@@ -253,7 +248,7 @@ mod tests {
 
     #[test]
     fn bits_past_the_end_are_refused() {
-        let plan = Plan::from_parts(Kind::Classic, 10, 0.01, 100, Shape::Probes(7)).unwrap();
+        let plan = Plan::from_parts(Kind::Classic, 10, 0.01, 100, Geometry::Probes(7)).unwrap();
         let filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
         let mut json = serde_json::to_value(&filter).unwrap();
         assert!(serde_json::from_value::<AnyFilter>(json.clone()).is_ok());

@@ -1,19 +1,23 @@
 //! The classic Bloom filter: any number of bits, any number of probes.
 //!
-//! Probe `i` is the high half of `mix(hash + i·γ) × bits`: each probe is mixed by itself, so that
-//! probes neither repeat nor run in step, which double hashing does in small filters.
+//! Probe `i` is the high half of `mix(hash + i·γ) × bits`. Each probe is mixed on its own, so that probes neither
+//! repeat nor follow a fixed step. With double hashing they do so in small filters.
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
-use super::sealed::Crate;
-use super::{Kind, Strategy, scale};
+mod sizing;
+
+use super::sealed::{Construct, Token};
+use super::{Strategy, scale};
 use crate::arch::prefetch_index;
-use crate::bits::{AtomicBitmap, Word};
+use crate::bits::{AtomicBitmap, Word, get_bit, set_bit};
+use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::Plan;
+pub(crate) use sizing::{ClassicSizing, estimate_bits};
 
-/// The classic Bloom filter of `bits` bits and `probes` probes an item.
+/// The classic Bloom filter with `bits` bits and `probes` probes for each item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classic {
     bits: u64,
@@ -21,7 +25,7 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// Returns the bit numbers of `hash`, each below the number of bits.
+    /// Returns the bit numbers of `hash`. Each is below the number of bits.
     #[inline]
     pub(crate) fn probes(self, hash: u64) -> impl Iterator<Item = u64> {
         (0..u64::from(self.probes)).map(move |i| {
@@ -31,25 +35,27 @@ impl Classic {
     }
 }
 
-/// 2⁶⁴ over the golden ratio, odd.
+/// 2⁶⁴ divided by the golden ratio, odd.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
 const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
 
-/// How many items have their lines asked for before the first is read.
+/// How many items are prefetched before the first of them is read.
 const BATCH: usize = 32;
+
+impl Construct for Classic {
+    fn for_plan(plan: &Plan, _: Token) -> Self {
+        Self { bits: plan.bits(), probes: plan.probes() }
+    }
+}
 
 impl Strategy for Classic {
     const KIND: Kind = Kind::Classic;
 
-    fn of(plan: &Plan, _: Crate) -> Self {
-        Self { bits: plan.bits(), probes: plan.probes() }
-    }
-
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: u64) -> bool {
-        self.probes(hash).all(|bit| words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1)
+        self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]) {
@@ -68,9 +74,7 @@ impl Strategy for Classic {
     fn insert(&self, words: &mut [u64], hash: u64) -> bool {
         let mut missing = false;
         for bit in self.probes(hash) {
-            let word = &mut words[(bit / 64) as usize];
-            missing |= *word >> (bit % 64) & 1 == 0;
-            *word |= 1 << (bit % 64);
+            missing |= set_bit(words, bit);
         }
         missing
     }

@@ -1,0 +1,102 @@
+//! The formulas that each kind of filter provides for plans: how many bits for how many items at what rate.
+
+use super::search::smallest;
+use crate::geometry::Geometry;
+
+/// The size of the largest filter. Bit numbers and byte counts stay far below 2⁶⁴.
+pub(crate) const MAX_BITS: u64 = 1 << 56;
+
+/// The formulas of a kind. Each row of the table `kinds!` has one.
+///
+/// The caller passes only geometries that [`geometry`](Self::geometry) returns.
+pub(crate) trait Sizing: Sync {
+    /// Returns the geometry with this number in files. Returns `None` if the kind has no such geometry.
+    fn geometry(&self, number: u32) -> Option<Geometry>;
+
+    /// Returns the default geometry of a plan.
+    fn usual_geometry(&self, items: u64, rate: f64) -> Geometry;
+
+    /// Returns the fewest bits that keep `rate` at `items`, and their geometry. The search starts from `geometry`.
+    fn fewest(&self, geometry: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)>;
+
+    /// Returns the fewest bits that keep `rate` at `items` in the default geometry, and that geometry.
+    fn fewest_usual(&self, items: u64, rate: f64) -> Option<(u64, Geometry)> {
+        self.fewest(self.usual_geometry(items, rate), items, rate)
+    }
+
+    /// Returns the bits of the largest filter of this geometry within `max_bytes`.
+    fn usable_bits(&self, geometry: Geometry, max_bytes: u64) -> Option<u64> {
+        _ = geometry;
+        Some((max_bytes / 8).saturating_mul(64).min(MAX_BITS)).filter(|&bits| bits > 0)
+    }
+
+    /// Returns the filter of at most `bits` bits with the lowest rate for `items`.
+    fn best(&self, geometry: Geometry, items: u64, bits: u64) -> Best;
+
+    /// Returns the most items that keep `rate` within `max_bytes`, and the bits and the geometry of their filter.
+    fn largest(&self, max_bytes: u64, rate: f64) -> Option<(u64, (u64, Geometry))> {
+        // The geometry hardly depends on the size.
+        let geometry = self.usual_geometry(max_bytes.max(1), rate);
+        let bits = self.usable_bits(geometry, max_bytes)?;
+        let fits = |items: u64| self.best(geometry, items, bits).rate <= rate;
+        // The smallest number of items that does not fit, minus one.
+        let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
+            Some(over) => over - 1,
+            None => bits,
+        };
+        let best = (items > 0).then(|| self.best(geometry, items, bits))?;
+        Some((items, (best.bits, best.geometry)))
+    }
+
+    /// Computes the rate of a filter that holds `items` distinct items. In a window they are distributed evenly.
+    fn rate_at(&self, geometry: Geometry, bits: u64, items: u64) -> f64;
+
+    /// Computes how many items a filter may hold before its rate exceeds `rate`.
+    fn items_at(&self, geometry: Geometry, bits: u64, rate: f64) -> u64 {
+        // At 64 items a bit, every kind is full.
+        let is_above = |items| self.rate_at(geometry, bits, items) > rate;
+        smallest(1, bits.saturating_mul(64), is_above).map_or(u64::MAX, |over| over - 1)
+    }
+
+    /// Returns the lowest rate of the kind if `rate` is below it.
+    fn lowest_rate_above(&self, rate: f64) -> Option<f64> {
+        _ = rate;
+        None
+    }
+
+    /// Returns true if a filter of this geometry can have `bits` bits. The caller checks that `bits` is 1 to
+    /// [`MAX_BITS`].
+    fn is_valid(&self, geometry: Geometry, bits: u64) -> bool;
+
+    /// Returns the parameters of the estimate of `items` from the set bits. Returns `None` if the filter counts its
+    /// items.
+    fn sample(&self, geometry: Geometry, bits: u64, items: u64) -> Option<Sample>;
+
+    /// Returns the most bits, up to `max_bits`, at the beginning of a larger filter that form a filter of their own.
+    /// Returns `None` if the kind has no such part.
+    fn part_bits(&self, geometry: Geometry, max_bits: u64) -> Option<u64>;
+
+    /// Returns how many cache lines a lookup of an inserted item reads.
+    fn cache_lines(&self, geometry: Geometry) -> u32;
+}
+
+/// The filter with the lowest rate within a number of bits.
+pub(crate) struct Best {
+    pub rate: f64,
+    pub geometry: Geometry,
+    /// At most the given number of bits; fewer if the kind has no filter of exactly that size.
+    pub bits: u64,
+}
+
+/// How the set bits of a filter estimate its number of items. [`Plan::rate_limit`](super::Plan::rate_limit) derives the
+/// deviation.
+pub(crate) struct Sample {
+    /// The number of filters that hold a share of the items each: the slices of a window, or 1.
+    pub parts: f64,
+    /// The bits of a part.
+    pub bits: f64,
+    /// How many bits the items of a part draw.
+    pub draws: f64,
+    /// The standard deviation of the rate for a fixed number of items.
+    pub rate_deviation: f64,
+}
