@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tamis::Answers;
-use tamis_formats::{FORMATS, Format, DecodeOptions};
+use tamis_formats::{DecodeOptions, FORMATS, Format};
 
 use crate::originals::spread;
 use crate::run::{Bench, Row};
@@ -49,7 +49,8 @@ fn per_byte(elapsed: Duration, bytes: usize) -> f64 {
 /// Returns a file of about 64 MiB, or as large as the format allows, with items in it.
 fn large(format: &'static Format) -> Result<(Vec<u8>, DecodeOptions), String> {
     let (create, encode) = (format.create, format.encode);
-    let told = DecodeOptions { items: Some(56_000_000), rate: Some(0.01), ..DecodeOptions::default() };
+    let told =
+        DecodeOptions { items: Some(56_000_000), rate: Some(0.01), ..DecodeOptions::default() };
     let mut contents = create(&told).map_err(|error| error.to_string())?;
     let keys: Vec<_> = (0..100_000).map(|number| spread(number).to_le_bytes()).collect();
     let _ = contents.insert_each(&keys, &mut Answers::new());

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use tamis::Answers;
-use tamis_formats::{Contents, Format, DecodeOptions};
+use tamis_formats::{Contents, DecodeOptions, Format};
 
 static FORMAT: LazyLock<&'static Format> = LazyLock::new(|| {
     let name = std::env::var("TAMIS_FORMAT").expect("TAMIS_FORMAT names a format");
@@ -15,7 +15,10 @@ static FORMAT: LazyLock<&'static Format> = LazyLock::new(|| {
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = Format::of(bytes);
-    for told in [DecodeOptions::default(), DecodeOptions { items: Some(100), rate: Some(0.02), ..DecodeOptions::default() }] {
+    for told in [
+        DecodeOptions::default(),
+        DecodeOptions { items: Some(100), rate: Some(0.02), ..DecodeOptions::default() },
+    ] {
         if let Ok(contents) = (FORMAT.decode)(bytes, &told) {
             use_it(contents, &told);
         }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tamis::{Kind, Plan, Geometry};
+use tamis::{Geometry, Kind, Plan};
 
 fuzz_target!(|data: (u64, u64, u64, u32)| {
     let (items, rate_bits, bits, geometry) = data;
@@ -29,7 +29,8 @@ fuzz_target!(|data: (u64, u64, u64, u32)| {
             assert!((0.0..1.0).contains(&plan.rate()), "{plan:?}");
         }
         let geometry = Geometry::from_number(kind, geometry);
-        if let Some(Ok(plan)) = geometry.map(|geometry| Plan::from_parts(kind, items, rate, bits, geometry))
+        if let Some(Ok(plan)) =
+            geometry.map(|geometry| Plan::from_parts(kind, items, rate, bits, geometry))
         {
             assert!((0.0..=1.0).contains(&plan.rate_at(items)), "{plan:?}");
             let _ = (plan.items_at(rate), plan.why(), plan.bits_per_item());
