@@ -10,7 +10,7 @@ use tamis_formats::{Format, TamisFile};
 
 use crate::budget::left_bytes;
 use crate::clock::now_millis;
-use crate::count::{About, Count, Rate};
+use crate::count::{Count, Rate, holds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Trust, save};
 use crate::hash_key::random_hasher;
@@ -419,15 +419,11 @@ pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
     }
     let (plan, items) = (file.filter.plan(), file.filter.estimate_items());
     let state = format!(
-        "{}: planned for {} items at a rate of {}, it holds {} and its rate is {}",
+        "{}: planned for {} items at a rate of {}, it {} and its rate is {}",
         input::name(path),
         Count(plan.items()),
         Rate(plan.rate()),
-        if items.is_finite() {
-            format!("about {}", About(items))
-        } else {
-            "too many to estimate".into()
-        },
+        holds(items),
         Rate(file.filter.estimate_rate()),
     );
     if force {

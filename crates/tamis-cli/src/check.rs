@@ -7,7 +7,7 @@ use tamis::{Answers, AnyFilter, BitView, Filter as _, Hasher};
 use tamis_formats::{Funnel, TamisFile};
 
 use crate::clock::now_millis;
-use crate::count::{About, Rate};
+use crate::count::{Rate, holds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::{Source, Trust};
 use crate::foreign::Foreign;
@@ -158,8 +158,8 @@ pub fn run(args: &Args) -> Outcome {
 
 fn warn(name: &str, file: &TamisFile<BitView<'_>>) {
     note!(
-        "{name}: holds about {} items, more than planned: its rate is {}, not {}",
-        About(file.filter.estimate_items()),
+        "{name}: {}, more than planned: its rate is {}, not {}",
+        holds(file.filter.estimate_items()),
         Rate(file.filter.estimate_rate()),
         Rate(file.filter.plan().rate()),
     );

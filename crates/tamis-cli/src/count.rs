@@ -78,13 +78,22 @@ impl fmt::Display for Count {
 #[derive(Clone, Copy, Debug)]
 pub struct About(pub f64);
 
+/// Returns what a filter holds, as a part of a sentence.
+pub fn holds(items: f64) -> String {
+    if items.is_finite() {
+        format!("holds about {} items", About(items))
+    } else {
+        "is saturated".into()
+    }
+}
+
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_nan() {
             return f.pad("an unknown number of");
         }
         if !self.0.is_finite() {
-            return f.pad("countless");
+            return f.pad("an unlimited number of");
         }
         let mut unit = 1.0;
         while self.0 / unit >= 10_000.0 {
@@ -161,7 +170,7 @@ mod tests {
     fn estimates_show_four_digits() {
         let shown = |items| About(items).to_string();
         assert_eq!([shown(0.2), shown(1234.4), shown(12_345.0)], ["0", "1,234", "12,350"]);
-        assert_eq!([shown(9_876_543.2), shown(f64::INFINITY)], ["9,877,000", "countless"]);
+        assert_eq!([shown(9_876_543.2), shown(f64::INFINITY)], ["9,877,000", "an unlimited number of"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tamis_formats::{Contents, DecodeOptions, EncodeError, FilterInfo, Format, Funnel};
 
 use crate::column_type::ColumnType;
-use crate::count::{About, Rate};
+use crate::count::{Rate, holds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::filter_file::Sink;
 use crate::input;
@@ -83,9 +83,9 @@ impl Foreign {
     pub fn over_rate(&self, facts: &FilterInfo) -> Option<String> {
         let planned = self.contents.exceeded_rate(facts, self.told.rate)?;
         Some(format!(
-            "{}: over its rate: holds about {} items, its rate is {}, not {}",
+            "{}: over its rate: {}, its rate is {}, not {}",
             self.name,
-            About(facts.items),
+            holds(facts.items),
             Rate(facts.rate),
             Rate(planned)
         ))

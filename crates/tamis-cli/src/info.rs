@@ -234,7 +234,15 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// How many more items keep the rate; `None` if any number does.
+    fn items_text(&self) -> String {
+        if self.items.is_finite() {
+            format!("about {}", About(self.items))
+        } else {
+            "unknown: the filter is saturated".into()
+        }
+    }
+
+    /// Returns how many more items keep the rate; `None` if any number does.
     fn headroom_items(&self) -> Option<u64> {
         let plan = self.file.filter.plan();
         // A filter can hold more than planned where its size was rounded up.
@@ -255,19 +263,21 @@ impl<'a> Facts<'a> {
     fn overflow(&self) -> String {
         let plan = self.file.filter.plan();
         if plan.kind().grows() {
-            "it is merged of several, whose rates add up".into()
+            "it was merged from several filters, whose rates add up".into()
         } else if plan.kind().forgets() {
             let more = match &self.file.filter {
                 AnyFilter::Window(window) if window.slices() > 1 => "build with --slices 1, or",
                 _ => "build",
             };
             format!(
-                "more items came in a slice of the window than it has room for; {more} for more items"
+                "a slice of the window holds more items than planned; {more} for more items"
             )
+        } else if !self.items.is_finite() {
+            "saturated: every lookup answers yes; build a larger filter".into()
         } else {
             format!(
-                "it holds about {} times its capacity; build one for {} items",
-                format_factor(self.items / plan.items() as f64),
+                "it holds about {:.2} times its capacity; build one for {} items",
+                self.items / plan.items() as f64,
                 About(self.items)
             )
         }
@@ -277,15 +287,15 @@ impl<'a> Facts<'a> {
         let plan = self.file.filter.plan();
         match self.headroom_items() {
             None if plan.kind().forgets() => {
-                "as items are forgotten, others take their place".into()
+                "unlimited: old items expire".into()
             }
-            None => "any number of items: it grows".into(),
+            None => "unlimited: the filter grows".into(),
             Some(_) if plan.kind().forgets() => self.overflow(),
             Some(_) if self.is_full => format!("none: {}", self.refusal()),
             Some(_) if plan.kind().grows() => format!("none: {}", self.overflow()),
             Some(0) if self.is_over_rate => format!("none: {}", self.overflow()),
             Some(0) => "none".into(),
-            Some(items) => format!("about {} items until its rate is passed", About(items as f64)),
+            Some(items) => format!("about {} items within the planned rate", About(items as f64)),
         }
     }
 
@@ -356,7 +366,7 @@ impl<'a> Facts<'a> {
         let (plan, layout) = (self.file.filter.plan(), self.file.filter.layout());
         let row = |name: &str, value: String| vec![format!("  {name}"), value];
         let lines = match plan.cache_lines() {
-            1 => "one cache line a lookup".into(),
+            1 => "one cache line per lookup".into(),
             lines => format!("{lines} cache lines a lookup"),
         };
         let mut rows = vec![
@@ -373,7 +383,7 @@ impl<'a> Facts<'a> {
             row("hash", layout.hasher.to_string()),
             row("capacity", self.capacity()),
             row("added", format!("{}, repeats included", Count(self.file.added))),
-            row("items", format!("about {}", About(self.items))),
+            row("items", self.items_text()),
             row("fill", format!("{:.1} %", self.fill * 100.0)),
             row("rate planned", Rate(plan.rate()).to_string()),
             row("rate now", Rate(self.rate).to_string()),
@@ -445,6 +455,3 @@ fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
     refused * 2 > TRIED
 }
 
-fn format_factor(factor: f64) -> String {
-    if factor.is_finite() { format!("{factor:.2}") } else { "countless".into() }
-}

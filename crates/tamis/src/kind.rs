@@ -18,7 +18,7 @@ macro_rules! kinds {
             /// Split-block Bloom, 512-bit blocks of eight 64-bit lanes: the default.
             SplitBlock = 1, Bloom<SplitBlock, B>, Bloom::new, {
                 name: "split-block",
-                summary: "one cache line a lookup; the fastest at rates of 0.3 % and above",
+                summary: "one cache line per lookup; the fastest for rates of 0.3 % and above",
                 sizing: &strategy::split_block::SIZING,
                 can_remove: false,
                 stores_copies: false,
@@ -38,7 +38,7 @@ macro_rules! kinds {
             /// The Bloom filter of 1970: any number of bits and probes.
             Classic = 3, Bloom<Classic, B>, Bloom::new, {
                 name: "classic",
-                summary: "the fewest bits, one cache line a probe",
+                summary: "the fewest bits; one cache line per probe",
                 sizing: &strategy::classic::ClassicSizing,
                 can_remove: false,
                 stores_copies: false,

@@ -353,12 +353,12 @@ impl Plan {
             return format!("only {} filters can be so large", self.kind);
         };
         if blocked.bits <= TINY_BITS {
-            return "one cache line a lookup, and so few items need only a few of them".into();
+            return "one cache line per lookup; a filter of few items has only a few lines".into();
         }
         let percent = (blocked.bits as f64 / classic.bits as f64 - 1.0) * 100.0;
         if blocked.bits <= worth_one_line(self.items, self.rate) {
             format!(
-                "one cache line a lookup, for {percent:.0} % more memory than the classic filter"
+                "one cache line per lookup, for {percent:.0} % more memory than the classic filter"
             )
         } else {
             format!("at this rate one line a lookup would cost {percent:.0} % more memory")

@@ -14,12 +14,12 @@ impl Args {
         }
         if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
             let timeless = stats::grouped(stats.timeless);
-            let lines = if stats.timeless == 1 { "line" } else { "lines" };
-            note!("{timeless} {lines} without a time: taken as of the latest one before");
+            let lines = if stats.timeless == 1 { "line has" } else { "lines have" };
+            note!("{timeless} {lines} no timestamp; the latest one before was used");
             if stats.timeless == stats.records {
                 return Err(Failure::new(
-                    "no line had a time that can be read: is the field right? Unix seconds, milliseconds and \
-                     2026-11-21T10:00:00Z are",
+                    "no line has a readable timestamp: check the field; Unix seconds, milliseconds and \
+                     2026-11-21T10:00:00Z are accepted",
                 ));
             }
         }
@@ -27,14 +27,14 @@ impl Args {
             let late = stats::grouped(stats.late);
             let lines = if stats.late == 1 { "line" } else { "lines" };
             note!(
-                "{late} {lines} more than a window older than one before: taken as of the latest; was one \
-                 time far ahead?"
+                "{late} {lines} more than a window older than an earlier line; the latest timestamp was used: \
+                 check for a timestamp far in the future"
             );
         }
         let lost = shown(stats.expected_lost);
         let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
             if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
-                note!("{lost} lines are expected to have been taken for another");
+                note!("about {lost} new lines were probably dropped as repeats");
             }
             return Ok(Exit::Yes);
         };
@@ -69,20 +69,20 @@ impl Args {
         }
         if is_over {
             let advice = match (self.window.is_some(), self.items, self.memory, self.approx) {
-                (true, ..) => "more lines came at a time than planned; give a larger --items",
-                (_, Some(_), None, _) => "give a larger --items",
-                (_, Some(_), Some(_), _) => "give more --memory, and a larger --items",
+                (true, ..) => "a window had more lines than planned; use a larger --items",
+                (_, Some(_), None, _) => "use a larger --items",
+                (_, Some(_), Some(_), _) => "use more --memory and a larger --items",
                 (_, None, _, Some(_)) => {
-                    "give more --memory, or say how many lines come with --items N"
+                    "use more --memory, or give the number of lines with --items N"
                 }
-                (_, None, _, None) => "give more --memory",
+                (_, None, _, None) => "use more --memory",
             };
             let of = if self.count || self.unique || self.repeated.is_some() {
-                "to be wrong about a line"
+                "of a wrong result for a line"
             } else {
-                "to lose a new line"
+                "of dropping a new line"
             };
-            note!("the chance {of} rose to {rate:.1e}, above the {target:.1e} asked for; {advice}");
+            note!("the probability {of} rose to {rate:.1e}, above the target of {target:.1e}; {advice}");
             return Ok(Exit::OverRate);
         }
         Ok(Exit::Yes)

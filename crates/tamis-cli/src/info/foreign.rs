@@ -20,7 +20,7 @@ pub fn text(file: &Foreign, facts: &FilterInfo, text: &mut String) {
     } else if facts.items.is_finite() {
         format!("about {}", About(facts.items))
     } else {
-        "too many to estimate: every bit is set".into()
+        "unknown: the filter is saturated".into()
     };
     let mut rows = vec![
         row("format", format!("{}: {}", file.format.name, file.format.summary)),

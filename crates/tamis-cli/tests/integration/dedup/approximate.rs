@@ -46,7 +46,7 @@ fn a_plan_that_was_too_small_is_confessed() {
     for options in [&["--items=1000"][..], &["--memory=9M"]] {
         let run = dedup([&["--approx=0.001"], options].concat(), &lines(2_000_000, 1 << 40));
         assert_eq!(run.status, 3, "{}", run.stderr);
-        assert!(run.stderr.contains("above the 1.0e-3 asked for"), "{}", run.stderr);
+        assert!(run.stderr.contains("above the target of 1.0e-3"), "{}", run.stderr);
     }
 }
 

@@ -130,9 +130,9 @@ fn a_line_without_a_time_counts_as_of_the_latest() {
         (run.status, run.stderr.as_str()),
         (
             0,
-            "tamis: 5 lines without a time: taken as of the latest one before\n\
-         tamis: 1 line more than a window older than one before: taken as of the latest; was one \
-         time far ahead?\n",
+            "tamis: 5 lines have no timestamp; the latest one before was used\n\
+         tamis: 1 line more than a window older than an earlier line; the latest timestamp was used: \
+         check for a timestamp far in the future\n",
         )
     );
     let run = dedup(args.iter().copied().chain(["--stats"]), text.as_bytes());
