@@ -170,7 +170,10 @@ mod tests {
     fn estimates_show_four_digits() {
         let shown = |items| About(items).to_string();
         assert_eq!([shown(0.2), shown(1234.4), shown(12_345.0)], ["0", "1,234", "12,350"]);
-        assert_eq!([shown(9_876_543.2), shown(f64::INFINITY)], ["9,877,000", "an unlimited number of"]);
+        assert_eq!(
+            [shown(9_876_543.2), shown(f64::INFINITY)],
+            ["9,877,000", "an unlimited number of"]
+        );
     }
 
     #[test]

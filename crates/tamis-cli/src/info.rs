@@ -269,9 +269,7 @@ impl<'a> Facts<'a> {
                 AnyFilter::Window(window) if window.slices() > 1 => "build with --slices 1, or",
                 _ => "build",
             };
-            format!(
-                "a slice of the window holds more items than planned; {more} for more items"
-            )
+            format!("a slice of the window holds more items than planned; {more} for more items")
         } else if !self.items.is_finite() {
             "saturated: every lookup answers yes; build a larger filter".into()
         } else {
@@ -286,9 +284,7 @@ impl<'a> Facts<'a> {
     fn headroom(&self) -> String {
         let plan = self.file.filter.plan();
         match self.headroom_items() {
-            None if plan.kind().forgets() => {
-                "unlimited: old items expire".into()
-            }
+            None if plan.kind().forgets() => "unlimited: old items expire".into(),
             None => "unlimited: the filter grows".into(),
             Some(_) if plan.kind().forgets() => self.overflow(),
             Some(_) if self.is_full => format!("none: {}", self.refusal()),
@@ -454,4 +450,3 @@ fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
     let refused = (0..TRIED).filter(|item| copy.try_insert(item).is_err()).count() as u64;
     refused * 2 > TRIED
 }
-

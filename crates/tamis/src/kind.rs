@@ -48,7 +48,7 @@ macro_rules! kinds {
             /// Blocks of 128 counters, eight lanes of 16: items can be removed.
             Counting = 4, Counting<B>, Counting::new, {
                 name: "counting",
-                summary: "items can be removed, and counted to 15 or more; over four times the bits",
+                summary: "supports deletes and counts up to 15 or more; over four times the bits",
                 sizing: &bloom::counting::SIZING,
                 can_remove: true,
                 stores_copies: false,
@@ -58,7 +58,7 @@ macro_rules! kinds {
             /// Fingerprints in one of two buckets: items can be removed and counted, in few bits.
             Cuckoo = 5, Cuckoo<B>, Cuckoo::new, {
                 name: "cuckoo",
-                summary: "items can be removed, and counted to 4; two cache lines a lookup",
+                summary: "supports deletes and counts up to 4; two cache lines per lookup",
                 sizing: &cuckoo::sizing::CuckooSizing,
                 can_remove: true,
                 stores_copies: true,
@@ -68,7 +68,7 @@ macro_rules! kinds {
             /// Prefixes of hashes in pages that split: any number of items.
             Growing = 6, Growing<B>, Growing::new, {
                 name: "growing",
-                summary: "any number of items at one rate, for ever",
+                summary: "any number of items at a constant rate",
                 sizing: &growing::sizing::GrowingSizing,
                 can_remove: false,
                 stores_copies: false,
@@ -78,7 +78,7 @@ macro_rules! kinds {
             /// A ring of filters of small blocks: items are forgotten once they are out of the window.
             Window = 7, Window<B>, Window::of_plan, {
                 name: "window",
-                summary: "items are forgotten after a time, or after a number of other items",
+                summary: "items expire after a time, or after a number of other items",
                 sizing: &window::SIZING,
                 can_remove: false,
                 stores_copies: false,

@@ -82,7 +82,9 @@ impl Args {
             } else {
                 "of dropping a new line"
             };
-            note!("the probability {of} rose to {rate:.1e}, above the target of {target:.1e}; {advice}");
+            note!(
+                "the probability {of} rose to {rate:.1e}, above the target of {target:.1e}; {advice}"
+            );
             return Ok(Exit::OverRate);
         }
         Ok(Exit::Yes)

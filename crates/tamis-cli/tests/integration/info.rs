@@ -69,7 +69,11 @@ fn a_full_filter_has_no_number_of_items() {
     folder.run("build --force --items 1 a.txt -o full.tamis");
     let ended = folder.run("info full.tamis");
     assert_eq!(ended.status, 3);
-    assert!(ended.stdout.contains("items         unknown: the filter is saturated"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("items         unknown: the filter is saturated"),
+        "{}",
+        ended.stdout
+    );
     assert!(ended.stdout.contains("rate now      1\n"), "{}", ended.stdout);
     let ended = folder.run("info --json full.tamis");
     let list: Value = serde_json::from_str(&ended.stdout).unwrap();
