@@ -1,12 +1,13 @@
 //! The options in a TOML file. The server reads it at the start, and `CONFIG REWRITE` writes it.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Value};
 
 use crate::config::{BindAddress, Config};
+use crate::replace_file::replace_file;
 use crate::system_error::without_code;
 
 /// The file from which options were [read](Config::read_file).
@@ -83,7 +84,7 @@ impl Config {
             }
             document[name] = new;
         }
-        replace(&path, document.to_string().as_bytes())
+        replace_file(&path, document.to_string().as_bytes())
     }
 }
 
@@ -114,19 +115,6 @@ fn text_of(item: &Item) -> Option<String> {
         Value::Float(number) => number.value().to_string(),
         _ => return None,
     })
-}
-
-/// Replaces a file completely or not at all, and keeps its permissions.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("toml.part");
-    let write = || {
-        let mut file = File::create(&beside)?;
-        file.set_permissions(fs::metadata(path)?.permissions())?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().inspect_err(|_| _ = fs::remove_file(&beside))
 }
 
 #[cfg(test)]
@@ -223,5 +211,20 @@ mod tests {
         assert!(Config::default().rewrite_file().is_err(), "there is no file");
         let error = Config::default().read_file(dir.path()).unwrap_err();
         assert!(!error.contains("os error"), "a folder: {error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_stays_a_link_to_the_new_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("real.toml"), dir.path().join("tamis.toml"));
+        fs::write(&target, "port = 7000\n").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let mut config = Config::default();
+        config.read_file(&link).unwrap();
+        config.set_live("maxmemory", "3gb").unwrap();
+        config.rewrite_file().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(fs::read_to_string(&target).unwrap().contains("maxmemory"));
     }
 }

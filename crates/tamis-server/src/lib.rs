@@ -29,6 +29,7 @@ mod monitors;
 mod output;
 mod pattern;
 mod persistence;
+mod replace_file;
 mod report;
 mod server;
 mod session;

@@ -361,7 +361,7 @@ impl Plan {
                 "one cache line per lookup, for {percent:.0} % more memory than the classic filter"
             )
         } else {
-            format!("at this rate one line a lookup would cost {percent:.0} % more memory")
+            format!("at this rate one line per lookup would cost {percent:.0} % more memory")
         }
     }
 }

@@ -65,12 +65,12 @@ struct Field {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     field: Field,
-    action: Permission,
+    action: FieldOp,
     overflow: Overflow,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Permission {
+enum FieldOp {
     Get,
     Set(i64),
     Add(i64),
@@ -104,9 +104,9 @@ fn parse(argv: Argv<'_>) -> Result<Vec<Step>, Text> {
             _ => return Err(text::SYNTAX),
         };
         let action = match name {
-            _ if is_get => Permission::Get,
-            _ if is(name, "SET") => Permission::Set(number),
-            _ => Permission::Add(number),
+            _ if is_get => FieldOp::Get,
+            _ if is(name, "SET") => FieldOp::Set(number),
+            _ => FieldOp::Add(number),
         };
         steps.push(Step { field, action, overflow });
         rest = behind;
@@ -127,16 +127,16 @@ impl Overflow {
 
 impl Step {
     fn writes(&self) -> bool {
-        !matches!(self.action, Permission::Get)
+        !matches!(self.action, FieldOp::Get)
     }
 
     /// Runs the step and returns its result; `None` if the number overflows and the rule is `FAIL`.
     fn run(&self, bytes: &mut SparseBytes) -> Option<i64> {
         let before = self.field.get(bytes);
         let (wanted, is_set) = match self.action {
-            Permission::Get => return Some(before as i64),
-            Permission::Set(number) => (self.field.unsign(number), true),
-            Permission::Add(number) => (before + i128::from(number), false),
+            FieldOp::Get => return Some(before as i64),
+            FieldOp::Set(number) => (self.field.unsign(number), true),
+            FieldOp::Add(number) => (before + i128::from(number), false),
         };
         let after = self.field.fit(wanted, self.overflow)?;
         self.field.set(bytes, after);

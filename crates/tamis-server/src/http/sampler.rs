@@ -97,7 +97,7 @@ impl Sampler {
 
     async fn go_round(&self, shared: &SharedState) {
         let (keyspace, began_millis) = (&shared.keyspace, now_millis());
-        let mut pace = ChunkPacing(Instant::now());
+        let mut pace = RoundPacing(Instant::now());
         let mut worst = Worst::new(MAX_ROWS);
         for part in 0..keyspace.parts() {
             worst.look_at(keyspace, part, now_millis());
@@ -217,9 +217,9 @@ impl Sampler {
 }
 
 /// The start of the current step of a round.
-struct ChunkPacing(Instant);
+struct RoundPacing(Instant);
 
-impl ChunkPacing {
+impl RoundPacing {
     /// Pauses if the step was long enough.
     async fn keep(&mut self) {
         let worked = self.0.elapsed();

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::permissions::is_space;
 use super::user::{User, join_selectors};
+use crate::replace_file::replace_file;
 use crate::system_error::without_code;
 
 /// Why an ACL file cannot be used.
@@ -85,45 +86,11 @@ pub(super) fn write<'u>(
         text.extend(user.line());
         text.push(b'\n');
     }
-    replace(path, &text).map_err(|error| UsersError {
+    replace_file(path, &text).map_err(|error| UsersError {
         path: path.to_owned(),
         line: 0,
         why: format!("cannot be written: {}", without_code(&error)),
     })
-}
-
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    // Replace the target of a symbolic link, not the link.
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = write_beside(&beside, path, text).and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
-        _ = std::fs::remove_file(&beside);
-        return written;
-    }
-    // The directory must be synced separately. If that fails, the file is replaced nonetheless.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Ok(folder) = std::fs::File::open(folder.unwrap_or(Path::new("."))) {
-        _ = folder.sync_all();
-    }
-    Ok(())
-}
-
-fn write_beside(beside: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-    // Remove a file that an earlier process left behind.
-    _ = std::fs::remove_file(beside);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(beside)?;
-    if let Ok(before) = std::fs::metadata(path) {
-        file.set_permissions(before.permissions())?;
-    }
-    file.write_all(text)?;
-    file.sync_all()
 }
 
 #[cfg(test)]

@@ -255,7 +255,7 @@ fn low_rates_leave_the_blocked_filter() {
     assert!(plan.why().contains("more memory"), "{}", plan.why());
     let tiny = Plan::new(3, 1e-6).unwrap();
     assert_eq!(tiny.kind(), Kind::SplitBlock);
-    assert!(tiny.why().contains("so few items"), "{}", tiny.why());
+    assert!(tiny.why().contains("a filter of few items"), "{}", tiny.why());
 }
 
 #[test]

@@ -1,0 +1,42 @@
+//! Replaces a file completely or not at all.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Replaces the content of a file. A reader sees either the old or the new content, also after a crash.
+///
+/// The new file has the permissions of the old one; without an old file, only its owner may read it.
+pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
+    // Replace the target of a symbolic link, not the link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = write_beside(&beside, path, text).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        _ = fs::remove_file(&beside);
+        return written;
+    }
+    // The directory must be synced separately. If that fails, the file is replaced nonetheless.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Ok(folder) = fs::File::open(folder.unwrap_or(Path::new("."))) {
+        _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn write_beside(beside: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
+    // Remove a file that an earlier process left behind.
+    _ = fs::remove_file(beside);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(beside)?;
+    if let Ok(before) = fs::metadata(path) {
+        file.set_permissions(before.permissions())?;
+    }
+    file.write_all(text)?;
+    file.sync_all()
+}
