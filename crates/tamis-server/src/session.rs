@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Argv, Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, ServerCommand, Value, find, text,
+    Argv, Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, ServerCommand, find, text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -61,13 +61,15 @@ pub(crate) struct Session {
 }
 
 /// The state that the commands of one call of [`Session::run`] share.
-struct Turn {
+struct Turn<'w> {
     /// The time of the next command, in milliseconds since 1970.
     now_millis: u64,
     /// When the next command began.
     began: Instant,
-    /// A command may have changed the configuration.
-    may_have_new_config: bool,
+    /// The configuration after a command that may have changed it.
+    new_config: Option<Arc<Config>>,
+    /// The buffers of batches.
+    batch: Batch<'w>,
 }
 
 /// Replies are written when they have this many bytes, so that a long pipeline does not accumulate
@@ -105,17 +107,19 @@ impl Session {
     pub async fn run(&mut self, commands: &[Argv<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
         let mut config = server.config();
-        let mut turn =
-            Turn { now_millis: now_millis(), began: Instant::now(), may_have_new_config: false };
+        let mut turn = Turn {
+            now_millis: now_millis(),
+            began: Instant::now(),
+            new_config: None,
+            batch: Batch::default(),
+        };
         self.client.last_millis.store(turn.now_millis, Ordering::Relaxed);
         let mut ran = 0;
         while ran < commands.len() && !self.is_closing && out.len() < WRITE_BYTES {
             let reply_start = out.len();
             ran += self.run_next(&commands[ran..], &config, &mut turn, out).await;
             self.longest_reply = self.longest_reply.max(out.len() - reply_start);
-            if std::mem::take(&mut turn.may_have_new_config) {
-                config = server.config();
-            }
+            config = turn.new_config.take().unwrap_or(config);
         }
         self.count_run(ran);
         ran
@@ -123,11 +127,11 @@ impl Session {
 
     /// Runs the first command together with the following ones that form a batch with it. Returns
     /// how many ran.
-    async fn run_next(
+    async fn run_next<'w>(
         &mut self,
-        commands: &[Argv<'_>],
+        commands: &[Argv<'w>],
         config: &Config,
-        turn: &mut Turn,
+        turn: &mut Turn<'w>,
         out: &mut Vec<u8>,
     ) -> usize {
         let argv = commands[0];
@@ -164,7 +168,11 @@ impl Session {
             Handler::Server(handler) => {
                 self.show(command, &commands[..1], config);
                 let reply = handlers::run_server_command(self, handler, command, argv, &env).await;
-                turn.may_have_new_config = command.has(Flag::Admin);
+                if command.has(Flag::Admin) {
+                    turn.new_config = Some(self.server.config());
+                    // `SAVE` and `DEBUG RELOAD` take seconds.
+                    turn.now_millis = now_millis();
+                }
                 // Redis closes the connection without a reply, and clients treat a reply as a
                 // failure.
                 if !command.has(Flag::NoReply) {
@@ -193,19 +201,21 @@ impl Session {
             }
         };
         self.note_change(command, reply_start..out.len(), ran);
+        // `CONFIG SET slowlog-log-slower-than` counts with the limit that it has set, as in Redis.
+        let config = turn.new_config.as_deref().unwrap_or(config);
         turn.began = self.count(command, &commands[..ran], turn.began, config);
         ran
     }
 
     /// Runs a command about one key together with the following ones that form a batch with it.
     /// Returns how many ran.
-    async fn run_key_commands(
+    async fn run_key_commands<'w>(
         &mut self,
         handler: KeyHandler,
         command: &'static Command,
-        commands: &[Argv<'_>],
+        commands: &[Argv<'w>],
         config: &Config,
-        turn: &mut Turn,
+        turn: &mut Turn<'w>,
         out: &mut Vec<u8>,
     ) -> usize {
         let argv = commands[0];
@@ -228,6 +238,9 @@ impl Session {
                 KeyHandler::Write(_) => {
                     let decoded = self.decode(command, argv, &env).await;
                     let keys = self.server.keyspace.shared_to_change(argv[1]).await;
+                    // Until here the memory of the value is counted as held.
+                    let decoded = decoded
+                        .map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
                     let env = at_present(&env);
                     turn.now_millis = env.now_millis;
                     self.run_one(handler, command, argv, &keys, &env, decoded)
@@ -236,24 +249,24 @@ impl Session {
             self.answer(command, &reply.reply, out);
             return 1;
         };
-        let mut batch = Batch::default();
-        let len = gather(command, commands, &mut batch);
+        let Turn { now_millis, batch, .. } = turn;
+        batch.clear();
+        let len = gather(command, commands, batch);
         let commands = &commands[..len];
         self.show(command, commands, config);
-        let has_run =
-            self.run_shared(items, &mut batch, len as u64, argv[1], &env, |mut answers| {
-                for argv in commands {
-                    answers.next_reply(items, argv.len()).encode(self.protocol, out);
-                }
-            });
+        let has_run = self.run_shared(items, batch, len as u64, argv[1], &env, |mut answers| {
+            for argv in commands {
+                answers.next_reply(items, argv.len()).encode(self.protocol, out);
+            }
+        });
         if has_run {
             return len;
         }
         let server = self.server.clone();
         let keys = server.keyspace.shared_to_change(argv[1]).await;
         let env = at_present(&env);
-        turn.now_millis = env.now_millis;
-        if !self.run_alone(items, &mut batch, commands, &keys, &env, out) {
+        *now_millis = env.now_millis;
+        if !self.run_alone(items, batch, commands, &keys, &env, out) {
             for argv in commands {
                 let reply = self.run_one(handler, command, argv, &keys, &env, None);
                 self.answer(command, &reply.reply, out);
@@ -268,13 +281,13 @@ impl Session {
         command: &'static Command,
         argv: Argv<'_>,
         config: &Config,
-        turn: &mut Turn,
+        turn: &mut Turn<'_>,
         out: &mut Vec<u8>,
     ) {
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
         let refusal = handlers::exec(self, &env, out).await.err();
         turn.now_millis = now_millis();
-        turn.may_have_new_config = true;
+        turn.new_config = Some(self.server.config());
         // Shown after the commands of its transaction, as in Redis.
         self.show(command, &[argv], config);
         if let Some(refusal) = refusal {
@@ -297,13 +310,12 @@ impl Session {
         command: &Command,
         argv: Argv<'_>,
         env: &Env<'_>,
-    ) -> Option<Result<Value, Reply>> {
+    ) -> Option<Result<Decoded, NotDecoded>> {
         if command.data(argv).is_none() || handlers::refuses_data(command, argv, env, &self.server)
         {
             return None;
         }
-        let decoded = decode(&self.server, command, argv, env).await;
-        decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply))
+        decode(&self.server, command, argv, env).await
     }
 
     /// Counts commands that ran, and the keys that they looked up.
@@ -484,5 +496,65 @@ mod tests {
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
             assert_eq!(run(&[&[b"EXISTS", b"a"]]), ":1\r\n", "its time came too early");
         });
+    }
+
+    #[test]
+    fn commands_after_a_long_server_command_use_the_present_time() {
+        let config = Config {
+            port: 0,
+            threads: 1,
+            append_only: false,
+            debug_command: crate::config::DebugCommand::Yes,
+            ..Config::default()
+        };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
+        let mut session = Session::new(shared.clone(), client.client.clone());
+        let runtime = crate::server::runtime();
+        let mut run = |commands: &[Argv<'_>]| {
+            let mut out = Vec::new();
+            runtime.block_on(session.run(commands, &mut out));
+            String::from_utf8(out).unwrap()
+        };
+        run(&[&[b"SET", b"a", b"1"], &[b"SET", b"k", b"v", b"PX", b"100000"]]);
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                shared.keyspace.lease(b"a", 0, |_| {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(1000));
+                });
+            });
+            has_begun.recv().unwrap();
+            // The reload waits for the lease.
+            let replies = run(&[&[b"DEBUG", b"RELOAD", b"NOSAVE"], &[b"PTTL", b"k"]]);
+            let left: i64 = replies.strip_prefix("+OK\r\n:").unwrap().trim().parse().unwrap();
+            assert!(left <= 99_500, "{left}");
+        });
+    }
+
+    #[test]
+    fn a_decoded_value_is_counted_until_its_key_is_locked() {
+        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+        let server = Server::start(config).unwrap();
+        let shared = server.shared();
+        let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
+        let mut session = Session::new(shared.clone(), client.client.clone());
+        let runtime = crate::server::runtime();
+        let mut out = Vec::new();
+        let reserve: [&[u8]; 6] = [b"TM.RESERVE", b"k", b"KIND", b"classic", b"ITEMS", b"100000"];
+        runtime.block_on(session.run(&[&reserve, &[b"TM.DUMP", b"k"]], &mut out));
+        let bulk = out.strip_prefix(b"+OK\r\n$").unwrap();
+        let file = &bulk[bulk.iter().position(|c| *c == b'\n').unwrap() + 1..];
+        let load: [&[u8]; 3] = [b"TM.LOAD", b"l", &file[..file.len() - 2]];
+        let config = shared.config();
+        let env = Env::new(&config.filters, Protocol::Resp2, now_millis());
+        let before = shared.held.bytes();
+        let command = find(b"TM.LOAD").unwrap();
+        let decoded = runtime.block_on(session.decode(command, &load, &env)).unwrap().unwrap();
+        assert!(shared.held.bytes() >= before + 100_000, "{}", shared.held.bytes() - before);
+        drop(decoded);
+        assert_eq!(shared.held.bytes(), before);
     }
 }

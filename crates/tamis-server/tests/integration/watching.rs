@@ -145,6 +145,12 @@ fn slow_commands_are_listed_without_passwords() {
     client.say(&["CLIENT", "SETNAME", "tests"]);
     client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "5"]);
     client.say(&["SLOWLOG", "RESET"]);
+    // The option holds for the command that sets it, as in Redis.
+    client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "-1"]);
+    assert_eq!(client.say(&["SLOWLOG", "LEN"]), Reply::Integer(1));
+    client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    assert_eq!(client.say(&["SLOWLOG", "LEN"]), Reply::Integer(2));
+    client.say(&["SLOWLOG", "RESET"]);
     let items: Vec<String> = (0..50).map(|i| i.to_string()).collect();
     let words = ["BF.MADD", "k"].into_iter().chain(items.iter().map(String::as_str));
     client.say(&words.collect::<Vec<_>>());
