@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use crate::client::Client;
 use tamis_resp::Reply;
-use tamis_server::{Config, Server};
+use tamis_server::{Config, HashKey, Server};
 
 fn start(threads: usize) -> Server {
-    let config = Config { port: 0, threads, append_only: false, ..Config::default() };
+    // Estimates from bits depend on the key.
+    let hash_key = HashKey::Fixed([7; 16]);
+    let config = Config { port: 0, threads, append_only: false, hash_key, ..Config::default() };
     Server::start(config).unwrap()
 }
 
