@@ -1,12 +1,15 @@
 //! The approximate set: Bloom filters that estimate how many records they lose.
 //!
-//! A new record is lost if the filter answers that it was seen. Which records are lost is unknown, but their number can be
-//! estimated. Let r be the rate at a moment. A new record is lost with chance r, so each record that is answered "new"
-//! stands for r / (1 − r) lost records. A lost record would set no new bit. So the filter has the fill and the rate of all
-//! records *offered*, not only of those answered "new".
+//! A new record is lost if the filter answers that it was seen. The filter cannot name the lost
+//! records, but this module estimates their number. Let r be the false positive rate at a moment. A
+//! new record is lost with probability r, so each record that is answered "new" stands for r / (1 −
+//! r) lost records. A lost record sets no new bit, because all its bits are set already. So the
+//! fill and the rate of the filter are those of all records *offered*, and not only of those
+//! answered "new".
 //!
-//! If the number of records is not known in advance, a full filter is followed by one that is twice as large and has half the
-//! rate. The sum of all rates stays below the rate that the user gave.
+//! If the number of records is not known in advance, another filter follows each full one. It is
+//! twice as large and has half the rate. The sum of all rates stays below the rate that the user
+//! gave.
 
 use tamis::{Answers, Digest};
 use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, PlanError};
@@ -15,24 +18,25 @@ use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, Plan
 pub struct Approx {
     layers: Vec<Layer>,
     growth: Growth,
-    // The share by which a filter may exceed its plan before another follows.
+    // A filter may exceed its planned items by this share before another filter follows.
     slack: f64,
     target: f64,
-    // The rate at the last computation.
+    // The false positive rate at the last computation.
     rate: f64,
-    // Records answered "new" since then, and the number at which the rate is computed again.
+    // The number of records answered "new" since then. At `step` records, the rate is computed
+    // again.
     since: u64,
     step: u64,
-    // Losses expected up to the last computation.
+    // The expected number of losses up to the last computation.
     settled_lost: f64,
     scratch: Scratch,
 }
 
 struct Layer {
     bloom: Bloom,
-    // Records answered "new".
+    // The number of records answered "new".
     items: u64,
-    // These, plus the records that are expected to be lost.
+    // `items`, plus the expected number of lost records.
     offered: f64,
 }
 
@@ -46,27 +50,28 @@ impl Layer {
     }
 }
 
-/// Returns how many records are lost for each one that is not.
+/// Returns the expected number of lost records for each record answered "new".
 pub fn odds(rate: f64) -> f64 {
     let rate = rate.min(MAX_RATE);
     rate / (1.0 - rate)
 }
 
-/// How many distinct records will come.
+/// The expected number of distinct records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// The user stated the number: the rate rises if more records come.
+    /// The user stated the number. The rate rises if there are more records.
     Stated(u64),
-    /// Estimated from the inputs: the rate is kept if more records come.
+    /// The number is estimated from the inputs. The filters keep the rate if there are more
+    /// records.
     Guessed(u64),
-    /// The number is unknown: the rate is kept.
+    /// The number is unknown. The filters keep the rate.
     Unknown,
 }
 
-/// What happens when a filter is full.
+/// The action when a filter is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// No filter follows: the rate rises.
+    /// No filter follows, and the rate rises.
     Never,
     /// Another filter follows, unless all filters together would exceed this number of bytes.
     Within(u64),
@@ -101,7 +106,8 @@ impl Approx {
         }
         let mut approx = Self::of(Bloom::new(&plan, Hasher::default())?, target, growth);
         if let Expected::Stated(_) = expected {
-            // The number of items in a filter is an estimate. Its error must not make a second filter follow.
+            // The number of items in a filter is an estimate. Its error must not make a second
+            // filter follow.
             approx.slack = 1.0 / 64.0;
         }
         Ok(approx)
@@ -121,18 +127,19 @@ impl Approx {
         Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, Growth::Never))
     }
 
-    /// Sets the expected losses to zero: the caller knows that all records inserted so far were distinct.
+    /// Sets the expected losses to zero. The caller guarantees that all records inserted so far
+    /// were distinct.
     pub fn forget_losses(&mut self) {
         self.recompute();
         self.settled_lost = 0.0;
     }
 
-    /// Creates a filter of at most `max_bytes` from an exact set. The memory of the set is freed while the filter fills. The
-    /// expected collisions of the set count as losses.
+    /// Creates a filter of at most `max_bytes` from an exact set. It frees the memory of the set
+    /// while the filter fills. The expected collisions of the set count as losses.
     ///
     /// # Errors
     ///
-    /// If no filter fits; the set is dropped then.
+    /// If no filter fits. The set is dropped in this case.
     pub fn from_set<D: Digest>(
         set: DigestSet<D>,
         max_bytes: u64,
@@ -169,14 +176,14 @@ impl Approx {
         }
     }
 
-    /// Inserts hashes in order, and writes to `new` which were certainly new.
+    /// Inserts hashes in order, and sets the bits in `new` of the hashes that were certainly new.
     ///
     /// # Errors
     ///
-    /// If there is no memory for another filter.
+    /// If the memory for another filter cannot be allocated.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), PlanError> {
         let words = new.reset(hashes.len());
-        // In small parts, so that the next filter follows before the last one exceeds its plan.
+        // Small parts ensure that the next filter follows before the last one exceeds its plan.
         for (hashes, words) in hashes.chunks(PART).zip(words.chunks_mut(PART / 64)) {
             self.grow()?;
             let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
@@ -195,18 +202,19 @@ impl Approx {
         Ok(())
     }
 
-    /// Computes the present rate, and adds the losses expected since the last computation.
+    /// Computes the current rate, and adds the losses expected since the last computation.
     fn recompute(&mut self) {
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let earlier_escape = earlier.iter().map(|layer| 1.0 - layer.rate()).product::<f64>();
         let rate_with = |last: &Layer| (1.0 - earlier_escape * (1.0 - last.rate())).min(MAX_RATE);
-        // In small steps: a batch may be a large part of a small filter.
+        // The loop takes small steps because a batch may be a large part of a small filter.
         while self.since > 0 {
             let part = self.since.min(self.step.max(1));
             self.since -= part;
             let (part, before) = (part as f64, last.offered);
             let own_odds = odds(last.rate());
-            // Two estimates: the second takes the mean of the odds before and after the first.
+            // The first estimate uses the odds before the step. The second uses the mean of the
+            // odds before the step and after the first estimate.
             last.offered = before + part * (1.0 + own_odds);
             let after_odds = odds(last.rate());
             last.offered = before + part * (1.0 + (own_odds + after_odds) / 2.0);
@@ -215,7 +223,7 @@ impl Approx {
             self.rate = rate;
         }
         self.rate = rate_with(last);
-        // A 128th more items raises the rate by about a sixteenth. A step never passes the capacity.
+        // With 1/128 more items, the rate rises by about 1/16. A step never passes the capacity.
         let left = last.bloom.plan().items().saturating_sub(last.offered as u64);
         self.step = (last.items / 128).max(64);
         if left > 0 {
@@ -248,7 +256,7 @@ impl Approx {
         Ok(())
     }
 
-    /// Returns the present chance that a new record is lost.
+    /// Returns the current probability that a new record is lost.
     pub fn rate(&self) -> f64 {
         self.rate
     }
@@ -258,7 +266,7 @@ impl Approx {
         self.target
     }
 
-    /// Returns how many records are expected to be lost so far.
+    /// Returns the expected number of records lost so far.
     pub fn expected_lost(&self) -> f64 {
         self.settled_lost + self.since as f64 * odds(self.rate)
     }
@@ -268,7 +276,7 @@ impl Approx {
         self.layers.iter().map(|layer| layer.items).sum()
     }
 
-    /// Returns the memory of all filters.
+    /// Returns the memory of all filters in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.layers.iter().map(|layer| layer.bloom.plan().bytes()).sum()
     }
@@ -305,24 +313,24 @@ impl Scratch {
     }
 }
 
-/// The number of records between two tests whether another filter must follow: a sixteenth of the smallest filter.
+/// The number of records between two tests for growth: a sixteenth of the smallest filter.
 const PART: usize = 256;
 
-/// The smallest number of items that a filter is planned for. Such a filter takes some kilobytes.
+/// The smallest number of planned items of a filter. A filter of this size takes some kilobytes.
 const LEAST_ITEMS: u64 = 16 * PART as u64;
 
 /// The planned items of the first filter if the number of records is unknown.
 const FIRST_ITEMS: u64 = 1 << 20;
 
-/// The highest rate for an estimate: a filter with all bits set loses every record, and none that is answered "new" can stand
-/// for the lost ones.
+/// The highest rate for an estimate. A filter with all bits set loses every record, so no record
+/// answered "new" can stand for the lost ones.
 const MAX_RATE: f64 = 1.0 - 1e-6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Inserts `items` distinct hashes; returns how many were lost.
+    /// Inserts `items` distinct hashes, and returns the number of lost ones.
     fn fill(approx: &mut Approx, items: u64) -> u64 {
         let hashes: Vec<u64> = (0..items).map(|i| Hasher::default().hash_item(&i)).collect();
         let mut new = Answers::new();
@@ -336,7 +344,7 @@ mod tests {
         lost
     }
 
-    /// Returns whether a count is within five standard deviations of the expected one.
+    /// Tests whether a count is within five standard deviations of the expected one.
     fn is_near(found: u64, expected: f64) -> bool {
         (found as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0
     }
@@ -354,7 +362,7 @@ mod tests {
         assert!(is_near(lost, over.expected_lost()), "{lost} {}", over.expected_lost());
         assert!(over.rate() > 0.1);
 
-        // In a filter that is nearly full an error of the estimate feeds on itself, but slowly.
+        // In a nearly full filter, an error of the estimate increases itself, but slowly.
         let mut full = Approx::new(Expected::Stated(10_000), 0.01, Growth::Never).unwrap();
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");

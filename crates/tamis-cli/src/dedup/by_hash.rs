@@ -17,17 +17,19 @@ use crate::output::{Mark, Output};
 use crate::temporary::hint_at_interruption;
 
 impl Args {
-    /// Removes repeats by hash. Its width is that of the state or of `--hash-bits`, or follows from the size of the input.
+    /// Removes repeats by hash. The width of the hash is that of the state or of `--hash-bits`.
+    /// Without either, it follows from the size of the input.
     pub(super) fn by_hash(
         &self,
         inputs: &[PathBuf],
         sample: Option<&Sample>,
         found: Option<state::Found>,
     ) -> Result<Stats, Failure> {
-        // Later lines may be shorter than the first ones.
+        // The sample holds the first lines. Later lines may be shorter, so the input may hold more
+        // of them.
         let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
         let is_large = tamis::expected_collisions(most, 64) > WORTH_SAYING;
-        // A filter takes 64 bits of any hash.
+        // A filter uses only 64 bits of a hash of any width.
         let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
         let bits = match &found {
             Some(found) => found.state.width_bits(),
@@ -84,7 +86,8 @@ impl Args {
                 names.join(", ")
             )));
         }
-        // This run is the last finished one if its files are unchanged and its output is known.
+        // This run repeats the last finished run if its files are unchanged and its output is
+        // known.
         let is_known = from.inputs.iter().all(|id| id.file.is_some());
         let again = found.last.filter(|(last, _)| {
             killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
@@ -125,7 +128,7 @@ impl Args {
     }
 }
 
-/// Returns the identities by which a later run recognises the inputs.
+/// Returns the identities of the inputs. A later run recognises the inputs by them.
 fn described(inputs: &[PathBuf]) -> Vec<InputId> {
     let file = |path: &PathBuf| {
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;

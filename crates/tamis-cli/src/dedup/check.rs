@@ -1,4 +1,4 @@
-//! Refuses options and files that contradict each other.
+//! Rejects options and files that contradict each other.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::output::is_same_file;
 
 impl Args {
-    /// Refuses options that have no effect or contradict each other.
+    /// Rejects options that have no effect or contradict each other.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.repeated == Some(Repeated::Once)
             && !self.count
@@ -18,7 +18,7 @@ impl Args {
                  --state or --suspects",
             ));
         }
-        // Clap drops `requires` where the option that is required conflicts with another one.
+        // Clap ignores `requires` if the required option conflicts with another given option.
         if self.items.is_some() && self.approx.is_none() {
             return Err(Failure::new(
                 "--items N is the number of lines that --approx is planned for, and has no effect here: leave it out",
@@ -39,7 +39,7 @@ impl Args {
         self.check_files()
     }
 
-    /// Refuses a file that is given for two uses, of which one would destroy the other.
+    /// Rejects a file that has two uses, if one use would destroy the other.
     fn check_files(&self) -> Result<(), Failure> {
         let is_input = |path: &Path| self.files.iter().any(|file| is_same_file(file, path));
         let output = self.output.as_deref();

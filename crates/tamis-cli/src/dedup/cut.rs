@@ -1,4 +1,4 @@
-//! A block of records of one input, split and hashed, ready to be compared.
+//! A block of records of one input, split and hashed for the comparison.
 
 use memchr::memchr_iter;
 use tamis::Hasher;
@@ -8,24 +8,25 @@ use super::window::{Mark, Odd, Timer};
 use crate::key::KeyRule;
 use crate::records::Block;
 
-/// The most records that are compared together: their digests stay in the first-level cache.
+/// The maximum number of records that are compared together. Their digests stay in the L1 cache.
 pub const BATCH: usize = 1024;
 
-/// The most records in a cut. Short records take less memory than their digests and bounds, so that bytes alone are no limit.
+/// The maximum number of records in a cut. The digests and bounds of short records take more memory
+/// than the records, so a limit in bytes is not enough.
 const MOST_RECORDS: usize = 8 << 10;
 
 /// The records in one call of the hash function.
 const HASH_BATCH: usize = 64;
 
-/// How records become digests.
+/// The rule that computes the digests of records.
 pub struct Rule {
-    /// From records to keys.
+    /// Extracts the key of a record.
     pub key: KeyRule,
-    /// From keys to digests.
+    /// Computes the digest of a key.
     pub hasher: Hasher,
     /// The byte that ends a record.
     pub delimiter: u8,
-    /// Whether keys are kept beside their digests, to be compared byte by byte.
+    /// If true, keys are kept beside their digests and compared byte by byte.
     pub keeps_keys: bool,
     /// Assigns records to the slices of a window, if there is a window.
     pub timer: Option<Timer>,
@@ -34,9 +35,9 @@ pub struct Rule {
 /// A position in the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The input.
+    /// The index of the input.
     pub input: usize,
-    /// The byte of it, unpacked.
+    /// The byte offset in the input after decompression.
     pub at_bytes: u64,
 }
 
@@ -49,18 +50,19 @@ pub struct Cut<D> {
     bounds: Vec<usize>,
     digests: Vec<D>,
     keys: Keys,
-    // Where slices of a window begin. Invariant: the first mark is at record 0, the others follow in order.
+    // The starts of the slices of a window. Invariant: the first mark is at record 0, and the
+    // others follow in order.
     marks: Vec<Mark>,
     delimiter: u8,
-    /// The number of records without a key, which are compared as a whole.
+    /// The number of records without a key. They are compared as whole records.
     pub keyless: u64,
-    /// The numbers of records that are in the latest slice although their time does not say so.
+    /// The numbers of records without a time and of late records.
     pub odd: Odd,
-    /// Where the records end.
+    /// The position in the inputs at which the records end.
     pub end: Place,
-    /// The number of bytes of all inputs, before decompression, that have been read.
+    /// The number of bytes read so far from all inputs, before decompression.
     pub consumed_bytes: u64,
-    /// Whether the source may block before it gives more bytes, so that results should be shown now.
+    /// If true, the source may block before the next bytes, so the caller should flush results now.
     pub may_wait: bool,
 }
 
@@ -68,12 +70,13 @@ pub struct Cut<D> {
 #[derive(Default)]
 struct Keys {
     bytes: Vec<u8>,
-    // Where each key ends, and whether it is a real one: a record without a key stands for it.
+    // The end of each key, and whether the record has a key. A record without a key is its own key.
     ends: Vec<(usize, bool)>,
 }
 
 impl<D: Width> Cut<D> {
-    /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the last one.
+    /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the
+    /// last one.
     pub fn find_records(&mut self, delimiter: u8) -> usize {
         self.delimiter = delimiter;
         self.bounds.clear();
@@ -89,7 +92,7 @@ impl<D: Width> Cut<D> {
         end
     }
 
-    /// Computes the digests of the records found, and assigns the records to slices.
+    /// Computes the digests of the records, and assigns the records to slices.
     pub fn digest(&mut self, rule: &mut Rule, scratch: &mut Vec<u8>) {
         (self.keyless, self.odd) = (0, Odd::default());
         self.digests.clear();
@@ -116,8 +119,8 @@ impl<D: Width> Cut<D> {
         }
         for record in records {
             let key = rule.key.of(record, scratch);
-            // A record without a key is compared as a whole, and only with other records without a key, so that a missing
-            // field loses no record.
+            // A record without a key is compared as a whole, and only with other records without a
+            // key. So a missing field loses no record.
             let (text, is_key) = (key.unwrap_or(record), key.is_some());
             let digest = D::digest(&rule.hasher, text);
             self.digests.push(if is_key { digest } else { digest.keyless() });
@@ -134,15 +137,16 @@ impl<D: Width> Cut<D> {
         self.digests.len()
     }
 
-    /// Estimates how many distinct records all inputs hold, if `found` are in the part that has been read.
+    /// Estimates the number of distinct records in all inputs. `found` is the number in the part
+    /// read so far.
     ///
-    /// Usually too high, since new records become rarer.
+    /// The estimate is usually too high, since new records become rarer.
     pub fn expected_distinct(&self, found: u64, total_bytes: u64) -> u64 {
         let parts = total_bytes as f64 / self.consumed_bytes.max(1) as f64;
         (found as f64 * parts.max(1.0)) as u64
     }
 
-    /// Returns the records in batches; the records of a batch are of one slice.
+    /// Returns the records in batches. All records of a batch are in the same slice.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_, D>> {
         let ends = self.marks.iter().skip(1).map(|next| next.from).chain([self.len()]);
         self.marks.iter().zip(ends).flat_map(move |(&Mark { from, slice }, end)| {
@@ -152,7 +156,7 @@ impl<D: Width> Cut<D> {
     }
 }
 
-/// Neighbouring records of a cut.
+/// Consecutive records of a cut.
 pub struct Batch<'a, D> {
     cut: &'a Cut<D>,
     from: usize,
@@ -166,7 +170,8 @@ impl<'a, D> Batch<'a, D> {
         self.len
     }
 
-    /// Returns the slice of the window that the records are in; `None` without a window, or before the first time.
+    /// Returns the slice of the window that contains the records. Returns `None` without a window,
+    /// or before the first record with a time.
     pub fn slice(&self) -> Option<u64> {
         self.slice
     }
@@ -184,8 +189,8 @@ impl<'a, D> Batch<'a, D> {
         record.strip_suffix(&[self.cut.delimiter]).unwrap_or(record)
     }
 
-    /// Returns the key of record `i`, if keys are kept, and whether it is a real one: a record without a key is returned as its
-    /// own key.
+    /// Returns the key of record `i`, and whether the record has a key. A record without a key is
+    /// its own key. Without stored keys, returns the record and true.
     #[inline]
     pub fn key(&self, i: usize) -> (&'a [u8], bool) {
         let keys = &self.cut.keys;
@@ -202,7 +207,7 @@ impl<'a, D> Batch<'a, D> {
         &self.cut.block[bounds[from]..bounds[to]]
     }
 
-    /// Returns whether the last record lacks its delimiter.
+    /// Tests whether the last record lacks its delimiter.
     pub fn is_unterminated(&self) -> bool {
         self.span(0, self.len).last() != Some(&self.cut.delimiter)
     }
@@ -245,7 +250,7 @@ mod tests {
     fn half_of_the_input_has_half_of_the_records() {
         let mut cut = Cut::<u64> { consumed_bytes: 500, ..Cut::default() };
         assert_eq!(cut.expected_distinct(30, 1000), 60);
-        // A file that grows during the run gives more bytes than it had at the start.
+        // A file that grows during the run yields more bytes than its size at the start.
         assert_eq!(cut.expected_distinct(30, 400), 30);
         cut.consumed_bytes = 0;
         assert_eq!(cut.expected_distinct(0, 1000), 0);

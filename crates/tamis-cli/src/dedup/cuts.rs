@@ -1,7 +1,7 @@
-//! The first half of the work: inputs are read, split into records and hashed.
+//! The first half of the work: reads inputs, splits them into records and hashes the records.
 //!
-//! A second thread does this if there is enough to read. Reading and hashing take about as long as comparing hashes, and a quarter of the
-//! time of comparing whole keys.
+//! A second thread does this if the input is large enough. Reading and hashing take about as long
+//! as comparing hashes, and a quarter of the time of comparing whole keys.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::input::Input;
 use crate::records::{BLOCK_BYTES, Blocks};
 
-/// The records of the inputs in order, split and hashed.
+/// The records of the inputs, in order, split and hashed.
 pub struct Cuts<D> {
     ahead: Ahead<Cut<D>, Failure>,
     threads: usize,
@@ -36,13 +36,14 @@ impl<D: Width> Cuts<D> {
         Self { ahead: Ahead::new(move |cut| cutter.cut(cut)), threads, read_bytes: 0 }
     }
 
-    /// Reads the next records into `cut`; false if none are left.
+    /// Reads the next records into `cut`. Returns false at the end of the inputs.
     ///
     /// # Errors
     ///
     /// An input that cannot be read.
     pub fn next(&mut self, cut: &mut Cut<D>) -> Result<bool, Failure> {
-        // Starting a thread costs more than reading one block, and a terminal or `tail -f` does not keep a thread busy.
+        // Starting a thread takes longer than reading one block. A terminal or `tail -f` does not
+        // keep a thread busy.
         if self.read_bytes >= BLOCK_BYTES && self.threads > 1 {
             self.ahead.start();
         }
@@ -52,12 +53,12 @@ impl<D: Width> Cuts<D> {
     }
 }
 
-/// One thread decompresses, one splits and hashes, one compares and writes. A fourth thread for writing was not faster on two
-/// processors (1.45 s instead of 1.48 s).
+/// The maximum number of threads. One thread decompresses, one splits and hashes, one compares and
+/// writes. A fourth thread for writing gave little on two processors (1.45 s instead of 1.48 s).
 const MOST_THREADS: usize = 3;
 
-/// Returns the number of threads that are useful. It can exceed the number of processors: decompression keeps one of them busy,
-/// and the other threads share the rest.
+/// Returns the useful number of threads. It can exceed the number of processors: decompression
+/// keeps one processor busy, and the other threads share the rest.
 fn useful_threads() -> usize {
     let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     if available > 1 { MOST_THREADS } else { 1 }
@@ -67,10 +68,10 @@ struct Cutter {
     rule: Rule,
     paths: Vec<PathBuf>,
     place: Place,
-    // Of the input at `place`, once it is open.
+    // The blocks of the input at `place`, if that input is open.
     blocks: Option<Blocks<Input>>,
     is_unpacked_ahead: bool,
-    // The sizes on disk of the inputs before it.
+    // The total size on disk of the inputs before `place`.
     done_bytes: u64,
     scratch: Vec<u8>,
 }

@@ -1,8 +1,8 @@
-//! The hashes that stand for records.
+//! The digests of records.
 
 use tamis::{Digest, Hasher, Item as _};
 
-/// A digest that records can be reduced to.
+/// A digest of a fixed width.
 pub trait Width: Digest + Default {
     /// Hashes a key.
     fn digest(hasher: &Hasher, key: &[u8]) -> Self;
@@ -10,13 +10,15 @@ pub trait Width: Digest + Default {
     /// Hashes keys: `digests[i]` is the digest of `keys[i]`.
     fn digest_each(hasher: &Hasher, keys: &[&[u8]], digests: &mut [Self]);
 
-    /// Returns the digest of a record without a key, which must differ from that of an equal key.
+    /// Converts the digest of a record without a key. The result must differ from the digest of an
+    /// equal key.
     fn keyless(self) -> Self;
 
-    /// Appends the digest's bytes, little-endian.
+    /// Appends the bytes of the digest, little-endian, to `bytes`.
     fn write_to(self, bytes: &mut Vec<u8>);
 
-    /// Reads digests written by [`write_to`](Self::write_to).
+    /// Reads digests written by [`write_to`](Self::write_to), and replaces the contents of `out` by
+    /// them.
     fn read_each(bytes: &[u8], out: &mut Vec<Self>);
 }
 

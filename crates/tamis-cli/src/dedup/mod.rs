@@ -1,4 +1,4 @@
-//! `tamis dedup`: each record once, in first-seen order.
+//! `tamis dedup`: prints each record once, in first-seen order.
 
 mod approx;
 mod by_hash;
@@ -47,7 +47,7 @@ use crate::unpack;
 /// Removes repeated lines: prints the first occurrence of each, in order
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-// Times are fields too: the delimiter may be for them alone.
+// A time can be a field too, so `--delimiter` may be given for `--time-field` only.
 #[command(group = ArgGroup::new("fields").args(["field", "time_field"]).multiple(true))]
 #[command(mut_arg("delimiter", |arg| {
     let help = "Split records at DELIM (such as ',' or '\\t'); needs -k or --time-field";
@@ -89,8 +89,8 @@ pub struct Args {
     #[arg(long, help_heading = "Accuracy and memory")]
     full: bool,
 
-    /// Width of the compared hashes: 64 bits are enough for 60 million distinct lines, 128 for any number
-    /// [default: by the size of the input; 128 for a new --state]
+    /// Width of the compared hashes: 64 bits are enough for 60 million distinct lines, 128 for any
+    /// number [default: by the size of the input; 128 for a new --state]
     #[arg(long, value_name = "BITS", value_parser = ["64", "128"],
         conflicts_with_all = ["full", "approx"], help_heading = "Accuracy and memory")]
     hash_bits: Option<String>,
@@ -108,7 +108,8 @@ pub struct Args {
         conflicts_with_all = ["full", "count", "unique"], help_heading = "Accuracy and memory")]
     approx: Option<f64>,
 
-    /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if they arrive evenly
+    /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if
+    /// they arrive evenly
     #[arg(long, value_name = "N", requires = "approx", help_heading = "Accuracy and memory")]
     items: Option<Count>,
 
@@ -143,13 +144,14 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 
-    /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with --approx, or with --memory
-    /// and without --exact, use seed 0: equal input gives equal output
+    /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with
+    /// --approx, or with --memory and without --exact, use seed 0: equal input gives equal output
     #[arg(long, value_name = "N", help_heading = "Accuracy and memory")]
     seed: Option<u64>,
 
-    /// Hash with a secret key also with --approx and --memory. Use it if an attacker can choose lines: without the
-    /// key, the attacker can cause lines of others to be dropped. A --state always has its own key
+    /// Hash with a secret key also with --approx and --memory. Use it if an attacker can choose
+    /// lines: without the key, the attacker can cause lines of others to be dropped. A --state
+    /// always has its own key
     #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "Accuracy and memory")]
     keyed: bool,
 
@@ -180,12 +182,13 @@ enum Repeated {
     All,
 }
 
-/// The memory of the blocks that threads exchange.
+/// The memory in bytes of the blocks that threads exchange.
 const BETWEEN_BYTES: u64 = 2 << 20;
-/// With at most this many times [`BETWEEN_BYTES`] of memory, one thread does all the work unless the user asks for more.
+/// One thread does all the work if the memory limit is at most this multiple of [`BETWEEN_BYTES`],
+/// unless the user sets the number of threads.
 const BETWEEN_WORTH: u64 = 32;
 
-/// The number of bytes of input between two checkpoints of a state, unless the user gives another.
+/// The default number of bytes of input between two checkpoints of a state.
 const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// Runs the command.
@@ -193,7 +196,7 @@ pub fn run(args: &Args) -> Outcome {
     let started = Instant::now();
     args.check()?;
     let hasher = args.choose_hasher()?;
-    // With a missing input, the state would record the run as finished.
+    // A missing input is an error with a state, because the state would record the run as finished.
     let inputs = match args.state {
         Some(_) => input::checked(&args.files)?,
         None => input::present(&args.files)?,
@@ -219,8 +222,9 @@ impl Args {
         *self.hasher.get().expect("chosen when the run begins")
     }
 
-    /// Chooses the hash of this run, or of a new state: with a new secret key, so that no input makes the run slow, but
-    /// where the output depends on the hash.
+    /// Chooses the hasher of this run, or of a new state. The default is a random secret key, so
+    /// that no chosen input can make the run slow. A run whose output depends on the hash uses seed
+    /// 0, unless `--keyed` is set.
     fn choose_hasher(&self) -> Result<Hasher, Failure> {
         let may_be_approximate =
             self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;
@@ -236,12 +240,12 @@ impl Args {
         let own_bytes = OWN_BYTES + between_bytes + unpack::aside();
         let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
         if self.state.is_some() && self.memory.is_some() {
-            // Its file is read and written too.
+            // Reading and writing the state file takes buffers.
             max_bytes -= (max_bytes / 4).min(2 << 20);
         }
         let is_once = self.repeated == Some(Repeated::Once);
         Budget {
-            // Repeats that are printed once are kept in a second set.
+            // A second set holds the repeats that were printed.
             max_bytes: if is_once && self.memory.is_some() { max_bytes / 2 } else { max_bytes },
             is_exact: self.exact || self.full,
             target: self.approx.unwrap_or(self.rate),
@@ -293,10 +297,11 @@ impl Args {
         self.stream(judge, output, None)?.run(self.source(inputs), Checkpoint::default())
     }
 
-    /// Opens the file of `--state`; a new one gets `hasher`.
+    /// Opens the file of `--state`. A new file gets `hasher`.
     fn open_state(&self, hasher: Hasher) -> Result<Option<state::Found>, Failure> {
         let Some(path) = &self.state else { return Ok(None) };
-        // A state grows from run to run. A filter takes 64 bits of any hash.
+        // A state grows from run to run, so its digests have 128 bits. A filter uses only 64 bits
+        // of a hash of any width.
         let lasting_bits = if self.approx.is_none() { 128 } else { 64 };
         let wanted = Wanted {
             description: &self.description(),
@@ -343,7 +348,8 @@ impl Args {
         }
     }
 
-    /// Returns the description of the keys and records of this run, which must equal that of its state.
+    /// Returns the description of the keys and records of this run. It must equal the description
+    /// in the state.
     fn description(&self) -> String {
         let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
         format!("{}, records end with {ends}", self.key.rule().describe())

@@ -1,4 +1,4 @@
-//! Answers that need all records: counts, and lines that occur once.
+//! Results that need all records: counts, and lines that occur once.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -18,30 +18,30 @@ use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// A run that counts.
+/// A run that counts the occurrences of records.
 pub struct Run {
-    /// The memory limit, and what happens when it is reached.
+    /// The memory limit, and the action at the limit.
     pub budget: Budget,
     /// The folder for records that exceed the memory.
     pub folder: PathBuf,
-    /// What is compared.
+    /// The rule that extracts and hashes keys.
     pub rule: Rule,
-    /// Where the records go.
+    /// The output of the records.
     pub output: Output,
-    /// The number of threads; `None` takes as many as are useful.
+    /// The number of threads. `None` takes the useful number.
     pub threads: Option<NonZeroUsize>,
-    /// Whether counts are written before records.
+    /// If true, the count is written before each record.
     pub with_counts: bool,
-    /// A record is written if its count is in this range.
+    /// The range of counts of the records that are written.
     pub counts: RangeInclusive<u64>,
 }
 
 impl Run {
-    /// Reads all inputs, then writes.
+    /// Reads all inputs, then writes the records.
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and of records that do not fit.
+    /// Errors of reading and writing, and records that exceed the memory.
     pub fn run(self, paths: &[PathBuf]) -> Result<Stats, Failure> {
         let Self { budget, folder, rule, mut output, threads, with_counts, counts } = self;
         let mut held = Held::Exact(Tally::new(Keep::Record, budget.max_bytes));
@@ -104,12 +104,12 @@ impl Run {
 /// The set of the records read so far.
 enum Held {
     Exact(Tally),
-    // Boxed: a filter and its plan.
+    // Boxed because a filter and its plan are large.
     Approx(Box<Spill>),
 }
 
 impl Held {
-    /// Returns the approximate counts. The first call moves the exact counts there.
+    /// Returns the approximate counts. The first call moves the exact counts to the spill.
     fn spill(
         &mut self,
         folder: &Path,

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::notice;
 
 impl Args {
-    /// Writes the notes about a run that has ended, and returns its exit status.
+    /// Writes the notes about a finished run, and returns its exit status.
     pub(super) fn report(&self, stats: &Stats) -> Outcome {
         if let Some(form) = self.stats {
             notice::line(stats.show(form));
@@ -38,7 +38,7 @@ impl Args {
             }
             return Ok(Exit::Yes);
         };
-        // The rate of a window is estimated from its bits, and may exceed the target by chance.
+        // The rate of a window is estimated from its bits, so it may exceed the target by chance.
         let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
         if self.approx.is_none() || is_over {
             let distinct = stats::grouped(stats.distinct);

@@ -1,4 +1,4 @@
-//! The set of the records seen so far: an exact set of digests, or the filter that it became.
+//! The set of the records seen so far: an exact set of digests, or the filter that replaced it.
 
 use tamis::{Answers, DigestSet, PlanError};
 
@@ -7,14 +7,14 @@ use super::digest::Width;
 use crate::exit::Failure;
 use crate::size::Size;
 
-/// The memory limit, and what happens when it is reached.
+/// The memory limit, and the action at the limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// The limit for the set alone.
+    /// The memory limit of the set in bytes.
     pub max_bytes: u64,
-    /// Refuse to become approximate.
+    /// If true, the run fails at the limit instead of becoming approximate.
     pub is_exact: bool,
-    /// The highest rate that a filter should have.
+    /// The highest false positive rate that a filter should have.
     pub target: f64,
 }
 
@@ -30,18 +30,19 @@ enum Held<D: Width> {
     Approx(Approx),
 }
 
-/// How exact the answers of a run are.
+/// The accuracy of the answers of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worth {
-    /// How records were compared, in words.
+    /// The method of comparison as text.
     pub method: String,
     /// The number of distinct records.
     pub distinct: u64,
-    /// The number of further distinct records that are expected to be lost.
+    /// The expected number of further distinct records that were lost.
     pub expected_lost: f64,
-    /// For filters: the chance that the next new record is lost, and the rate that the user gave.
+    /// For filters: the probability that the next new record is lost, and the rate that the user
+    /// gave.
     pub rates: Option<(f64, f64)>,
-    /// The memory of the set.
+    /// The memory of the set in bytes.
     pub memory_bytes: u64,
 }
 
@@ -66,11 +67,12 @@ impl<D: Width> Seen<D> {
         Self { held, budget, hashes: Vec::new() }
     }
 
-    /// Inserts digests, and writes to `new` which were new. Returns a line for the user if the set became a filter.
+    /// Inserts digests, and sets the bits in `new` of the new ones. Returns a message for the user
+    /// if the set became a filter.
     ///
     /// # Errors
     ///
-    /// If the memory is exhausted and the set must stay exact.
+    /// If the set exceeds the memory and must stay exact.
     pub fn insert_each(
         &mut self,
         digests: &[D],
@@ -99,7 +101,8 @@ impl<D: Width> Seen<D> {
         }
     }
 
-    /// Sets how many distinct records are expected: see [`DigestSet::set_expected`]. No effect on a filter.
+    /// Sets the expected number of distinct records: see [`DigestSet::set_expected`]. No effect on
+    /// a filter.
     pub fn set_expected(&mut self, distinct: u64) {
         if let Held::Exact(set) = &mut self.held {
             set.set_expected(distinct);
@@ -118,7 +121,7 @@ impl<D: Width> Seen<D> {
             )));
         }
         let set = std::mem::take(set);
-        // Without a limit of the user, the system had no more memory.
+        // If the user gave no limit, the system could not provide more memory.
         let bytes = self.budget.max_bytes.min(set.memory_bytes().max(1 << 20));
         let approx =
             Approx::from_set(set, bytes, self.budget.target).map_err(|error| match error {
@@ -135,12 +138,12 @@ impl<D: Width> Seen<D> {
         ))
     }
 
-    /// Returns whether records that are answered as seen may be new.
+    /// Tests whether the set is a filter. A filter may answer that a new record was seen.
     pub fn is_approximate(&self) -> bool {
         matches!(self.held, Held::Approx(_))
     }
 
-    /// Returns how exact the answers are so far.
+    /// Returns the accuracy of the answers so far.
     pub fn worth(&self) -> Worth {
         match &self.held {
             Held::Exact(set) => Worth {

@@ -1,17 +1,19 @@
-//! Counts of repeated records in little memory: never too low, and seldom too high.
+//! Counts repeated records in little memory. A count is never too low and seldom too high.
 //!
-//! A count-min sketch with conservative update (Cormode and Muthukrishnan 2005; Estan and Varghese 2002). A record has
-//! a cell in each of four rows, and the least of them is its count. Adding raises only the cells that are lower than the
-//! new count. A count is too high only if all four cells of a record belong to others too.
+//! This is a count-min sketch with conservative update (Cormode and Muthukrishnan 2005; Estan and
+//! Varghese 2002). A record has one cell in each of four rows, and the smallest of them is its
+//! count. An addition raises only the cells that are lower than the new count. A count is too high
+//! only if other records share all four cells of a record.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-/// Rows, each with a cell for every record.
+/// The number of rows. Each row has one cell for every record.
 const ROWS: usize = 4;
 
-/// Counts by the hashes of records.
+/// Counts of records, addressed by their hashes.
 pub struct Sketch {
-    // Two cells a word: the memory of large bitmaps is mapped, and comes when it is touched.
+    // Each word holds two cells. A large bitmap is memory-mapped, so the system provides a page at
+    // its first access.
     cells: Bitmap,
     row_cells: u64,
 }
@@ -21,17 +23,18 @@ impl Sketch {
     ///
     /// # Errors
     ///
-    /// If the system has no such memory.
+    /// If the memory cannot be allocated.
     pub fn new(max_bytes: u64) -> Result<Self, OutOfMemory> {
         let row_cells = (max_bytes / 4 / ROWS as u64).max(2) / 2 * 2;
         let cells = Bitmap::zeroed(row_cells * ROWS as u64 * 32)?;
         Ok(Self { cells, row_cells })
     }
 
-    /// Returns the places of the cells of `hash`.
+    /// Returns the indices of the cells of `hash`.
     fn places(&self, hash: u64) -> [usize; ROWS] {
         std::array::from_fn(|row| {
-            // Another part of the hash in each row, spread over all bits.
+            // Each row uses another part of the hash, and the multiplication spreads it over all
+            // bits.
             let mixed = hash.rotate_left(16 * row as u32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let at = (u128::from(mixed) * u128::from(self.row_cells)) >> 64;
             row * self.row_cells as usize + at as usize
@@ -56,7 +59,7 @@ impl Sketch {
         }
     }
 
-    /// Returns the count of `hash`, which is never too low.
+    /// Returns the count of `hash`. The count is never too low.
     pub fn count(&self, hash: u64) -> u64 {
         self.least(&self.places(hash)).into()
     }
@@ -65,7 +68,8 @@ impl Sketch {
         places.iter().map(|&place| self.cell(place)).min().expect("there are rows")
     }
 
-    /// Returns the chance that a record that was never added has a count above zero. Reads all cells.
+    /// Returns the probability that a record that was never added has a count above zero. Reads all
+    /// cells.
     pub fn rate(&self) -> f64 {
         let taken = |row: usize| {
             let row_words = (self.row_cells / 2) as usize;
@@ -76,7 +80,7 @@ impl Sketch {
         (0..ROWS).map(taken).product()
     }
 
-    /// Returns the memory of the cells.
+    /// Returns the memory of the cells in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.row_cells * ROWS as u64 * 4
     }

@@ -1,13 +1,13 @@
-//! Counting when the distinct records exceed the memory: records go to a temporary file, and approximate structures stay in
-//! memory.
+//! Counts records if the distinct records exceed the memory. The records go to a temporary file,
+//! and approximate structures stay in memory.
 //!
 //! ```text
 //! record ─▶ filter: seen before? ─ no ──▶ temporary file: hash | times | length | record      in first-seen order
 //!                                 └ yes ▶ sketch: once more
 //! ```
 //!
-//! At the end the file is read back, and each record is counted by the sketch. A new record that the filter takes for a
-//! seen one is lost; a count may be too high.
+//! At the end, the file is read back, and the sketch gives the count of each record. A new record
+//! is lost if the filter answers that it was seen. A count may be too high.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
@@ -30,11 +30,12 @@ pub struct Spill {
     new: Answers,
 }
 
-/// How much is written or read at once.
+/// The size of the read and write buffers.
 const BUFFER_BYTES: usize = 128 << 10;
 
 impl Spill {
-    /// Moves the records of `tally` to a file in `folder`; `hash` computes the hash of a key, or of a record without one.
+    /// Moves the records of `tally` to a file in `folder`. `hash` computes the hash of a key, or of
+    /// a record without a key.
     ///
     /// # Errors
     ///
@@ -54,9 +55,9 @@ impl Spill {
                 append(&mut records, hash(key, is_key), count - 1, record)
             })
             .map_err(|error| failure(&error))?;
-        // Its memory is needed for the filter and the sketch.
+        // The filter and the sketch need the memory of the tally.
         drop(tally);
-        // For an equal chance of an error, counts need more memory than the filter.
+        // For an equal probability of an error, counts need more memory than the filter.
         let seen_bytes = budget.max_bytes / 4;
         let seen = Approx::within(Expected::Stated(distinct), budget.target, seen_bytes)
             .map_err(Failure::new)?;
@@ -78,12 +79,12 @@ impl Spill {
         .map_err(|error| error.unwrap_or_else(|error| of_file(folder_of, &error)))?;
         inserted.map_err(Failure::new)?;
         all.records.seek(io::SeekFrom::End(0)).map_err(|error| of_file(&all.folder, &error))?;
-        // None of these was lost.
+        // All these records are in the file, so the filter has lost none of them.
         all.seen.forget_losses();
         Ok(all)
     }
 
-    /// Counts records of these hashes; `record` returns one by its index.
+    /// Counts the records with these hashes. `record` returns a record by its index.
     ///
     /// # Errors
     ///
@@ -102,11 +103,11 @@ impl Spill {
         Ok(())
     }
 
-    /// Hands out every record and its count, in first-seen order.
+    /// Calls `each` with every record and its count, in first-seen order.
     ///
     /// # Errors
     ///
-    /// Those of the file and of `each`.
+    /// Errors of the file and of `each`.
     pub fn each(
         &mut self,
         mut each: impl FnMut(&[u8], u64) -> Result<(), Failure>,
@@ -116,7 +117,7 @@ impl Spill {
             .map_err(|error| error.unwrap_or_else(|error| of_file(folder, &error)))
     }
 
-    /// Returns how exact the counts are, and how many are expected to be too high.
+    /// Returns the accuracy of the counts, and the expected number of counts that are too high.
     pub fn worth(&self) -> (Worth, f64) {
         let (lost, too_high) = (self.seen.rate(), self.sketch.rate());
         let worth = Worth {
@@ -132,7 +133,7 @@ impl Spill {
 }
 
 fn of_file(folder: &Path, error: &io::Error) -> Failure {
-    // Not `Failure::io`: this file is not a pipe, so that no error is a closed reader.
+    // `Failure::io` does not fit: this file is not a pipe, so no error means a closed reader.
     let why = crate::exit::plain(error);
     Failure::new(format!(
         "{}: a temporary file: {why}; name another folder with TMPDIR",
@@ -147,7 +148,8 @@ fn append(records: &mut BufWriter<File>, hash: u64, times: u64, record: &[u8]) -
     records.write_all(record)
 }
 
-/// Reads all records from the first to the last: hash, times and bytes. The error of `each` is the first of the two.
+/// Reads all records from the first to the last, and calls `each` with hash, times and bytes. The
+/// outer error is `Ok` for an error of `each`, and `Err` for an I/O error.
 fn read_back<E>(
     records: &mut BufWriter<File>,
     mut each: impl FnMut(u64, u64, &[u8]) -> Result<(), E>,
