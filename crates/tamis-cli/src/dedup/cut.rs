@@ -15,7 +15,7 @@ pub const BATCH: usize = 1024;
 /// than the records, so a limit in bytes is not enough.
 const MOST_RECORDS: usize = 8 << 10;
 
-/// The records in one call of the hash function.
+/// The number of records in one call of the hash function.
 const HASH_BATCH: usize = 64;
 
 /// The rule that computes the digests of records.
@@ -56,7 +56,7 @@ pub struct Cut<D> {
     delimiter: u8,
     /// The number of records without a key. They are compared as whole records.
     pub keyless: u64,
-    /// The numbers of records without a time and of late records.
+    /// The numbers of records without a time and of late records. Both are in the latest slice.
     pub odd: Odd,
     /// The position in the inputs at which the records end.
     pub end: Place,

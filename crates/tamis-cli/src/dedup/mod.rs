@@ -222,9 +222,9 @@ impl Args {
         *self.hasher.get().expect("chosen when the run begins")
     }
 
-    /// Chooses the hasher of this run, or of a new state. The default is a random secret key, so
-    /// that no chosen input can make the run slow. A run whose output depends on the hash uses seed
-    /// 0, unless `--keyed` is set.
+    /// Chooses the hasher of this run, or of a new state. `--seed` sets its seed. The default is a
+    /// random secret key, so that no chosen input can make the run slow. A run without a state
+    /// whose output depends on the hash uses seed 0, unless `--keyed` is set.
     fn choose_hasher(&self) -> Result<Hasher, Failure> {
         let may_be_approximate =
             self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;

@@ -1,4 +1,5 @@
-//! The state that a run leaves for the next: a log of digests that survives a kill at any moment.
+//! The state that a run stores for the next run: a log of digests that survives a kill at any
+//! moment.
 //!
 //! The file is append-only (`docs/formats/state.md` has the drawing):
 //!
@@ -7,20 +8,23 @@
 //!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
 //! ```
 //!
-//! The order of writes is the whole protocol. A checkpoint syncs the output, then appends the digests of its records, then a
-//! MARK with the positions in input and output. The end of a run renames the output, then appends DONE. So the records of the log
-//! are always a part of those of the output:
+//! The order of writes makes the log safe. A checkpoint syncs the output, then appends the digests
+//! of its records, then a MARK with the positions in input and output. The end of a run renames the
+//! output, then appends DONE. So every record in the log is also in the output:
 //!
-//! * Killed before a MARK is on disk: the next run cuts the log to the MARK before it and the output to the length in that MARK,
-//!   and reads the input from there.
-//! * Killed before the first MARK, or the output is lost (`> file` empties it, and a pipe keeps nothing): the next run cuts the
-//!   log to the last DONE and starts over.
-//! * Killed between the renaming of the output and DONE: the output is complete; the next run starts over and writes the same
-//!   output again.
-//! * Killed after DONE but before the caller saw the exit status: the same command on unchanged files, with the same output file,
-//!   is the same run. If the output still exists, nothing is done. If `> file` has emptied it, the run is repeated from its start.
+//! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
+//!   the output to the length in that MARK. It reads the input from the position in that MARK.
+//! * The run is killed before the first MARK, or the output is lost (`> file` empties it, and a
+//!   pipe stores nothing): the next run cuts the log to the last DONE and starts over.
+//! * The run is killed between the renaming of the output and DONE: the output is complete. The
+//!   next run starts over and writes the same output again.
+//! * The run is killed after DONE, but before the caller saw the exit status: the same command on
+//!   unchanged files, with the same output file, counts as the same run. If the output still
+//!   exists, the command does nothing. If `> file` has emptied the output, the command repeats the
+//!   run from its start.
 //!
-//! A run that fails cuts the log to the position at which it began. One process at a time holds the lock of the file.
+//! A run that fails cuts the log to the position at which the run began. A process locks the file,
+//! so only one process at a time uses it.
 
 mod header;
 mod log;
@@ -37,77 +41,80 @@ use self::log::{BUFFER_BYTES, Block, DATA, DONE, MARK, MAX_DATA_BYTES, block, re
 use crate::exit::Failure;
 use crate::output::Mark;
 
-/// The identity of an input, by which a later run recognises it.
+/// The identity of an input. A later run recognises the input by it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputId {
-    /// Its path as typed.
+    /// The path as typed.
     pub name: String,
-    /// Size in bytes and time of the last change in nanoseconds, if it is a file.
+    /// The size in bytes and the modification time in nanoseconds since the Unix epoch; `None` if
+    /// the input is not a file.
     pub file: Option<(u64, u64)>,
 }
 
-/// The position of a run when its output and its digests were last on disk together.
+/// The position of a run at the last moment at which output and digests were both on disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The inputs.
     pub inputs: Vec<InputId>,
-    /// The index of the input that was being read.
+    /// The index of the current input.
     pub input: usize,
-    /// The number of its bytes, after decompression, that were processed.
+    /// The number of processed bytes of the current input, after decompression.
     pub at_bytes: u64,
-    /// Where the output ended.
+    /// The end of the output.
     pub output: Option<Mark>,
-    /// Records read and written so far.
+    /// The number of records read so far.
     pub records: u64,
-    /// Of these, written.
+    /// The number of records written so far.
     pub written: u64,
 }
 
-/// What a run requires of a state.
+/// The requirements of a run on its state.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     /// The description of the keys and records behind the digests.
     pub description: &'a str,
     /// The hasher of a new file.
     pub hasher: Hasher,
-    /// Whether an existing file must have that hasher.
+    /// If true, an existing file must have this hasher.
     pub is_hasher_fixed: bool,
     /// The width of the digests of a new file.
     pub width_bits: u32,
-    /// Whether an existing file must have that width.
+    /// If true, an existing file must have this width.
     pub is_width_fixed: bool,
 }
 
-/// An open state file, locked.
+/// An open and locked state file.
 pub struct State {
     file: File,
     name: String,
     width_bytes: u8,
     hasher: Hasher,
     data_from: u64,
-    // The length to which a failed run cuts the file.
+    // A failed run cuts the file to this length.
     cut: u64,
     end: u64,
     pending: Vec<u8>,
     is_done: bool,
 }
 
-/// A state file as it was found.
+/// The contents of a state file that was opened.
 pub struct Found {
-    /// The file, at the end of its last finished run.
+    /// The file, positioned at the end of its last finished run.
     pub state: State,
-    /// A later run that was killed, with the offset at which its last checkpoint ends.
+    /// The last checkpoint of a later run that was killed, and the offset of its end.
     pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, with the offset at which its part of the log starts.
+    /// The last finished run, and the offset at which its part of the log starts.
     pub last: Option<(Checkpoint, u64)>,
 }
 
 impl State {
-    /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since it holds the key.
+    /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since the
+    /// file holds the secret key.
     ///
     /// # Errors
     ///
-    /// A file that another process uses, that is not a state file, that is damaged, or that was made with other options.
+    /// If another process uses the file, if it is not a state file, if it is damaged, or if a run
+    /// with other options created it.
     pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Found, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -140,12 +147,13 @@ impl State {
         let bytes = new.to_bytes();
         let mut found = vec![0; bytes.len()];
         let len = read_up_to(&mut file, &mut found).map_err(failure)?;
-        // A run that was killed while it created the file has left an incomplete header with another key.
+        // A run that was killed during the creation of the file left an incomplete header with
+        // another key.
         let known_bytes = len.min(FIXED_BYTES + wanted.description.len());
         let is_new = len < bytes.len() && bytes.starts_with(&found[..known_bytes]);
         let (header, data_from) = if is_new {
             file.set_len(0).and_then(|()| file.rewind()).map_err(failure)?;
-            // An empty file that existed keeps the mode of its creator.
+            // If the file existed and was empty, it still has the mode of its creator.
             #[cfg(unix)]
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
                 .map_err(failure)?;
@@ -184,11 +192,12 @@ impl State {
         self.hasher
     }
 
-    /// Cuts the log to the end of the last finished run, or to `end` if the run resumes from there.
+    /// Cuts the log to the end of the last finished run, or to `end` if the run resumes at that
+    /// offset.
     ///
     /// # Errors
     ///
-    /// Those of the system.
+    /// I/O errors.
     pub fn begin(&mut self, end: Option<u64>) -> Result<(), Failure> {
         self.cut = end.unwrap_or(self.cut);
         self.end = self.cut;
@@ -200,7 +209,7 @@ impl State {
     ///
     /// # Errors
     ///
-    /// Those of the system and of `each`.
+    /// I/O errors, and the errors of `each`.
     pub fn replay(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
@@ -238,7 +247,7 @@ impl State {
         Ok(())
     }
 
-    /// Appends a checkpoint: the output is on disk up to this position.
+    /// Appends a checkpoint. The caller guarantees that the output is on disk up to this position.
     ///
     /// # Errors
     ///
@@ -250,7 +259,8 @@ impl State {
         self.io(|file| file.sync_data())
     }
 
-    /// Appends the end of the run: its output is on disk under its final name.
+    /// Appends the end of the run. The caller guarantees that the output is on disk under its final
+    /// name.
     ///
     /// # Errors
     ///
@@ -293,7 +303,8 @@ impl Drop for State {
     /// Cuts the log of a run that did not finish to the position at which it began.
     fn drop(&mut self) {
         if !self.is_done {
-            // If this fails, the next run cuts the log: it ignores everything behind the cut.
+            // An error here does no harm: the next run cuts the log itself, and ignores everything
+            // after the cut.
             self.file.set_len(self.cut).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! The statistics of a run, for people and for programs.
+//! The statistics of a run, as text for people and as JSON for programs.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,45 +21,49 @@ pub enum Form {
     Json,
 }
 
-/// What a run counted.
+/// The counters and estimates of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
-    /// Records read.
+    /// The number of records read.
     pub records: u64,
-    /// Records written.
+    /// The number of records written.
     pub written: u64,
-    /// Records that differ from all others, or from all others in their window, as far as is known.
+    /// The number of distinct records. With a window, the number of records that were new in their
+    /// window. For an approximate run, lost records are not counted.
     pub distinct: u64,
-    /// Bytes read, unpacked.
+    /// The number of bytes read, after decompression.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// The number of bytes written.
     pub bytes_written: u64,
-    /// Records without the key asked for, compared as a whole.
+    /// The number of records without the requested key. They are compared as whole records.
     pub keyless: u64,
-    /// Records without the time asked for, counted as of the latest time before them.
+    /// The number of records without the requested time. They get the latest time before them.
     pub timeless: u64,
-    /// Records of a time more than a window before the latest.
+    /// The number of records whose time is more than a window before the latest time.
     pub late: u64,
-    /// How records were compared.
+    /// The method of comparison.
     pub method: String,
-    /// How many new records are expected to have been taken for seen.
+    /// The expected number of new records that were taken for repeats. If repeats are printed, the
+    /// expected number of repeats that were not printed.
     pub expected_lost: f64,
-    /// How many records are expected to be counted too often, or to be printed though they occur once.
+    /// The expected number of records whose count is too high, or that are printed as repeats
+    /// although they occur once.
     pub expected_wrong: f64,
-    /// The present chance of a loss, for approximate runs; with a window the highest chance so far.
+    /// For approximate runs: the current probability that a new record is lost. With a window: the
+    /// highest probability so far.
     pub rate: Option<f64>,
-    /// The chance that was asked for.
+    /// The requested probability.
     pub target_rate: Option<f64>,
-    /// The memory of the set.
+    /// The memory of the set in bytes.
     pub memory_bytes: u64,
-    /// What was remembered at the end, if there was a window.
+    /// The statistics of the window at the end of the run, if there is a window.
     pub window: Option<WindowStats>,
-    /// Wall-clock time.
+    /// The wall-clock time in seconds.
     pub seconds: f64,
 }
 
 impl Stats {
-    /// Counts what was read.
+    /// Adds the records and bytes of `cut`.
     pub fn add<D: Width>(&mut self, cut: &Cut<D>) {
         self.records += cut.len() as u64;
         self.bytes_read += cut.block.len() as u64;
@@ -78,12 +82,12 @@ impl Stats {
         self.memory_bytes = worth.memory_bytes;
     }
 
-    /// Notes the time.
+    /// Sets the wall-clock time.
     pub fn set_time(&mut self, time: Duration) {
         self.seconds = time.as_secs_f64();
     }
 
-    /// Returns the statistics in the form asked for.
+    /// Returns the statistics in the requested form.
     pub fn show(&self, form: Form) -> String {
         match form {
             Form::Text => self.to_string(),
@@ -158,7 +162,7 @@ impl fmt::Display for Stats {
     }
 }
 
-/// Writes a number of items that may be far below one.
+/// Formats an expected number, which may be far below one.
 pub fn shown(expected: f64) -> String {
     match expected {
         0.0 => "0".into(),
@@ -168,7 +172,7 @@ pub fn shown(expected: f64) -> String {
     }
 }
 
-/// Writes digits in groups of three.
+/// Formats a number with its digits in groups of three.
 pub fn grouped(number: u64) -> String {
     Count(number).to_string()
 }

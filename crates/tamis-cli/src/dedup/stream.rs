@@ -1,4 +1,4 @@
-//! Records that can be decided on when they are read: first occurrences, or repeats.
+//! Runs that decide on each record when they read it: first occurrences, or repeats.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,34 +18,34 @@ use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// What is written.
+/// The records that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
     /// The first occurrence of each key.
     First,
-    /// Every occurrence but the first.
+    /// Every occurrence after the first.
     EachRepeat,
-    /// The second occurrence only.
+    /// Only the second occurrence.
     OneRepeat,
 }
 
 /// Decides which records are new.
 pub enum Judge<D: Width> {
-    /// By digests.
+    /// Compares digests.
     Digests {
-        /// All that occurred.
+        /// The keys that occurred.
         seen: Seen<D>,
-        /// What occurred again, where each repeat is written once.
+        /// The keys that occurred again, if each repeat is written once.
         again: Option<Box<Seen<D>>>,
     },
-    /// By whole keys.
+    /// Compares whole keys.
     Full {
-        /// All that occurred.
+        /// The keys that occurred.
         seen: Tally,
-        /// What occurred again.
+        /// The keys that occurred again, if each repeat is written once.
         again: Option<Tally>,
     },
-    /// By digests, of a window.
+    /// Compares digests in a window.
     Window(Box<Recent<D>>),
 }
 
@@ -53,25 +53,25 @@ pub enum Judge<D: Width> {
 pub struct Stream<D: Width> {
     /// Decides which records are new.
     pub judge: Judge<D>,
-    /// What is written.
+    /// The records that are written.
     pub emit: Emit,
-    /// Where the records go.
+    /// The output of the records.
     pub output: Output,
-    /// Where records go that were dropped on an approximate answer.
+    /// The output of records that were dropped because of an approximate answer.
     pub suspects: Option<Output>,
     /// The state file, if there is one.
     pub state: Option<State>,
-    /// How many bytes of input lie between checkpoints.
+    /// The number of bytes of input between two checkpoints.
     pub checkpoint_bytes: u64,
 }
 
-/// What is read, and how.
+/// The inputs, and the way to read them.
 pub struct Source<'a> {
     /// The inputs.
     pub paths: &'a [PathBuf],
-    /// What is compared.
+    /// The rule that extracts and hashes keys.
     pub rule: Rule,
-    /// The number of threads; `None` takes as many as are useful.
+    /// The number of threads. `None` takes the useful number.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -85,15 +85,16 @@ struct Work {
     warned: bool,
 }
 
-/// The number of expected losses above which they are reported: at this number one run in ten thousand loses a record.
+/// The run reports expected losses above this number. At this number, one run in ten thousand loses
+/// a record.
 pub const WORTH_SAYING: f64 = 1e-4;
 
 impl<D: Width> Stream<D> {
-    /// Reads all inputs from `from` on, writes the output and syncs it to the disk.
+    /// Reads all inputs from the position `from`, writes the output and syncs it to the disk.
     ///
     /// # Errors
     ///
-    /// Those of reading and writing, and of a set that does not fit.
+    /// Errors of reading and writing, and a set that exceeds the memory.
     pub fn run(mut self, source: Source<'_>, from: Checkpoint) -> Result<Stats, Failure> {
         let paths = source.paths;
         let mut work = Work {
@@ -116,12 +117,12 @@ impl<D: Width> Stream<D> {
         }
         let worth = self.judge.worth();
         if self.emit != Emit::First {
-            // A new record that is taken for a repeat is printed.
+            // A new record that is taken for a repeat is printed, although it occurs once.
             work.stats.expected_wrong = worth.expected_lost;
         }
         work.stats.set_worth(worth);
         if self.emit != Emit::First {
-            // And one of the repeats that are taken for printed ones is lost.
+            // A repeat that is taken for a printed one is not printed.
             work.stats.expected_lost = self.judge.expected_unprinted();
         }
         if let Some(suspects) = self.suspects {
@@ -151,13 +152,15 @@ impl<D: Width> Stream<D> {
         let mut cuts = Cuts::new(source.paths, from, source.rule, source.threads);
         let mut cut = Cut::default();
         let mut since_bytes = 0;
-        // After a checkpoint, neither the records nor the bytes before it are counted.
+        // A resumed run does not count the records and the bytes before its checkpoint, so the
+        // number of distinct records cannot be estimated.
         let total_bytes = work.progress.total_bytes().filter(|_| from == Place::default());
         let distinct_before = self.judge.distinct();
         while cuts.next(&mut cut)? {
             cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
             if cut.may_wait {
-                // Input that arrives in small pieces, such as from `tail -f`, is passed on at once.
+                // If the input arrives in small pieces, as from `tail -f`, each result is written
+                // at once.
                 self.output.flush()?;
             }
             work.stats.add(&cut);
@@ -212,7 +215,7 @@ impl<D: Width> Stream<D> {
         state.checkpoint(checkpoint)
     }
 
-    /// Writes a warning, once, when the hashes are no longer wide enough.
+    /// Writes one warning when the hashes are not wide enough for the number of records.
     fn warn(&self, work: &mut Work) {
         if work.warned {
             return;
@@ -236,7 +239,8 @@ impl<D: Width> Stream<D> {
 }
 
 impl<D: Width> Judge<D> {
-    /// Writes to `new` which records of a batch are new, and to `again` which repeats are the first of their key.
+    /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
+    /// repeat of each key. Returns a message for the user if a set became a filter.
     fn judge(
         &mut self,
         batch: &Batch<'_, D>,
@@ -267,7 +271,7 @@ impl<D: Width> Judge<D> {
         }
     }
 
-    /// Returns the number of distinct records; zero for a window, which forgets.
+    /// Returns the number of distinct records. Returns zero for a window, which forgets records.
     fn distinct(&self) -> u64 {
         match self {
             Judge::Digests { seen, .. } => seen.distinct(),
@@ -276,7 +280,8 @@ impl<D: Width> Judge<D> {
         }
     }
 
-    /// Sets how many distinct records are expected. No effect on a window, or on the set of repeats.
+    /// Sets the expected number of distinct records. No effect on a window, or on the set of
+    /// repeats.
     fn set_expected(&mut self, distinct: u64) {
         match self {
             Judge::Digests { seen, .. } => seen.set_expected(distinct),
@@ -285,7 +290,7 @@ impl<D: Width> Judge<D> {
         }
     }
 
-    /// Returns how many repeats are expected to be taken for others that were printed.
+    /// Returns the expected number of repeats that were taken for printed ones.
     fn expected_unprinted(&self) -> f64 {
         match self {
             Judge::Digests { again: Some(again), .. } => again.worth().expected_lost,
@@ -312,7 +317,7 @@ impl<D: Width> Judge<D> {
     }
 }
 
-/// Returns the inverted answers; bits beyond `len` stay zero.
+/// Returns the inverted words of `answers`. Bits beyond `len` stay zero.
 fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
     answers.words().iter().enumerate().map(move |(i, word)| {
         let left = len - i * 64;
@@ -320,7 +325,8 @@ fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Writes the records of a batch whose bits in `mask` are set; neighbours are written together.
+/// Writes the records of a batch whose bits in `mask` are set, and returns their number.
+/// Consecutive records are written together.
 fn write<D: Width>(
     output: &mut Output,
     batch: &Batch<'_, D>,

@@ -1,6 +1,7 @@
-//! Keys kept whole: exact whatever the hashes do, and able to count.
+//! A set of whole keys. It is exact even if hashes collide, and it can count.
 //!
-//! Keys lie one after the other in chunks, in first-seen order; a table of (hash, place) finds them.
+//! The keys are stored one after the other in chunks, in first-seen order. A hash table of (hash,
+//! place) finds them.
 
 mod chunk;
 
@@ -16,10 +17,11 @@ use crate::size::Size;
 
 /// A set of keys.
 pub struct Tally {
-    // Lines of four slots. A slot is a pair of words: hash, and place plus one; a place of zero is an empty slot.
+    // Lines of four slots. A slot is two words: the hash, and the place plus one. A second word of
+    // zero marks an empty slot.
     table: Bitmap,
     len: u64,
-    // The expected number of distinct records, which the table grows towards; zero if unknown.
+    // The expected number of distinct records; zero if unknown. The table grows towards it.
     expected: u64,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -27,53 +29,56 @@ pub struct Tally {
     max_bytes: u64,
 }
 
-/// The first chunk. Each chunk is as large as all before it, up to [`CHUNK_BYTES`].
+/// The size of the first chunk. Each later chunk is as large as all chunks before it, up to
+/// [`CHUNK_BYTES`].
 const FIRST_CHUNK_BYTES: usize = 64 << 10;
 
-/// The highest load of the table: three entries for five slots.
+/// The maximum load of the table: three entries for five slots.
 const MAX_LOAD: (u64, u64) = (3, 5);
 
-/// The words of a cache line. A search starts at the first word of a line: from its middle, two of three new records wait for a second
-/// line.
+/// The number of words in a cache line. A search starts at the first word of a line. If it started
+/// in the middle, two of three new records would wait for a second line.
 const LINE_WORDS: usize = 8;
 
 /// The largest step of growth, as a multiple of the present size.
 const MAX_STEP: u64 = 4;
 
-/// Larger tables grow by half, as those of a `DigestSet`.
+/// Larger tables grow by half, like those of a `DigestSet`.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
-/// A slot: a hash and a position.
+/// The size of a slot: a hash and a place.
 const SLOT_BYTES: u64 = 16;
 
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
-/// The distance between the stages, in records: the line of the table is prefetched 2 × AHEAD records before the comparison, the key AHEAD
-/// records before it. 16 and 64 were as fast.
+/// The distance between the stages, in records. The line of the table is prefetched 2 × AHEAD
+/// records before the comparison, and the key AHEAD records before it. Distances of 16 and 64 were
+/// as fast.
 const AHEAD: usize = 32;
 
 /// Marks a record whose hash is not in its home line.
 const NONE: usize = usize::MAX;
 
 impl Tally {
-    /// Creates an empty set that takes at most `max_bytes`.
+    /// Creates an empty set of at most `max_bytes`.
     pub fn new(keep: Keep, max_bytes: u64) -> Self {
         let table = Bitmap::zeroed(0).expect("no memory is needed");
         let chunks = Vec::new();
         Self { table, len: 0, expected: 0, chunks, chunks_bytes: 0, keep, max_bytes }
     }
 
-    /// Sets how many distinct records are expected in the end: the table then grows towards this number in larger steps.
+    /// Sets the expected number of distinct records. The table then grows towards this number in
+    /// larger steps.
     pub fn set_expected(&mut self, distinct: u64) {
         self.expected = distinct;
     }
 
-    /// Inserts the records of a batch, and writes to `new` which were new.
+    /// Inserts the records of a batch, and sets the bits in `new` of the new ones.
     ///
     /// # Errors
     ///
-    /// If the keys do not fit.
+    /// If the keys exceed the memory.
     pub fn insert_batch<D: Width>(
         &mut self,
         batch: &Batch<'_, D>,
@@ -82,11 +87,12 @@ impl Tally {
         self.insert_some(batch, new).map_err(|(_, failure)| failure)
     }
 
-    /// As [`insert_batch`](Self::insert_batch).
+    /// Inserts the records as [`insert_batch`](Self::insert_batch) does.
     ///
     /// # Errors
     ///
-    /// If the keys do not fit: the index of the first record that was not inserted, and why.
+    /// If the keys exceed the memory: returns the index of the first record that was not inserted,
+    /// and the failure.
     pub fn insert_some<D: Width>(
         &mut self,
         batch: &Batch<'_, D>,
@@ -97,7 +103,8 @@ impl Tally {
         let hash_of = |i: usize| batch.digests().get(i).map(|digest| digest.hash64());
         let mut slots = [NONE; AHEAD];
         for i in 0..batch.len() + 2 * AHEAD {
-            // Three stages, so that the memory of each stage arrives before the next one needs it.
+            // Three stages ensure that the memory of each stage is in the cache before the next
+            // stage needs it.
             if let Some(hash) = hash_of(i) {
                 prefetch(self.table.words(), self.home(hash));
             }
@@ -108,7 +115,7 @@ impl Tally {
             let Some(i) = i.checked_sub(2 * AHEAD) else { continue };
             let (key, found) = batch.key(i);
             if slot != NONE {
-                // The table does not grow within a batch: the slot is where it was.
+                // The table does not grow within a batch, so the slot is still at the same index.
                 let place = self.table.words()[slot + 1] - 1;
                 if self.is_entry(place, key, found) {
                     if self.keep == Keep::Record {
@@ -123,11 +130,12 @@ impl Tally {
         Ok(())
     }
 
-    /// Inserts the records of a batch that are not set in `new_elsewhere`, and writes to `new` which of them were new here.
+    /// Inserts the records of a batch whose bits in `new_elsewhere` are not set. Sets the bits in
+    /// `new` of the inserted records that are new in this set.
     ///
     /// # Errors
     ///
-    /// If the keys do not fit.
+    /// If the keys exceed the memory.
     pub fn insert_repeats<D: Width>(
         &mut self,
         batch: &Batch<'_, D>,
@@ -154,7 +162,8 @@ impl Tally {
         ((u128::from(hash) * u128::from(lines)) >> 64) as usize * LINE_WORDS
     }
 
-    /// Prefetches the key whose hash is in the home line, and returns the first word of its slot; [`NONE`] if the hash is not there.
+    /// Prefetches the key whose hash is in the home line, and returns the first word of its slot.
+    /// Returns [`NONE`] if the home line does not hold the hash.
     #[inline]
     fn prefetch_key(&self, hash: u64) -> usize {
         let at = self.home(hash);
@@ -166,7 +175,7 @@ impl Tally {
         let (chunk, start) = split(line[2 * slot + 1] - 1);
         let chunk = self.chunks[chunk].bytes();
         prefetch(chunk, start);
-        // Most keys are longer than what is left of the first line.
+        // Most keys continue in the second cache line.
         prefetch(chunk, start + 64);
         at + 2 * slot
     }
@@ -216,7 +225,7 @@ impl Tally {
         let record = (self.keep == Keep::Record).then_some(record);
         let most = Entry::max_len_bytes(key, record);
         if !self.chunks.last().is_some_and(|chunk| chunk.fits(most)) {
-            // With little memory, one whole chunk would take all of it.
+            // With little memory, one chunk of full size would take all of it.
             let usual = self.chunks_bytes.min(self.max_bytes / 16).min(CHUNK_BYTES as u64) as usize;
             let bytes = most.max(usual).max(FIRST_CHUNK_BYTES);
             self.check_limit(bytes as u64)?;
@@ -238,7 +247,7 @@ impl Tally {
         let usual = needed.max(slots * 3 / 2).next_multiple_of(SLOTS_PER_LINE);
         let step = usual.max(self.step_slots(slots).next_multiple_of(SLOTS_PER_LINE));
         self.check_limit(step * SLOT_BYTES)?;
-        // A large step may not fit the memory of the system where the usual one does.
+        // The system may have memory for the usual step, but not for a large one.
         let larger = Bitmap::zeroed(step * SLOT_BYTES * 8)
             .or_else(|_| Bitmap::zeroed(usual * SLOT_BYTES * 8))
             .map_err(|_| self.too_large())?;
@@ -254,13 +263,15 @@ impl Tally {
         Ok(())
     }
 
-    /// Returns the size of the next table on the way to the expected number of records, at most four times the present one.
+    /// Returns the number of slots of the next table on the way to the expected number of records:
+    /// at most four times the current number.
     fn step_slots(&self, slots: u64) -> u64 {
         if self.max_bytes < u64::MAX {
-            // Growth in large steps would take memory that the limit leaves for keys.
+            // Large steps would take memory that the limit leaves for keys.
             return 0;
         }
-        // As DigestSet::step_bytes, for slots. A few more than expected must not let the table grow once more.
+        // This follows DigestSet::step_bytes, in slots. The margin of 1/32 prevents another growth
+        // step if slightly more records come than expected.
         let expected = self.expected.saturating_add(self.expected / 32);
         let mut step = expected.saturating_mul(MAX_LOAD.1) / MAX_LOAD.0;
         while step > MAX_STEP * slots.max(1024) {
@@ -296,7 +307,7 @@ impl Tally {
         self.len
     }
 
-    /// Hands out every record and its count, in first-seen order.
+    /// Calls `each` with every record and its count, in first-seen order.
     ///
     /// # Errors
     ///
@@ -305,7 +316,8 @@ impl Tally {
         self.each_key(|_, record, count| each(record, count))
     }
 
-    /// As [`each`](Self::each), with the key before the record, and whether it is one.
+    /// Calls `each` with the key, the record and its count, in first-seen order. The flag after the
+    /// key is false if the record has no key and is its own key.
     ///
     /// # Errors
     ///
@@ -325,7 +337,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Returns how exact the answers are: they are certain.
+    /// Returns the accuracy of the answers: they are certain.
     pub fn worth(&self) -> Worth {
         Worth {
             method: "exact by full keys".into(),
@@ -384,7 +396,7 @@ mod tests {
         assert_eq!(insert(&mut tally, b"b\na\nc\n").unwrap(), [false, false, true]);
     }
 
-    /// Covers large steps, small steps, no expectation, and chunks of every size.
+    /// Covers large steps, small steps, an unknown number of records, and chunks of every size.
     #[test]
     fn a_wrong_expectation_loses_no_record() {
         let block: String = (0..50_000).map(|i| format!("record {}\n", i % 30_000)).collect();

@@ -10,11 +10,12 @@ use super::{Wanted, damaged};
 use crate::exit::Failure;
 
 pub(super) const MAGIC: [u8; 8] = *b"TAMISEEN";
-/// The version of new files. Version 1 has no field for the hasher: its description ends with the seed of XXH3.
+/// The version of new files. Version 1 has no field for the hasher. In version 1, the description
+/// ends with the seed of XXH3.
 const VERSION: u8 = 2;
-/// Magic, version, width and length of the description.
+/// The bytes of magic, version, width and length of the description.
 pub(super) const FIXED_BYTES: usize = 12;
-/// The number of the hash function, and its seed or key.
+/// The bytes of the hash function number, and of its seed or key.
 const HASHER_BYTES: usize = 17;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -44,7 +45,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of an existing file, and returns it with the offset of the first block.
+    /// Reads the header of an existing file. Returns the header and the offset of the first block.
     pub(super) fn read(file: &mut File, name: &str) -> Result<(Self, u64), Failure> {
         let failure = |error: io::Error| Failure::io(name, &error);
         file.rewind().map_err(failure)?;
@@ -86,7 +87,7 @@ impl Header {
         Ok((Self { width_bytes, description, hasher }, found.len() as u64))
     }
 
-    /// Refuses a state that was made with other options.
+    /// Rejects a state that a run with other options created.
     pub(super) fn check(&self, name: &str, wanted: &Wanted<'_>) -> Result<(), Failure> {
         let (held, asked) = (&self.description, wanted.description);
         if held != asked {
@@ -95,7 +96,7 @@ impl Header {
                  or another state"
             )));
         }
-        // States of older releases hash by XXH3 with the seed.
+        // Older releases hash with XXH3 and the seed.
         let is_same = self.hasher == wanted.hasher
             || self.hasher.function() == HashFunction::Xxh3
                 && self.hasher.to_parts().1 == wanted.hasher.to_parts().1

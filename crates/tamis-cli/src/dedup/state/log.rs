@@ -9,7 +9,7 @@ use tamis::Hasher;
 use super::{Checkpoint, damaged};
 use crate::exit::Failure;
 
-/// Tag, payload length and checksum.
+/// The bytes of tag, payload length and checksum.
 const BLOCK_HEADER_BYTES: usize = 16;
 pub(super) const MAX_DATA_BYTES: usize = 64 << 10;
 const MAX_PAYLOAD_BYTES: usize = 16 << 20;
@@ -32,12 +32,13 @@ pub(super) fn block(tag: [u8; 4], payload: &[u8], at: u64) -> Vec<u8> {
     block
 }
 
-/// Returns the checksum of a block. Its position is a part of the seed, so that a block is valid only at its own position.
+/// Returns the checksum of a block. The offset of the block is a part of the seed, so a block is
+/// valid only at its own offset.
 fn checksum(tag: [u8; 4], payload: &[u8], at: u64) -> u64 {
     Hasher::xxh3(at ^ u64::from(u32::from_le_bytes(tag)) << 32).hash(payload)
 }
 
-/// A block as it is read back.
+/// A block read from the log.
 #[derive(Default)]
 pub(super) struct Block {
     pub(super) tag: [u8; 4],
@@ -45,7 +46,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Reads the block at `at`; false if no valid block is there.
+    /// Reads the block at offset `at`. Returns false if there is no valid block at this offset.
     pub(super) fn read(&mut self, reader: &mut impl Read, at: u64) -> io::Result<bool> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         if read_up_to(reader, &mut header)? < BLOCK_HEADER_BYTES {
@@ -78,7 +79,7 @@ pub(super) struct Scan {
     pub(super) last: Option<(Checkpoint, u64)>,
 }
 
-/// Reads the whole log, and finds where its last finished run and its last checkpoint end.
+/// Reads the whole log, and returns the ends of its last finished run and its last checkpoint.
 pub(super) fn scan(
     file: &mut File,
     name: &str,
@@ -111,7 +112,8 @@ pub(super) fn scan(
         }
         at = end;
     }
-    // A torn tail holds no valid MARK or DONE: each was synced before more was appended. So one of them here means damage.
+    // A torn tail holds no valid MARK or DONE, because each was synced before the next append. So a
+    // valid MARK or DONE after this offset means damage.
     drop(reader);
     if holds_marker(file, at).map_err(failure)? {
         return Err(damaged(name, at));
@@ -119,7 +121,7 @@ pub(super) fn scan(
     Ok(scan)
 }
 
-/// Returns whether a valid MARK or DONE starts at byte `from` or later.
+/// Tests whether a valid MARK or DONE starts at byte `from` or later.
 fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     const OVERLAP: usize = 3;
     let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
@@ -143,7 +145,7 @@ fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     }
 }
 
-/// Reads until `buffer` is full or the input ends; returns the number of bytes read.
+/// Reads until `buffer` is full or the input ends. Returns the number of bytes read.
 pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,4 @@
-//! Logs that were killed, cut or damaged.
+//! Tests of logs that are incomplete, cut or damaged.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ fn digests(state: &mut State) -> Vec<u8> {
     all
 }
 
-/// One finished run of digest 1, then a killed one: digest 2, a checkpoint, digest 3.
+/// Writes a log with one finished run (digest 1) and a killed run (digest 2, a checkpoint, digest
+/// 3).
 fn killed(folder: &Path) -> PathBuf {
     let path = folder.join("state");
     let mut state = open(&path).unwrap().state;

@@ -9,65 +9,65 @@ use std::io;
 
 use memmap2::MmapMut;
 
-/// What is kept of each distinct record.
+/// The data that is kept of each distinct record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Its key.
+    /// The key.
     Key,
-    /// Its key, its first record and how often it occurred.
+    /// The key, the first record and the number of occurrences.
     Record,
 }
 
-/// Memory that entries are appended to; on huge pages where the system has them.
+/// Memory for entries. It uses huge pages if the system has them.
 pub struct Chunk {
     bytes: MmapMut,
     len: usize,
 }
 
-/// Entries up to this size share chunks.
+/// Entries up to this size share chunks. A larger entry gets its own chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 25;
 
-/// Chunks of this size and larger ones are on huge pages.
+/// The smallest size of a chunk on huge pages.
 #[cfg(target_os = "linux")]
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
-/// The length of a count.
+/// The length of a count in bytes.
 const COUNT_BYTES: usize = 8;
 
-/// The longest varint of a `u64`.
+/// The maximum length of the varint of a `u64`.
 const MAX_VARINT_BYTES: usize = 10;
 
 impl Chunk {
-    /// Maps zeroed memory. The system provides a page when it is first written.
+    /// Maps zeroed memory. The system provides a page at its first write.
     ///
     /// # Errors
     ///
-    /// If the system has no such memory.
+    /// If the memory cannot be allocated.
     pub fn zeroed(len_bytes: usize) -> io::Result<Self> {
         let bytes = MmapMut::map_anon(len_bytes)?;
         #[cfg(target_os = "linux")]
         if len_bytes >= HUGE_FROM_BYTES {
-            // If the system refuses, the pages stay small.
+            // If the system rejects the advice, the pages stay small.
             bytes.advise(memmap2::Advice::HugePage).ok();
         }
         Ok(Self { bytes, len: 0 })
     }
 
-    /// Returns whether an entry of `len_bytes` can be appended.
+    /// Tests whether an entry of `len_bytes` can be appended.
     #[inline]
     pub fn fits(&self, len_bytes: usize) -> bool {
-        // The offset of an entry has CHUNK_SHIFT bits in a place.
+        // A place stores the offset of an entry in CHUNK_SHIFT bits.
         self.bytes.len() - self.len >= len_bytes && self.len < CHUNK_BYTES
     }
 
-    /// Returns all bytes, those behind the last entry included.
+    /// Returns all bytes, including those after the last entry.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns all bytes, those behind the last entry included.
+    /// Returns all bytes, including those after the last entry.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
@@ -78,7 +78,8 @@ impl Chunk {
         &self.bytes[..self.len]
     }
 
-    /// Appends an entry, and returns its offset. A `record` is written behind the key, with a count of one.
+    /// Appends an entry, and returns its offset. If there is a `record`, it is written after the
+    /// key, with a count of one.
     ///
     /// # Panics
     ///
@@ -92,7 +93,7 @@ impl Chunk {
         }
         self.push(key);
         if let Some(record) = record {
-            // The bytes of a whole record are not kept twice.
+            // If the key is the whole record, its bytes are stored once.
             let same = record == key;
             self.push_varint(if same { 0 } else { record.len() as u64 + 1 });
             self.push(if same { &[] } else { record });
@@ -106,7 +107,7 @@ impl Chunk {
         self.len += bytes.len();
     }
 
-    /// Appends seven bits a byte, low ones first.
+    /// Appends a varint: seven bits per byte, low bits first.
     #[inline]
     fn push_varint(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -123,28 +124,29 @@ pub const fn place(chunk: usize, start: usize) -> u64 {
     (chunk as u64) << CHUNK_SHIFT | start as u64
 }
 
-/// Returns chunk and offset of a place. A long entry starts its own chunk, so offsets stay small.
+/// Returns the chunk and the offset of a place. A long entry starts its own chunk, so offsets stay
+/// small.
 #[inline]
 pub const fn split(place: u64) -> (usize, usize) {
     ((place >> CHUNK_SHIFT) as usize, (place & (CHUNK_BYTES as u64 - 1)) as usize)
 }
 
-/// One key, as it lies in its chunk.
+/// One entry of a chunk.
 pub struct Entry<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// Whether the record has a key: a record without one is its own key.
+    /// True if the record has a key. A record without a key is its own key.
     pub found: bool,
-    /// How often the key occurred; one if only keys are kept.
+    /// The number of occurrences; one if only keys are kept.
     pub count: u64,
     /// The first record; the key if only keys are kept.
     pub record: &'a [u8],
-    /// The length of the entry.
+    /// The length of the entry in bytes.
     pub len_bytes: usize,
 }
 
 impl<'a> Entry<'a> {
-    /// Returns the most bytes that the entry of a record takes.
+    /// Returns the maximum length in bytes of the entry of a record.
     #[inline]
     pub fn max_len_bytes(key: &[u8], record: Option<&[u8]>) -> usize {
         key.len() + record.map_or(0, <[u8]>::len) + COUNT_BYTES + 2 * MAX_VARINT_BYTES
@@ -174,7 +176,7 @@ impl<'a> Entry<'a> {
         Self { key, found, count, record, len_bytes: at }
     }
 
-    /// Tests whether the entry at the start of `bytes` is that of `key`.
+    /// Tests whether the entry at the start of `bytes` has this key.
     #[inline]
     pub fn is_key(bytes: &[u8], keep: Keep, key: &[u8], found: bool) -> bool {
         // Entry::read also reads the record, which a comparison does not need.
@@ -185,7 +187,8 @@ impl<'a> Entry<'a> {
         held == header(key, found) && bytes[at..at + key.len()] == *key
     }
 
-    /// Adds one to the count of the entry at the start of `bytes`, which must be one of [`Keep::Record`].
+    /// Adds one to the count of the entry at the start of `bytes`. The entry must be one of
+    /// [`Keep::Record`].
     #[inline]
     pub fn increment_count(bytes: &mut [u8]) {
         let at = varint(bytes).1;
@@ -200,7 +203,7 @@ const fn header(key: &[u8], found: bool) -> u64 {
     (key.len() as u64) << 1 | !found as u64
 }
 
-/// Reads seven bits a byte, low ones first; returns the number and its length.
+/// Reads a varint: seven bits per byte, low bits first. Returns the number and the length in bytes.
 #[inline]
 fn varint(bytes: &[u8]) -> (u64, usize) {
     let (mut number, mut at) = (0, 0);
