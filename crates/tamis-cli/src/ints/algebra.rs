@@ -1,4 +1,4 @@
-//! `tamis ints and`, `or`, `xor`, `andnot`: files as sets.
+//! `tamis ints and`, `or`, `xor`, `andnot`: set operations on files.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,8 @@ pub struct OrArgs {
     pub(super) algebra: Algebra,
 }
 
-/// Prints the integers that are in an odd number of files (of two: in one but not in both), ascending.
+/// Prints the integers that are in an odd number of files (of two: in one but not in both),
+/// ascending.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -85,7 +86,7 @@ pub fn and(args: &Algebra) -> Outcome {
 
 /// Runs `or`.
 pub fn or(args: &Algebra) -> Outcome {
-    // A missing input is left out: a union of the others is still useful.
+    // A missing input is skipped, because a union of the other inputs is still useful.
     combine(args, &input::present(&args.files)?, |mut set, file| {
         let mut answers = Answers::new();
         args.each_block(file, |values| set.insert_each(values, &mut answers))?;
@@ -125,7 +126,7 @@ pub fn and_not(args: &Algebra) -> Outcome {
     })
 }
 
-/// Starts with the first file's set, combines it with each other file, and prints what is left.
+/// Reads the set of the first file, combines it with each other file, and prints the result.
 fn combine(
     args: &Algebra,
     files: &[PathBuf],
@@ -134,7 +135,7 @@ fn combine(
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err(Failure::new("standard input can be one set only: name files for the others"));
     }
-    // Opens every file once, so that a missing one is known before the work.
+    // Opening every file first reports a missing file before the work.
     args.reading.reader(files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut set = args.reading.set()?;

@@ -1,4 +1,4 @@
-//! `tamis ints contains`: which integers are in a set.
+//! `tamis ints contains`: prints the integers that are in a set.
 
 use std::path::PathBuf;
 

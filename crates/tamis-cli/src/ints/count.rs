@@ -1,4 +1,4 @@
-//! `tamis ints count`: how many integers, how many distinct, how many repeated.
+//! `tamis ints count`: counts integers, distinct integers and repeated integers.
 
 use std::path::PathBuf;
 
@@ -33,11 +33,11 @@ pub struct Args {
 
 #[derive(Default, Serialize)]
 struct Counts {
-    /// Integers read.
+    /// The number of integers read.
     total: u64,
-    /// Integers left when each is counted once.
+    /// The number of distinct integers.
     distinct: u64,
-    /// Distinct integers that occur more than once.
+    /// The number of distinct integers that occur more than once.
     repeated: u64,
     min: Option<u64>,
     max: Option<u64>,

@@ -1,28 +1,29 @@
-//! Integers in decimal, several digits at a time.
+//! Reads decimal integers, several digits at a time.
 //!
-//! Eight bytes are looked at as one word: where the first byte that is no digit stands, and what
-//! the digits before it are worth, takes a dozen instructions and no loop. Whatever is unusual (signs,
-//! more than fifteen digits, the end of the block) goes through `parse_token`, byte by byte.
+//! The parser reads eight bytes as one word. It finds the first byte that is not a digit, and
+//! computes the value of the digits before it, in a dozen instructions without a loop.
+//! `parse_token` handles all other cases byte by byte: signs, more than fifteen digits, and the end
+//! of the block.
 
 use std::fmt;
 
-/// A piece of text that is no integer from 0 to 2⁶⁴ − 1.
+/// A token that is not an integer from 0 to 2⁶⁴ − 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadToken {
-    /// Where in the block it starts.
+    /// The offset of the token in the block.
     pub at: usize,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: BadTokenKind,
-    /// Its text, shortened and made printable.
+    /// The text of the token, shortened and with escapes for bytes that are not printable.
     pub text: String,
 }
 
-/// What is wrong with a piece of text.
+/// The kind of error in a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadTokenKind {
     /// A minus sign and digits.
     Negative,
-    /// Digits worth more than `u64::MAX`.
+    /// A number above `u64::MAX`.
     TooLarge,
     /// Anything else.
     NotAnInteger,
@@ -41,15 +42,16 @@ impl fmt::Display for BadToken {
     }
 }
 
-/// How much of a bad token is shown.
+/// The maximum number of bytes of a bad token in a message.
 const SHOWN_BYTES: usize = 40;
 
-/// Appends every integer of `block` to `values`. Any ASCII white space separates; a plus sign and
-/// leading zeros are allowed.
+/// Appends every integer of `block` to `values`. Any ASCII white space separates integers. A plus
+/// sign and leading zeros are allowed.
 ///
 /// # Errors
 ///
-/// The first token that is no integer from 0 to 2⁶⁴ − 1; those before it have been appended.
+/// The first token that is not an integer from 0 to 2⁶⁴ − 1. The integers before it are in `values`
+/// in this case.
 pub fn parse(block: &[u8], values: &mut Vec<u64>) -> Result<(), BadToken> {
     let mut at = 0;
     while at < block.len() {
@@ -73,13 +75,14 @@ pub fn parse(block: &[u8], values: &mut Vec<u64>) -> Result<(), BadToken> {
     Ok(())
 }
 
-/// Returns whether `byte` separates integers.
+/// Tests whether `byte` separates integers.
 #[inline]
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Reads up to fifteen digits and the white space after them; `None` if something else is there.
+/// Reads up to fifteen digits and one white-space byte after them. Returns the value and the number
+/// of bytes read. Returns `None` for any other text.
 #[inline]
 fn parse_words(bytes: &[u8]) -> Option<(u64, usize)> {
     let head: &[u8; 16] = bytes.first_chunk()?;
@@ -95,29 +98,30 @@ fn parse_words(bytes: &[u8]) -> Option<(u64, usize)> {
     if more == 8 || !is_space(head[8 + more]) {
         return None;
     }
-    // No digits in the second word shift all of it out.
+    // If the second word starts with no digit, the shift removes all its bits.
     let low = eight_digits(second.unbounded_shl(64 - 8 * more as u32));
     Some((eight_digits(first) * POWERS_OF_TEN[more] + low, 9 + more))
 }
 
 const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Counts the digits before the first byte that is none, the lowest byte first.
+/// Counts the digits before the first byte that is not a digit. The lowest byte comes first.
 #[inline]
 fn leading_digits(word: u64) -> usize {
-    // Digits become 0 to 9; adding 0x76 carries into the top bit of whatever is above 9.
+    // Digits become 0 to 9. The addition of 0x76 carries into the top bit of each byte above 9.
     let values = word ^ 0x3030_3030_3030_3030;
     let carried = (values & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
     let others = (carried | values) & 0x8080_8080_8080_8080;
     (others.trailing_zeros() / 8) as usize
 }
 
-/// Returns what eight digits are worth, the first in the lowest byte; a zero byte counts as `0`.
+/// Returns the value of eight digits. The first digit is in the lowest byte, and a zero byte counts
+/// as `0`.
 #[inline]
 fn eight_digits(word: u64) -> u64 {
     let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
-    // Neighbours make pairs in every other byte; the pairs, weighed by two multiplications that each
-    // sum two of them, meet in the upper half.
+    // The first step joins neighbouring digits to pairs in every other byte. Each of two
+    // multiplications then weighs two pairs and sums them in the upper half.
     let pairs = digits * 10 + (digits >> 8);
     let odd = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(1_000_000 << 32 | 100);
     let even = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(10_000 << 32 | 1);
@@ -142,7 +146,7 @@ fn parse_token(token: &[u8]) -> Result<u64, BadTokenKind> {
     })
 }
 
-/// Returns a token for a message.
+/// Returns the text of a token for a message.
 pub fn show(token: &[u8]) -> String {
     let shown = token[..token.len().min(SHOWN_BYTES)].escape_ascii();
     if token.len() > SHOWN_BYTES { format!("{shown}...") } else { shown.to_string() }

@@ -1,4 +1,4 @@
-//! `tamis ints uniq` and `sort`: every integer once, in first-seen or in sorted order.
+//! `tamis ints uniq` and `sort`: print every integer once, in first-seen or in sorted order.
 
 use std::path::PathBuf;
 

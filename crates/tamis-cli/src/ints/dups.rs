@@ -1,4 +1,4 @@
-//! `tamis ints dups`: the integers that occur more than once.
+//! `tamis ints dups`: prints the integers that occur more than once.
 
 use std::path::PathBuf;
 

@@ -1,33 +1,34 @@
-//! What `--memory` allows.
+//! The memory limit of `--memory`.
 
 use crate::exit::Failure;
 use crate::size::Size;
 use crate::unpack;
 
-/// A limit on the memory of the sets, if the user gave one.
+/// The memory limit of the sets, if the user gave one.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     limit: Option<Size>,
-    // Taken by what is not counted with the sets that this is for.
+    // The bytes that other data takes, such as another set.
     taken_bytes: u64,
 }
 
-/// What reading and writing take beside the sets.
+/// The memory of reading and writing, which is not part of the sets.
 const BUFFERS_BYTES: u64 = 10 << 20;
 
-/// The least limit that makes sense.
+/// The smallest valid limit.
 const LEAST_BYTES: u64 = 16 << 20;
 
-/// Kept back by a command that fills a second set by the answers of the first one: the values of a block take up to 1 MiB, and
-/// the allocator keeps as much for the thread that reads them.
+/// The reserve of a command that fills a second set from the answers of the first one. The values
+/// of a block take up to 1 MiB, and the allocator keeps the same amount for the thread that reads
+/// them.
 pub const THREADS_BYTES: u64 = 2 << 20;
 
 impl Memory {
-    /// Takes the user's limit.
+    /// Creates a limit from the option of the user.
     ///
     /// # Errors
     ///
-    /// A limit too small for any work.
+    /// If the limit is below [`LEAST_BYTES`].
     pub fn new(limit: Option<Size>) -> Result<Self, Failure> {
         match limit {
             Some(limit) if limit.bytes < LEAST_BYTES => Err(Failure::new(format!(
@@ -38,13 +39,13 @@ impl Memory {
         }
     }
 
-    /// No limit.
+    /// Creates an unlimited `Memory`.
     #[cfg(test)]
     pub fn unlimited() -> Self {
         Self { limit: None, taken_bytes: 0 }
     }
 
-    /// Returns how many bytes sets may take, if there is a limit.
+    /// Returns the number of bytes that the sets may take; `None` without a limit.
     pub fn bytes(&self) -> Option<u64> {
         self.limit.map(|limit| {
             let taken_bytes = BUFFERS_BYTES + unpack::aside();
@@ -52,27 +53,27 @@ impl Memory {
         })
     }
 
-    /// Returns what is left of this when `bytes` of it are taken.
+    /// Returns the limit minus `bytes`.
     #[must_use]
     pub fn less(self, bytes: u64) -> Self {
         Self { taken_bytes: self.taken_bytes.saturating_add(bytes), ..self }
     }
 
-    /// Returns whether sets may take `bytes`.
+    /// Tests whether the sets may take `bytes`.
     pub fn allows(&self, bytes: u64) -> bool {
         self.bytes().is_none_or(|allowed| bytes <= allowed)
     }
 
-    /// Refuses sets of `bytes` that are above the limit.
+    /// Tests whether the sets may take `bytes`, and returns an error otherwise.
     ///
     /// # Errors
     ///
-    /// That refusal.
+    /// If `bytes` exceeds the limit.
     pub fn check(&self, bytes: u64) -> Result<(), Failure> {
         if self.allows(bytes) { Ok(()) } else { Err(self.refusal()) }
     }
 
-    /// Says that the sets do not fit.
+    /// Returns the error for sets that exceed the memory.
     pub fn refusal(&self) -> Failure {
         let Some(limit) = self.limit else {
             return Failure::new("the system has not enough memory for the distinct integers");

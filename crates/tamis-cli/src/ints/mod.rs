@@ -1,4 +1,5 @@
-//! `tamis ints`: exact work on integers, each job a file.
+//! `tamis ints`: exact operations on integers. Each subcommand has its own file, or shares it with
+//! a similar one.
 
 mod algebra;
 mod contains;
@@ -105,18 +106,19 @@ struct Reading {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for each processor]
+    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for
+    /// each processor]
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 }
 
 impl Reading {
-    /// Opens a reader of `files`, all of which must be there.
+    /// Opens a reader of `files`. A missing file is an error.
     fn reader(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
         Ok(self.reader_of(input::checked(files)?))
     }
 
-    /// Opens a reader of those of `files` that are there.
+    /// Opens a reader of the files that exist, and skips missing ones.
     fn reader_of_present(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
         Ok(self.reader_of(input::present(files)?))
     }
@@ -128,7 +130,7 @@ impl Reading {
         Reader::new(paths, self.format, self.range.clone(), self.threads())
     }
 
-    /// Returns how many threads may work.
+    /// Returns the maximum number of threads.
     fn threads(&self) -> usize {
         let available = || std::thread::available_parallelism().ok();
         self.threads.or_else(available).map_or(1, NonZeroUsize::get)
@@ -138,7 +140,7 @@ impl Reading {
         Memory::new(self.memory)
     }
 
-    /// Makes an empty set.
+    /// Creates an empty set.
     fn set(&self) -> Result<set::IntSet, Failure> {
         Ok(set::IntSet::new(self.range.as_ref(), self.memory()?))
     }
@@ -157,7 +159,7 @@ struct Writing {
 }
 
 impl Writing {
-    /// Opens a writer of what is found in `inputs`.
+    /// Opens a writer for the results of `inputs`.
     fn writer(&self, reading: &Reading, inputs: &[&[PathBuf]]) -> Result<Writer, Failure> {
         for files in inputs {
             let stdin = [PathBuf::from("-")];
@@ -173,7 +175,7 @@ impl Writing {
     }
 }
 
-/// Reads `0..=999` or `0-999`, both ends included.
+/// Reads a range such as `0..=999` or `0-999`, both ends included.
 fn parse_range(text: &str) -> Result<RangeInclusive<u64>, String> {
     let wrong = || format!("'{text}' is not a range: write the first and last value as 0..=999");
     let (first, last) =

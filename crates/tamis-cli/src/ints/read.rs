@@ -1,5 +1,5 @@
-//! Integers out of files and standard input, a block at a time: decimal text or binary. They are read on a
-//! thread beside the one that needs them.
+//! Reads integers from files and standard input, one block at a time: decimal text or binary. A
+//! second thread reads while the first one uses the integers.
 
 use std::fmt;
 use std::io::Read as _;
@@ -27,7 +27,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns how many bytes a binary integer has.
+    /// Returns the number of bytes of a binary integer, and 1 for text.
     fn width(self) -> usize {
         match self {
             Format::Text => 1,
@@ -37,18 +37,19 @@ impl Format {
     }
 }
 
-/// Some integers, in the order of the input.
+/// A block of integers, in the order of the input.
 #[derive(Default)]
 pub struct Block {
-    /// The integers, at least one.
+    /// The integers. A block holds at least one.
     pub values: Vec<u64>,
-    /// Whether the input may wait before it gives more, as a pipe does: time to show results.
+    /// If true, the input may block before the next bytes, as a pipe does, so the caller should
+    /// flush results now.
     pub may_wait: bool,
-    /// How much of all inputs was read so far, as it lies on disk.
+    /// The number of bytes read so far from all inputs, before decompression.
     consumed_bytes: u64,
 }
 
-/// How much is read at once; a longer token is no integer.
+/// The size of a read in bytes. A longer token is not an integer.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.
@@ -59,7 +60,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads `paths`. Integers outside `range` are refused.
+    /// Creates a reader of `paths`. Integers outside `range` are errors.
     pub fn new(
         paths: Vec<PathBuf>,
         format: Format,
@@ -76,8 +77,8 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Those of `visit`; what cannot be read; what is no integer or outside the range, with the file
-    /// and the line, or the byte of a binary file.
+    /// Errors of `visit`; an input that cannot be read; a token that is not an integer or is
+    /// outside the range. The message names the file and the line, or the byte of a binary file.
     pub fn for_each(
         self,
         mut visit: impl FnMut(&Block) -> Result<(), Failure>,
@@ -86,7 +87,8 @@ impl Reader {
         let mut blocks = Ahead::new(move |block: &mut Block| decoder.next(block));
         let mut block = Block::default();
         while blocks.next(&mut block)? {
-            // Once a block was full: short work does not pay for a thread.
+            // The thread starts after a full block, because a short input does not justify a
+            // thread.
             if threads > 1 && !block.may_wait {
                 blocks.start();
             }
@@ -97,7 +99,7 @@ impl Reader {
     }
 }
 
-/// Turns the bytes of all inputs into integers.
+/// Decodes the bytes of all inputs to integers.
 struct Decoder {
     paths: std::vec::IntoIter<PathBuf>,
     source: Option<Source>,
@@ -106,12 +108,12 @@ struct Decoder {
     done_bytes: u64,
 }
 
-/// The input that is being read.
+/// The current input.
 struct Source {
     input: Input,
     place: Place,
     buffer: Vec<u8>,
-    /// `buffer[..kept]` is the start of an integer whose end was not read yet.
+    /// `buffer[..kept]` is the start of an integer whose end is not read yet.
     kept: usize,
 }
 
@@ -123,7 +125,8 @@ impl Source {
 }
 
 impl Decoder {
-    /// Replaces the contents of `block` by the next integers; false if none are left.
+    /// Replaces the contents of `block` with the next integers. Returns false at the end of all
+    /// inputs.
     fn next(&mut self, block: &mut Block) -> Result<bool, Failure> {
         block.values.clear();
         while block.values.is_empty() {
@@ -141,7 +144,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Reads once; false at the end of the input.
+    /// Reads once. Returns false at the end of the input.
     fn read_from(&mut self, source: &mut Source, block: &mut Block) -> Result<bool, Failure> {
         let Source { input, place, buffer, kept } = source;
         let len = match input.read(&mut buffer[*kept..]) {
@@ -173,7 +176,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Returns how many bytes of `read` surely hold whole integers.
+    /// Returns the number of bytes of a binary integer, and 1 for text.
     fn whole_bytes(&self, read: &[u8]) -> usize {
         match self.format {
             Format::Text => {
@@ -241,7 +244,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the index of the first integer outside the range, and what to say of it.
+    /// Returns the index of the first integer outside the range, and the error message.
     fn outside(&self, values: &[u64]) -> Option<(usize, String)> {
         let range = self.range.as_ref()?;
         let nth = values.iter().position(|value| !range.contains(value))?;
@@ -250,20 +253,20 @@ impl Decoder {
     }
 }
 
-/// How far an input has been read.
+/// The position in an input.
 struct Place {
     lines: u64,
     bytes: u64,
 }
 
 impl Place {
-    /// Returns the line, from 1, of byte `at` of the present block.
+    /// Returns the line number, counted from 1, of byte `at` of the current block.
     fn line_of(&self, text: &[u8], at: usize) -> u64 {
         self.lines + memchr_iter(b'\n', &text[..at]).count() as u64 + 1
     }
 }
 
-/// Returns where integer `nth` of a block of text starts.
+/// Returns the offset at which integer `nth` of a text block starts.
 fn start_of_token(text: &[u8], nth: usize) -> usize {
     let is_start =
         |at: usize| !decimal::is_space(text[at]) && (at == 0 || decimal::is_space(text[at - 1]));

@@ -1,4 +1,5 @@
-//! Which integers occur more than once: two sets, or two bitmaps when they pay.
+//! Finds the integers that occur more than once, with two sets, or with two bitmaps if they pay
+//! off.
 
 use std::ops::RangeInclusive;
 
@@ -8,13 +9,13 @@ use super::memory::{Memory, THREADS_BYTES};
 use super::set::{IntSet, dense_bytes, window};
 use crate::exit::Failure;
 
-/// Integers seen, and integers seen again.
+/// The integers seen once, and the integers seen again.
 pub struct Repeats {
     seen: IntSet,
     repeated: IntSet,
-    /// Takes over the integers of 32 bits when they are many.
+    /// Holds the integers of 32 bits once there are many of them.
     finder: Option<RepeatFinder>,
-    /// Whether a finder may: the window is inside `u32`, and the memory allows two bitmaps.
+    /// True if a finder is possible: the window is inside `u32`, and the memory allows two bitmaps.
     may_find: bool,
     bitmaps_bytes: u64,
     memory: Memory,
@@ -25,21 +26,21 @@ pub struct Repeats {
     rest: Vec<u64>,
 }
 
-/// How many bytes of integers wait for a pass over the bitmaps, if nothing else is said: the whole
-/// command then stays below 1.05 GiB.
+/// The default size in bytes of the integers that wait for a pass over the bitmaps. With it, the
+/// whole command stays below 1.05 GiB.
 const SCRATCH_BYTES: u64 = 24 << 20;
 
-/// More does not help.
+/// The maximum size in bytes of the waiting integers. A larger size is not faster.
 const MAX_SCRATCH_BYTES: u64 = 256 << 20;
 
-/// How many integers move to the bitmaps at a time.
+/// The number of integers that move to the bitmaps in one call.
 const FEED_ITEMS: usize = 1 << 16;
 
-/// How many new integers go between two looks at the sets.
+/// The number of new integers between two checks of the sets.
 const CHECK_EVERY: u64 = 1 << 18;
 
 impl Repeats {
-    /// Makes empty sets, as [`IntSet::new`] does.
+    /// Creates empty sets, as [`IntSet::new`] does.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory, threads: usize) -> Self {
         let window = window(range);
         let bitmaps_bytes = dense_bytes(&window).saturating_mul(2);
@@ -64,11 +65,11 @@ impl Repeats {
         }
     }
 
-    /// Takes in `values`.
+    /// Inserts `values`.
     ///
     /// # Errors
     ///
-    /// More memory needed than allowed.
+    /// If the sets exceed the memory limit.
     pub fn feed(&mut self, values: &[u64]) -> Result<(), Failure> {
         self.rest.clear();
         let rest = match &mut self.finder {
@@ -120,7 +121,7 @@ impl Repeats {
         let scratch_bytes = (SCRATCH_BYTES + spare_bytes / 2).min(MAX_SCRATCH_BYTES);
         let finder = RepeatFinder::new().map_err(Failure::new)?;
         let mut finder = finder.with_threads(self.threads).with_scratch_bytes(scratch_bytes);
-        // A repeated integer is among the seen, so that the second feed finds it again.
+        // A repeated integer is also in `seen`, so the second feed finds it again.
         for set in [&mut self.seen, &mut self.repeated] {
             for value in set.take_window().iter() {
                 self.narrow.push(value as u32);
@@ -137,7 +138,7 @@ impl Repeats {
     }
 }
 
-/// What [`Repeats`] found.
+/// The result of [`Repeats`].
 pub struct Found {
     seen: IntSet,
     repeated: IntSet,
@@ -159,14 +160,14 @@ impl Found {
     ///
     /// # Errors
     ///
-    /// Those of `visit`.
+    /// Errors of `visit`.
     pub fn into_sorted_repeats(
         self,
         mut visit: impl FnMut(u64) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         drop(self.seen);
         let bitmap: Option<DenseSet> = self.bitmaps.map(|found| found.repeated);
-        // With bitmaps, the sets hold only what is above `u32`.
+        // With bitmaps, the sets hold only integers above `u32::MAX`.
         bitmap.iter().flatten().try_for_each(&mut visit)?;
         self.repeated.into_sorted(visit)
     }

@@ -1,8 +1,9 @@
-//! A set of integers that picks its own structure.
+//! A set of integers that chooses its data structure itself.
 //!
-//! Integers of the *window*, all of `u32` unless a range is stated, start in a sparse set. They move to a bitmap when the bitmap
-//! takes at most 64 times their memory; it is several times as fast. Integers outside the window stay in a sparse set. Every
-//! structure is exact.
+//! The *window* is the given range, or all of `u32` without a range. Integers of the window start
+//! in a sparse set. They move to a bitmap when the bitmap takes at most 64 times the memory of the
+//! sparse set. The bitmap is several times as fast. Integers outside the window stay in a sparse
+//! set. Every structure is exact.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +21,7 @@ pub struct IntSet {
     high: SparseSet,
     may_be_dense: bool,
     len: u64,
-    /// How many integers to hold before the structures are looked at again.
+    /// The number of integers at which the structures are checked again.
     check_at: u64,
 }
 
@@ -30,10 +31,11 @@ enum Low {
     Dense(DenseSet),
 }
 
-/// How many times the memory of the sparse set a bitmap may take: it is several times as fast.
+/// A bitmap may take this many times the memory of the sparse set, because it is several times as
+/// fast.
 const DENSE_FACTOR: u64 = 64;
 
-/// Below this many integers nothing is worth changing.
+/// With fewer integers than this, no change of structure pays off.
 const CHECK_FROM: u64 = 1 << 18;
 
 impl Low {
@@ -64,7 +66,7 @@ impl Low {
 }
 
 impl IntSet {
-    /// Makes an empty set. `range`, if stated, holds all integers that will come.
+    /// Creates an empty set. A given `range` holds all integers that the caller will insert.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory) -> Self {
         Self {
             window: window(range),
@@ -77,27 +79,27 @@ impl IntSet {
         }
     }
 
-    /// Forbids the bitmap: the owner makes one itself.
+    /// Forbids the bitmap, because the owner creates a bitmap itself.
     pub fn stay_compressed(mut self) -> Self {
         self.may_be_dense = false;
         self
     }
 
-    /// Lets the set take so much memory from now on.
+    /// Sets the memory limit from now on.
     pub fn limit(&mut self, memory: Memory) {
         self.memory = memory;
     }
 
-    /// Returns how many integers are in.
+    /// Returns the number of integers.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Inserts `values` in order, and writes to `answers` which were new.
+    /// Inserts `values` in order, and sets the bits in `new` of the new ones.
     ///
     /// # Errors
     ///
-    /// More memory needed than allowed.
+    /// If the set exceeds the memory limit.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), Failure> {
         let (low_bytes, high_bytes) = (self.low.memory_bytes(), self.high.memory_bytes());
         let Self { window, low, high, memory, .. } = self;
@@ -139,7 +141,7 @@ impl IntSet {
         if self.len >= self.check_at { self.check() } else { Ok(()) }
     }
 
-    /// Writes to `answers` which of `values` the set holds.
+    /// Sets the bits in `answers` of the values that the set holds.
     pub fn contains_each(&self, values: &[u64], answers: &mut Answers) {
         match &self.low {
             Low::Dense(set) if self.high.is_empty() => {
@@ -154,7 +156,7 @@ impl IntSet {
         }
     }
 
-    /// Returns whether the set holds `value`.
+    /// Tests whether the set holds `value`.
     pub fn contains(&self, value: u64) -> bool {
         match &self.low {
             _ if !self.window.contains(&value) => self.high.contains(value),
@@ -163,11 +165,11 @@ impl IntSet {
         }
     }
 
-    /// Removes `value`, if it is in.
+    /// Removes `value`. No effect if the set does not hold it.
     ///
     /// # Errors
     ///
-    /// More memory needed than allowed.
+    /// If the set exceeds the memory limit.
     pub fn remove(&mut self, value: u64) -> Result<(), Failure> {
         let was_in = match &mut self.low {
             _ if !self.window.contains(&value) => self.high.remove(value),
@@ -178,11 +180,11 @@ impl IntSet {
         Ok(())
     }
 
-    /// Calls `visit` with every integer, ascending, and gives up the set.
+    /// Calls `visit` with every integer, ascending, and consumes the set.
     ///
     /// # Errors
     ///
-    /// Those of `visit`.
+    /// Errors of `visit`.
     pub fn into_sorted(
         self,
         mut visit: impl FnMut(u64) -> Result<(), Failure>,
@@ -198,7 +200,7 @@ impl IntSet {
         high.try_for_each(visit)
     }
 
-    /// Moves the integers of the window out.
+    /// Removes the integers of the window from the set, and returns them.
     pub fn take_window(&mut self) -> CompressedSet {
         let empty = Low::Sparse(SparseSet::new(self.memory));
         let window = match std::mem::replace(&mut self.low, empty) {
@@ -209,12 +211,12 @@ impl IntSet {
         window
     }
 
-    /// Returns about how many bytes the set takes.
+    /// Returns the approximate memory of the set in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.low.memory_bytes() + self.high.memory_bytes()
     }
 
-    /// Returns whether the sparse set of the window is so large that a bitmap is better.
+    /// Tests whether the sparse set of the window is so large that a bitmap is better.
     pub fn is_crowded(&self) -> bool {
         match &self.low {
             Low::Dense(_) => false,
@@ -224,7 +226,7 @@ impl IntSet {
         }
     }
 
-    /// Changes structures where that pays and the memory allows.
+    /// Changes structures if the change pays off and the memory allows it.
     fn check(&mut self) -> Result<(), Failure> {
         let more = if self.memory.bytes().is_some() {
             (self.len / 16).max(CHECK_FROM / 8)
@@ -254,7 +256,7 @@ impl IntSet {
         let Low::Sparse(set) = &self.low else { return Ok(()) };
         let mut dense = match DenseSet::new(self.window.clone()) {
             Ok(dense) => dense,
-            // No memory for a bitmap: the sparse set goes on.
+            // If the memory for a bitmap cannot be allocated, the sparse set stays in use.
             Err(RangeError::OutOfMemory(_)) => return Ok(()),
             Err(error) => return Err(Failure::new(error)),
         };
@@ -264,12 +266,12 @@ impl IntSet {
     }
 }
 
-/// Returns the integers that may move to a bitmap.
+/// Returns the window: the range of the integers that may move to a bitmap.
 pub fn window(range: Option<&RangeInclusive<u64>>) -> RangeInclusive<u64> {
     range.cloned().unwrap_or(0..=u64::from(u32::MAX))
 }
 
-/// Returns the bytes of a bitmap over `window`.
+/// Returns the size in bytes of a bitmap over `window`.
 pub fn dense_bytes(window: &RangeInclusive<u64>) -> u64 {
     (window.end() - window.start()) / 8 + 1
 }

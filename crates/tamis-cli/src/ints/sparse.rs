@@ -1,7 +1,9 @@
-//! A set for few integers of any size: by hash first, compressed if they lie close together.
+//! A set for few integers of any size: a hash table at first, compressed if the integers lie close
+//! together.
 //!
-//! Scattered integers in any order are quickest in a hash table and would each move megabytes of a
-//! compressed set's index; close ones take a fraction of the memory compressed.
+//! A hash table is fastest for scattered integers in any order. Each of them would move megabytes
+//! of the index of a compressed set. Close integers take a fraction of the memory when they are
+//! compressed.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -10,19 +12,21 @@ use tamis::{Answers, CompressedSet, DigestSet, OutOfMemory};
 
 use super::memory::Memory;
 
-/// Few integers, or close ones.
+/// A set of few integers, or of integers that lie close together.
 pub enum SparseSet {
     /// Scattered integers.
     Scattered(Scattered),
-    /// Close ones, and the memory that they took when it was counted last: that takes long.
+    /// Close integers, and their memory in bytes at the last count. Counting the memory takes long.
     Compressed(CompressedSet, u64),
 }
 
-/// Integers by their hashes, from which they can be computed back.
+/// A hash table of integers. The hash is reversible, so it stores only the hashes and computes the
+/// integers from them.
 ///
-/// The table never removes. Integers that were removed are in a second layer, those that were inserted again after that
-/// in a third, and so on: each layer is a part of the one before, and an integer is in the set if it is in an odd number
-/// of them. Integers are removed once for each file at most, so that there are few layers.
+/// A table never removes an entry. Removed integers are in a second layer, integers that were
+/// inserted again after a removal are in a third layer, and so on. Each layer is a subset of the
+/// one before. An integer is in the set if an odd number of layers hold it. A command removes an
+/// integer at most once per file, so there are few layers.
 pub struct Scattered {
     layers: Vec<DigestSet<u64>>,
     secret: u64,
@@ -30,7 +34,8 @@ pub struct Scattered {
     max_bytes: u64,
 }
 
-/// How many integers go into a table at once: it must have room for all of them.
+/// The number of integers that are inserted into a table in one call. The table must have room for
+/// all of them.
 const BATCH: usize = 4096;
 
 impl Scattered {
@@ -44,7 +49,7 @@ impl Scattered {
         mix(value ^ self.secret)
     }
 
-    /// Returns in how many layers an integer is.
+    /// Returns the number of layers that hold a digest.
     fn depth(&self, digest: u64) -> usize {
         self.layers.iter().take_while(|layer| layer.contains(digest)).count()
     }
@@ -97,7 +102,7 @@ impl Scattered {
         Ok(true)
     }
 
-    /// Iterates over the integers, in no order.
+    /// Returns an iterator over the integers, in no particular order.
     fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let digests = self.layers[0].iter();
         let alive = digests
@@ -109,7 +114,8 @@ impl Scattered {
         self.layers.iter().map(DigestSet::memory_bytes).sum()
     }
 
-    /// Takes the table apart into sorted integers, in its memory.
+    /// Converts the table to sorted integers. It frees the memory of the table while the list
+    /// grows.
     fn into_sorted(mut self) -> Vec<u64> {
         let mut values = Vec::with_capacity(self.len as usize);
         if self.layers.len() == 1 {
@@ -133,16 +139,17 @@ impl Scattered {
 }
 
 impl SparseSet {
-    /// Makes an empty set that takes no more memory than allowed.
+    /// Creates an empty set within the memory limit.
     pub fn new(memory: Memory) -> Self {
         SparseSet::Scattered(Scattered::new(memory))
     }
 
-    /// Inserts values in order; sets the bits of `new`, all zero, that stand for new ones.
+    /// Inserts values in order, and sets the bits in `new` of the new ones. All bits of `new` must
+    /// be zero.
     ///
     /// # Errors
     ///
-    /// If they do not fit; some may be in then.
+    /// If the values exceed the memory. The set may hold some of them in this case.
     pub fn insert_each(&mut self, values: &[u64], new: &mut [u64]) -> Result<(), OutOfMemory> {
         match self {
             SparseSet::Scattered(set) => set.insert_each(values, new),
@@ -155,11 +162,11 @@ impl SparseSet {
         }
     }
 
-    /// Removes `value`; true if it was in.
+    /// Removes `value`. Returns true if the set held it.
     ///
     /// # Errors
     ///
-    /// If there is no memory to note it.
+    /// If the memory to record the removal cannot be allocated.
     pub fn remove(&mut self, value: u64) -> Result<bool, OutOfMemory> {
         match self {
             SparseSet::Scattered(set) => set.remove(value),
@@ -167,7 +174,7 @@ impl SparseSet {
         }
     }
 
-    /// Returns whether the set holds `value`.
+    /// Tests whether the set holds `value`.
     #[inline]
     pub fn contains(&self, value: u64) -> bool {
         match self {
@@ -184,7 +191,7 @@ impl SparseSet {
         }
     }
 
-    /// Returns the integers, ascending.
+    /// Returns an iterator over the integers, ascending.
     pub fn into_sorted(self) -> Box<dyn Iterator<Item = u64>> {
         match self {
             SparseSet::Scattered(set) => Box::new(set.into_sorted().into_iter()),
@@ -192,7 +199,7 @@ impl SparseSet {
         }
     }
 
-    /// Returns the same integers compressed.
+    /// Converts the set to a compressed set.
     pub fn into_compressed(self) -> CompressedSet {
         match self {
             SparseSet::Compressed(set, _) => set,
@@ -200,7 +207,7 @@ impl SparseSet {
         }
     }
 
-    /// Returns whether the set is empty.
+    /// Tests whether the set is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             SparseSet::Scattered(set) => set.len == 0,
@@ -208,7 +215,8 @@ impl SparseSet {
         }
     }
 
-    /// Returns about how many bytes the set takes, or took when they were [counted](Self::count_memory) last.
+    /// Returns the approximate memory of the set in bytes. For a compressed set, this is the result
+    /// of the last [`count_memory`](Self::count_memory).
     pub fn memory_bytes(&self) -> u64 {
         match self {
             SparseSet::Scattered(set) => set.memory_bytes(),
@@ -219,12 +227,12 @@ impl SparseSet {
     /// Recomputes the memory of the set.
     pub fn count_memory(&mut self) {
         if let SparseSet::Compressed(set, bytes) = self {
-            // Lists that grow leave gaps between them, about as large as they are.
+            // Growing lists leave gaps between them that are about as large as the lists.
             *bytes = set.memory_bytes() * 2;
         }
     }
 
-    /// Lets the set take so much memory from now on, where it is its own to limit.
+    /// Sets the memory limit from now on. No effect on a compressed set.
     pub fn limit(&mut self, memory: Memory) {
         if let SparseSet::Scattered(set) = self {
             set.max_bytes = memory.bytes().unwrap_or(u64::MAX);
@@ -233,14 +241,15 @@ impl SparseSet {
         }
     }
 
-    /// Compresses a set of scattered integers that lie so close that it saves half of the memory, if there is memory to
-    /// do so.
+    /// Compresses a set of scattered integers if this saves half of the memory, and if there is
+    /// enough memory for the conversion.
     pub fn compress_if_smaller(&mut self, memory: Memory) {
         let SparseSet::Scattered(set) = self else { return };
-        // 2 bytes a value, some hundred for each stretch of 65 536 that holds one, and the gaps between them.
+        // A compressed set takes 2 bytes per value, some hundred bytes per non-empty stretch of 65
+        // 536 integers, and the gaps between them.
         let compressed_bytes = set.len * 4 + set.stretches() * 200;
         let is_smaller = compressed_bytes * 2 <= set.memory_bytes();
-        // On the way the integers are in a sorted list.
+        // During the conversion, the integers are in a sorted list.
         if is_smaller && memory.allows(set.len * 8 + compressed_bytes) {
             let empty = SparseSet::new(memory);
             let set = std::mem::replace(self, empty).into_compressed();
@@ -251,9 +260,10 @@ impl SparseSet {
 }
 
 impl Scattered {
-    /// Returns about how many stretches of 65 536 integers hold one, from a part of the stretches.
+    /// Estimates the number of non-empty stretches of 65 536 integers, from a sample of the
+    /// stretches.
     fn stretches(&self) -> u64 {
-        /// About the most stretches that are counted.
+        /// The approximate maximum number of stretches in the sample.
         const COUNTED: u64 = 1 << 15;
         let part = (self.len / COUNTED).next_power_of_two();
         let stretches = self.iter().map(|value| mix(value >> 16)).filter(|mixed| mixed % part == 0);
@@ -261,7 +271,8 @@ impl Scattered {
     }
 }
 
-/// Mixes the bits of an integer, each into all others, so that none is lost: the end of MurmurHash3 by Appleby.
+/// Mixes the bits of an integer, so that each bit affects all others. The function is reversible.
+/// It is the finalizer of MurmurHash3 by Appleby.
 #[inline]
 fn mix(mut value: u64) -> u64 {
     value ^= value >> 33;
@@ -271,7 +282,7 @@ fn mix(mut value: u64) -> u64 {
     value ^ value >> 33
 }
 
-/// Computes the integer from what [`mix`] makes of it: each step turned round, in the other order.
+/// Computes the integer from the result of [`mix`]. It inverts each step, in reverse order.
 #[inline]
 fn unmix(mut mixed: u64) -> u64 {
     mixed ^= mixed >> 33;

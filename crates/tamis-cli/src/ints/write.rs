@@ -1,14 +1,14 @@
-//! How integers are written down: decimal text or binary.
+//! Encodes integers as decimal text or binary.
 
 use super::read::Format;
 use crate::exit::Failure;
 use crate::output::Output;
 
-/// Integers are gathered up to about this many bytes before they go to the output, which hands on so
-/// much without copying it once more.
+/// The encoder gathers about this many bytes before it writes to the output. The output passes a
+/// block of this size on without another copy.
 const GATHERED_BYTES: usize = 192 << 10;
 
-/// Writes integers, a newline after each in text.
+/// Writes integers. In text, a newline follows each integer.
 pub struct Encoder {
     output: Output,
     format: Format,
@@ -16,7 +16,7 @@ pub struct Encoder {
     len: usize,
 }
 
-/// The digits of 0 to 99.
+/// The two digits of each number from 0 to 99.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut i = 0;
@@ -27,11 +27,11 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// The longest integer in text, and its newline.
+/// The length in bytes of the longest integer in text, with its newline.
 const MAX_TEXT_BYTES: usize = 21;
 
 impl Encoder {
-    /// Writes to `output` in `format`.
+    /// Creates an encoder that writes to `output` in `format`.
     pub fn new(output: Output, format: Format) -> Self {
         let gathered = vec![0; GATHERED_BYTES + MAX_TEXT_BYTES].into();
         Self { output, format, gathered, len: 0 }
@@ -41,7 +41,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Those of the output, and a value that 4 bytes do not hold.
+    /// Errors of the output, and a value that does not fit 4 bytes in the format `u32`.
     pub fn write_each(&mut self, values: &[u64]) -> Result<(), Failure> {
         values.iter().try_for_each(|&value| self.write(value))
     }
@@ -64,21 +64,21 @@ impl Encoder {
         if self.len >= GATHERED_BYTES { self.pass_on() } else { Ok(()) }
     }
 
-    /// Hands everything written so far to the system.
+    /// Passes all integers written so far to the operating system.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Errors of the output.
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.pass_on()?;
         self.output.flush()
     }
 
-    /// Makes it all last.
+    /// Writes the rest and finishes the output.
     ///
     /// # Errors
     ///
-    /// Those of the output; an old file is untouched then.
+    /// Errors of the output. An existing file is unchanged in this case.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on()?;
         self.output.finish()
@@ -91,10 +91,10 @@ impl Encoder {
     }
 }
 
-/// Writes `value` and a newline to the start of `room`; returns how many bytes that took.
+/// Writes `value` and a newline to the start of `room`. Returns the number of bytes written.
 ///
-/// Straight to where it goes, from the end: formatting elsewhere (`itoa`) and copying a length that
-/// changes from value to value took three times as long.
+/// The function writes the digits directly to `room`, from the last to the first. Formatting to
+/// another buffer (`itoa`) and copying a variable length took three times as long.
 #[inline]
 fn write_decimal(mut value: u64, room: &mut [u8]) -> usize {
     let len = value.checked_ilog10().unwrap_or(0) as usize + 1;

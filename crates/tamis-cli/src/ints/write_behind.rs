@@ -1,7 +1,7 @@
-//! Integers on their way out: written down by a thread beside the one that finds them.
+//! Encodes and writes integers on a second thread, while the first thread finds them.
 //!
-//! Some thousand integers at a time change hands, in order. The thread starts with the first full
-//! batch, so that short work does not pay for it.
+//! The first thread passes batches of some thousand integers, in order. The second thread starts
+//! with the first full batch, because a short output does not justify a thread.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -9,45 +9,46 @@ use std::thread::{self, JoinHandle};
 use super::write::Encoder;
 use crate::exit::Failure;
 
-/// How many integers change hands at once.
+/// The number of integers in a batch.
 const BATCH_ITEMS: usize = 16 << 10;
 
-/// Batches that are found and not yet taken; more would only be more memory.
+/// The maximum number of batches that wait for the second thread. A larger number would only take
+/// more memory.
 const AHEAD: usize = 2;
 
-/// Writes integers in the order in which they are given.
+/// Writes integers in the order of the calls.
 pub struct Writer {
     values: Vec<u64>,
     hand: Hand,
     threads: usize,
 }
 
-/// Who writes.
+/// The thread that writes.
 enum Hand {
-    /// We do, since there is little to write or one processor only.
+    /// The calling thread, because there is little to write or only one processor.
     Own(Encoder),
-    /// A thread does.
+    /// The second thread.
     Other(Lane),
-    /// None, after a failure or the end.
+    /// No thread, after a failure or the end.
     None,
 }
 
-/// The way to the thread that writes.
+/// The channels to the second thread.
 struct Lane {
     batches: SyncSender<Batch>,
-    /// Room that was written down and may be filled again.
+    /// Empty buffers of written batches, for reuse.
     empties: Receiver<Vec<u64>>,
     thread: JoinHandle<Result<Encoder, Failure>>,
 }
 
 struct Batch {
     values: Vec<u64>,
-    /// Whether the system is to have it at once.
+    /// If true, the second thread flushes the output after this batch.
     is_urgent: bool,
 }
 
 impl Writer {
-    /// Writes by `encoder`, on a second thread if `threads` are more than one.
+    /// Creates a writer that uses `encoder`, on a second thread if `threads` is at least two.
     pub fn new(encoder: Encoder, threads: usize) -> Self {
         Self { values: Vec::new(), hand: Hand::Own(encoder), threads }
     }
@@ -56,14 +57,15 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// Those of the encoder, also those of values given before.
+    /// Errors of the encoder. An error may be that of an earlier value.
     #[inline]
     pub fn write(&mut self, value: u64) -> Result<(), Failure> {
         self.values.push(value);
         if self.values.len() < BATCH_ITEMS { Ok(()) } else { self.pass_on(false) }
     }
 
-    /// Sees to it that everything written so far reaches the system soon.
+    /// Requests that all integers written so far reach the operating system. A second thread does
+    /// this later.
     ///
     /// # Errors
     ///
@@ -72,11 +74,11 @@ impl Writer {
         self.pass_on(true)
     }
 
-    /// Makes it all last.
+    /// Writes the rest and finishes the output.
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write); an old file is untouched then.
+    /// As for [`write`](Self::write). An existing file is unchanged in this case.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on(false)?;
         match self.take_back()? {
@@ -109,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Starts the thread, if there may be one.
+    /// Starts the second thread, if `threads` is at least two.
     fn start(&mut self) {
         let Hand::Own(_) = &self.hand else { return };
         if self.threads < 2 {
@@ -122,12 +124,12 @@ impl Writer {
         self.hand = Hand::Other(Lane { batches, empties, thread });
     }
 
-    /// Waits until all is written down, and returns what wrote it.
+    /// Waits until all batches are written, and returns the encoder.
     fn take_back(&mut self) -> Result<Option<Encoder>, Failure> {
         match std::mem::replace(&mut self.hand, Hand::None) {
             Hand::Own(encoder) => Ok(Some(encoder)),
             Hand::Other(Lane { batches, thread, .. }) => {
-                // No more will come.
+                // A closed channel ends the second thread.
                 drop(batches);
                 thread.join().expect("the encoder does not panic").map(Some)
             }
@@ -137,9 +139,9 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Waits for the thread, so that its temporary file is gone before the program is.
+    /// Waits for the second thread, so that its temporary file is removed before the program exits.
     fn drop(&mut self) {
-        // A failure before this one is the one to tell.
+        // An earlier failure was already returned, and it matters more.
         self.take_back().ok();
     }
 }
@@ -155,7 +157,7 @@ fn write_all(
             encoder.flush()?;
         }
         values.clear();
-        // After the last batch the receiver is gone.
+        // After the last batch, the receiver may be gone.
         emptied.send(values).ok();
     }
     Ok(encoder)

@@ -1,8 +1,10 @@
-//! An approximate window: the filter of the library, and an estimate of its losses.
+//! An approximate window: the window filter of the library, with an estimate of its losses.
 //!
-//! A new record is lost if the filter answers that it was seen. The number of losses is measured: the bits show the rate r at a
-//! moment, and each record answered "new" then stands for r / (1 − r) lost records. A measurement reads all bits. It is made when a
-//! quarter of the records planned for a slice were stored since the last one, and at the end of a slice.
+//! A new record is lost if the filter answers that it was seen. This module measures the number of
+//! losses. The bits show the false positive rate r at a moment, and each record answered "new" then
+//! stands for r / (1 − r) lost records. A measurement reads all bits. The filter measures when it
+//! has stored a quarter of the planned records of a slice since the last measurement, and at the
+//! end of a slice.
 
 use tamis::{Answers, Hasher, Insert as _, Plan, PlanError, Span, Window};
 
@@ -12,28 +14,30 @@ use crate::dedup::approx::odds;
 pub struct WindowFilter {
     window: Window,
     refreshes: bool,
-    // The present slice.
+    // The number of the current slice.
     slice: u64,
-    // The rate at the last measurement, and the highest rate.
+    // The rate at the last measurement, and the highest rate so far.
     rate: f64,
     highest_rate: f64,
-    // Since then: the records that may have been stored, and those of them that were answered "new".
+    // Since the last measurement: the number of records that may have been stored, and the number
+    // of them that were answered "new".
     stored: u64,
     new: u64,
-    // The number of stored records at which the rate is measured again.
+    // After this number of stored records, the rate is measured again.
     step: u64,
-    // Losses expected up to the last measurement.
+    // The expected number of losses up to the last measurement.
     settled_lost: f64,
 }
 
 impl WindowFilter {
-    /// Creates an empty filter by a plan for a window of `slices`.
+    /// Creates an empty filter from a plan, for a window of `slices` slices.
     ///
     /// # Errors
     ///
     /// As for [`Window::new`].
     pub fn new(plan: &Plan, slices: u32, refreshes: bool) -> Result<Self, PlanError> {
-        // A millisecond of the library's window stands for one slice, whose length only the caller knows.
+        // One millisecond of the library's window represents one slice. Only the caller knows the
+        // length of a slice.
         let window = Window::new(plan, Hasher::default(), Span::Millis(slices.into()))?;
         Ok(Self {
             window: if refreshes { window.refreshing() } else { window },
@@ -50,7 +54,7 @@ impl WindowFilter {
 
     /// Advances the window by `slices`.
     pub fn advance(&mut self, slices: u64) {
-        // If few records were stored, a measurement costs more time than it is worth.
+        // If few records were stored, a measurement is not worth its time.
         let is_worth_it = 2 * self.stored >= self.step;
         if is_worth_it {
             self.measure();
@@ -62,10 +66,11 @@ impl WindowFilter {
         }
     }
 
-    /// Inserts hashes in order, and writes to `new` which were certainly not remembered.
+    /// Inserts hashes in order, and sets the bits in `new` of the hashes that were certainly not
+    /// remembered.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) {
         let words = new.reset(hashes.len());
-        // In small steps: a batch may be a large part of a small filter.
+        // The loop takes small steps because a batch may be a large part of a small filter.
         let step_words = usize::try_from(self.step / 64).unwrap_or(usize::MAX / 64).max(1);
         let steps = hashes.chunks(step_words.saturating_mul(64)).zip(words.chunks_mut(step_words));
         for (hashes, words) in steps {
@@ -87,7 +92,7 @@ impl WindowFilter {
         (self.stored, self.new) = (0, 0);
     }
 
-    /// Returns the highest chance so far that a new record was lost.
+    /// Returns the highest probability so far that a new record was lost.
     pub fn highest_rate(&self) -> f64 {
         self.highest_rate
     }
@@ -97,35 +102,37 @@ impl WindowFilter {
         self.window.plan().rate()
     }
 
-    /// Returns whether the rate ever exceeded the plan by more than chance explains.
+    /// Tests whether the rate ever exceeded the plan by more than chance explains.
     pub fn was_over_rate(&self) -> bool {
         self.highest_rate > self.window.plan().rate_limit()
     }
 
-    /// Returns how many records are expected to be lost so far.
+    /// Returns the expected number of records lost so far.
     pub fn expected_lost(&self) -> f64 {
         self.settled_lost + self.new as f64 * odds(self.rate)
     }
 
-    /// Estimates how many records are remembered; one that was refreshed may count once for each slice.
+    /// Estimates the number of remembered records. A refreshed record may count once for each
+    /// slice.
     pub fn remembered(&self) -> u64 {
         self.window.estimate_items().round() as u64
     }
 
-    /// Returns the memory of the filter.
+    /// Returns the memory of the filter in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.window.plan().bytes()
     }
 }
 
-/// Measurements in a slice that holds as many records as were planned.
+/// The number of measurements in a slice that holds the planned number of records.
 const STEPS: u64 = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Inserts `in_slice` new records in each of 12 slices; returns the number of lost ones, and the filter.
+    /// Inserts `in_slice` new records in each of 12 slices. Returns the number of lost records and
+    /// the filter.
     fn fill(planned: u64, in_slice: u64, refreshes: bool) -> (u64, WindowFilter) {
         let plan = Plan::window(planned, 0.01, 4).unwrap();
         let mut filter = WindowFilter::new(&plan, 4, refreshes).unwrap();

@@ -1,4 +1,4 @@
-//! `--window`: a record is dropped only if it occurred a short time, or a few records, before.
+//! `--window`: drops a record only if it occurred a short time, or a few records, before.
 //!
 //! ```text
 //! reading ─▶ when: the time of a record ─▶ timer: its slice ═▶ batches of one slice ─▶ recent ─▶ writing
@@ -6,8 +6,9 @@
 //!                                                                                      filter: approximate
 //! ```
 //!
-//! The window is divided into l slices, and l + 1 are remembered: the present one and those that lie wholly or
-//! partly in the window. A record is remembered for at least the window, and at most 1/l of it longer.
+//! The window is divided into l slices. The program remembers l + 1 slices: the current one, and
+//! those that lie wholly or partly in the window. A record is remembered for at least the window,
+//! and at most 1/l of the window longer.
 
 mod filter;
 mod recent;
@@ -30,24 +31,26 @@ use crate::exit::Failure;
 use crate::key::KeyArgs;
 use crate::span::{SpanArg, even_slices};
 
-/// The heading of each of these options. `next_help_heading` would apply to the options of the command that follow, too.
+/// The help heading of each of these options. `next_help_heading` would also apply to the later
+/// options of the command.
 const HEADING: &str = "Expiry";
 
 /// The options of a window.
 #[derive(clap::Args)]
 pub struct WindowArgs {
-    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w, or a
-    /// number of lines such as 1M-lines
+    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w,
+    /// or a number of lines such as 1M-lines
     #[arg(long, value_name = "SPAN", help_heading = HEADING,
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<SpanArg>,
 
-    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time of arrival]
+    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time
+    /// of arrival]
     ///
-    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or nanoseconds; or a
-    /// date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21 (UTC unless it says
-    /// otherwise). Time never goes backwards: a line with an earlier time, or without a time, gets the latest time
-    /// before it.
+    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
+    /// nanoseconds; or a date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
+    /// 2026-11-21 (UTC unless it says otherwise). Time never goes backwards: a line with an earlier
+    /// time, or without a time, gets the latest time before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::count::at_least_one)]
     time_field: Option<NonZeroUsize>,
@@ -57,7 +60,8 @@ pub struct WindowArgs {
         value_parser = crate::key::pointer)]
     time_json: Option<String>,
 
-    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer [default: 4]
+    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer
+    /// [default: 4]
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: Option<u32>,
@@ -68,16 +72,16 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
-    /// Returns whether there is a window.
+    /// Tests whether the user gave a window.
     pub fn is_some(&self) -> bool {
         self.window.is_some()
     }
 
-    /// Refuses options that fit no window, or not this one.
+    /// Rejects options that do not fit a window, or do not fit this window.
     ///
     /// # Errors
     ///
-    /// A line that says what to do.
+    /// A message with the correction.
     pub fn check(&self, is_approx: bool, has_items: bool, is_once: bool) -> Result<(), Failure> {
         let Some(window) = self.window else { return self.check_none() };
         if is_once {
@@ -100,7 +104,8 @@ impl WindowArgs {
         }
     }
 
-    /// Refuses options of a window without one. Clap drops `requires` where the window conflicts with another option.
+    /// Rejects options of a window if there is no window. Clap ignores `requires` if the window
+    /// conflicts with another option.
     fn check_none(&self) -> Result<(), Failure> {
         let options = [
             (self.slices.is_some(), "--slices"),
@@ -116,7 +121,8 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not divide evenly.
+    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not
+    /// divide evenly.
     fn slices(&self) -> u32 {
         const SLICES: u32 = 4;
         let slices = self.slices.unwrap_or(SLICES);
@@ -126,7 +132,8 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the timer that assigns records to slices. Records are split into fields as for their key.
+    /// Returns the timer that assigns records to slices. The timer splits records into fields as
+    /// the key rule does.
     pub fn timer(&self, key: &KeyArgs) -> Option<Timer> {
         let SpanArg(span) = self.window?;
         let by_record = self.time_field.is_some() || self.time_json.is_some();
@@ -138,16 +145,18 @@ impl WindowArgs {
             Span::Millis(_) => Times::Arrival,
         };
         let (Span::Millis(len) | Span::Items(len)) = span;
-        // Rounded up, so that all slices are no less than the window.
+        // The division rounds up, so that all slices together are at least as long as the window.
         let slices = self.slices();
         Some(Timer::new(times, len.div_ceil(slices.into()), slices))
     }
 
-    /// Creates an empty window of at most `max_bytes`; approximate if `approx` is a rate, for `items` distinct records.
+    /// Creates an empty window of at most `max_bytes`. If `approx` is a rate, the window is
+    /// approximate and planned for `items` distinct records. Returns `None` if the user gave no
+    /// window.
     ///
     /// # Errors
     ///
-    /// If there is no filter like that.
+    /// If no filter has this plan, or the memory is too small for it.
     pub fn recent<D: Width>(
         &self,
         approx: Option<f64>,
@@ -162,7 +171,7 @@ impl WindowArgs {
             max_bytes,
         };
         let items = items.map_or(
-            // Distinct lines are at most all lines.
+            // The number of distinct lines is at most the number of all lines.
             match window.0 {
                 Span::Items(lines) | Span::Millis(lines) => lines,
             },

@@ -14,13 +14,13 @@ use crate::size::Size;
 /// The parameters of a window.
 #[derive(Clone, Debug)]
 pub struct WindowShape {
-    /// Its length as text.
+    /// The length of the window as text.
     pub span: String,
     /// The number of slices.
     pub slices: u32,
-    /// Whether a repeat restarts the window of its record.
+    /// If true, a repeat restarts the window of its record.
     pub refreshes: bool,
-    /// The memory limit of the records that are remembered.
+    /// The memory limit of the remembered records in bytes.
     pub max_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct WindowShape {
 pub struct Recent<D: Width> {
     held: Held<D>,
     shape: WindowShape,
-    // The present slice, once there was a time.
+    // The current slice; `None` before the first time.
     slice: Option<u64>,
     distinct: u64,
     hashes: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct Recent<D: Width> {
 enum Held<D: Width> {
     Exact {
         ring: Ring<D>,
-        /// Records expected to have been taken for another.
+        /// The expected number of records that were taken for another record.
         lost: f64,
     },
     Approx(WindowFilter),
@@ -46,24 +46,24 @@ enum Held<D: Width> {
 /// The statistics of a window at the end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WindowStats {
-    /// Its length as text.
+    /// The length of the window as text.
     pub span: String,
     /// The number of slices.
     pub slices: u32,
-    /// Records remembered at the end: estimated, if the run was approximate.
+    /// The number of records remembered at the end. For an approximate run, an estimate.
     pub remembered: u64,
-    /// Whether more records came at a time than an approximate window was planned for.
+    /// True if an approximate window at some time held more records than planned.
     pub over_rate: bool,
 }
 
 impl<D: Width> Recent<D> {
-    /// Creates an empty window that compares digests.
+    /// Creates an empty exact window, which compares digests.
     pub fn exact(shape: WindowShape) -> Self {
         let ring = Ring::new(shape.slices, shape.refreshes, shape.max_bytes);
         Self::of(Held::Exact { ring, lost: 0.0 }, shape)
     }
 
-    /// Creates an empty approximate window for `items` distinct records in a window.
+    /// Creates an empty approximate window that is planned for `items` distinct records.
     ///
     /// # Errors
     ///
@@ -89,12 +89,13 @@ impl<D: Width> Recent<D> {
         Self { held, shape, slice: None, distinct: 0, hashes: Vec::new() }
     }
 
-    /// Inserts digests of records of one slice, and writes to `new` which were new in their window. The slice is not before the
-    /// latest one. `None` is the latest slice, or the first if there was none.
+    /// Inserts digests of records of one slice, and sets the bits in `new` of the records that were
+    /// new in their window. `slice` must not be before the latest slice. `None` means the latest
+    /// slice, or the first one if there was none.
     ///
     /// # Errors
     ///
-    /// If they do not fit.
+    /// If the digests exceed the memory.
     pub fn insert_each(
         &mut self,
         slice: Option<u64>,
@@ -110,7 +111,8 @@ impl<D: Width> Recent<D> {
                 if ring.insert_each(digests, new).is_err() {
                     return Err(self.too_large());
                 }
-                // A new digest is equal to each remembered one with a chance of 2⁻ʷ.
+                // A new digest equals each remembered one with a probability of 2⁻ʷ, where w is the
+                // width in bits.
                 let others = (before + ring.len()) as f64 / 2.0;
                 *lost += new.count_ones() as f64 * others * (-f64::from(D::BITS)).exp2();
             }
@@ -124,9 +126,9 @@ impl<D: Width> Recent<D> {
         Ok(())
     }
 
-    /// Lets slices pass until this one is the present.
+    /// Advances the window until `slice` is the current slice.
     fn advance(&mut self, slice: u64) {
-        // What came before the first time is held as if it had come with it.
+        // Records before the first time belong to the slice of the first time.
         let present = self.slice.get_or_insert(slice);
         let passed = slice.saturating_sub(*present);
         if passed > 0 {
@@ -140,7 +142,7 @@ impl<D: Width> Recent<D> {
 
     fn too_large(&self) -> Failure {
         let worth = self.worth();
-        // Without a limit of the user's it was the system that had no more.
+        // If the user gave no limit, the system could not provide more memory.
         let bytes = if self.shape.max_bytes == u64::MAX {
             worth.memory_bytes
         } else {
@@ -154,7 +156,7 @@ impl<D: Width> Recent<D> {
         ))
     }
 
-    /// Returns what the window is, after the last record.
+    /// Returns the statistics of the window after the last record.
     pub fn finish(&mut self) -> WindowStats {
         let (remembered, over_rate) = match &mut self.held {
             Held::Exact { ring, .. } => (ring.remembered(), false),
@@ -171,7 +173,7 @@ impl<D: Width> Recent<D> {
         }
     }
 
-    /// Returns what the answers are worth so far.
+    /// Returns the accuracy of the answers so far.
     pub fn worth(&self) -> Worth {
         match &self.held {
             Held::Exact { ring, lost } => Worth {

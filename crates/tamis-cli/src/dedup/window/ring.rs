@@ -6,8 +6,9 @@
 //!            └───┴───┴───┴───┘ read only └─────────┘ grows           dropped and an empty one is the present
 //! ```
 //!
-//! A digest is in one set, that of the slice in which it was new; where repeats refresh, it is in one for each
-//! slice in which it occurred. Only the present set grows, so its limit is what the others leave of the memory.
+//! A digest is in one set: that of the slice in which it was new. If repeats refresh, a digest is
+//! in one set for each slice in which it occurred. Only the current set grows, so its limit is the
+//! memory that the other sets leave.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 
@@ -15,7 +16,8 @@ use crate::dedup::digest::Width;
 
 /// A ring of sets of digests.
 pub struct Ring<D: Width> {
-    // The oldest first. Invariant: one more than the window has slices.
+    // The sets, from the oldest to the current one. Invariant: there is one set more than the
+    // window has slices.
     sets: Vec<DigestSet<D>>,
     refreshes: bool,
     max_bytes: u64,
@@ -29,11 +31,12 @@ struct Scratch<D> {
     new: Answers,
 }
 
-/// The number of digests whose memory is prefetched before the first is compared: a cache line of each set.
+/// The number of digests whose memory is prefetched before the first comparison: one cache line of
+/// each set per digest.
 const AHEAD: usize = 32;
 
 impl<D: Width> Ring<D> {
-    /// Creates an empty ring for a window of `slices` that takes at most `max_bytes`.
+    /// Creates an empty ring of at most `max_bytes` for a window of `slices` slices.
     pub fn new(slices: u32, refreshes: bool, max_bytes: u64) -> Self {
         let (found, unseen, places, new) = (Vec::new(), Vec::new(), Vec::new(), Answers::new());
         Self {
@@ -54,11 +57,12 @@ impl<D: Width> Ring<D> {
         }
     }
 
-    /// Inserts digests in order, and writes to `new` which were not remembered.
+    /// Inserts digests in order, and sets the bits in `new` of the digests that were not
+    /// remembered.
     ///
     /// # Errors
     ///
-    /// If they do not fit; nothing has been inserted then.
+    /// If the digests exceed the memory. Nothing is inserted in this case.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         let (present, older) = self.sets.split_last_mut().expect("at least two sets");
         let Scratch { found, unseen, places, new: own } = &mut self.scratch;
@@ -88,12 +92,13 @@ impl<D: Width> Ring<D> {
         Ok(())
     }
 
-    /// Returns how many digests are held, one that was refreshed for each slice in which it occurred.
+    /// Returns the number of digests in all sets. A refreshed digest counts once for each slice in
+    /// which it occurred.
     pub fn len(&self) -> u64 {
         self.sets.iter().map(DigestSet::len).sum()
     }
 
-    /// Counts the digests that are remembered. Reads all of them where repeats refresh.
+    /// Counts the remembered digests. If repeats refresh, this reads all digests.
     pub fn remembered(&self) -> u64 {
         if !self.refreshes {
             return self.len();
@@ -106,13 +111,13 @@ impl<D: Width> Ring<D> {
         self.sets.iter().enumerate().map(newest_of).sum()
     }
 
-    /// Returns the memory of all sets.
+    /// Returns the memory of all sets in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.sets.iter().map(DigestSet::memory_bytes).sum()
     }
 }
 
-/// Sets the bits of the digests that one of the sets holds.
+/// Sets the bits in `found` of the digests that one of the sets holds.
 fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut [u64]) {
     // Empty sets have no memory to prefetch.
     let sets: Vec<_> = sets.iter().rev().filter(|set| !set.is_empty()).collect();

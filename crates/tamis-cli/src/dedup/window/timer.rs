@@ -1,15 +1,15 @@
-//! Assigns records to slices of a window, by their own time, by the clock, or by their number.
+//! Assigns records to slices of a window: by their own time, by the clock, or by their number.
 
 use super::when;
 use crate::key::KeyRule;
 
 /// The source of the times of records.
 pub enum Times {
-    /// The clock, read once for records that arrived together.
+    /// The clock. It is read once for records that arrived together.
     Arrival,
     /// A field or a JSON value of each record.
     Records(Box<KeyRule>),
-    /// None: records are counted.
+    /// No times: slices consist of a number of records.
     Count,
 }
 
@@ -19,30 +19,31 @@ pub struct Timer {
     // The length of a slice in milliseconds or records, and the number of slices of a window.
     slice_span: u64,
     slices: u64,
-    // The latest slice, if there was a time.
+    // The latest slice; `None` before the first time.
     latest: Option<u64>,
     records: u64,
     scratch: Vec<u8>,
 }
 
-/// The first of neighbouring records of one slice.
+/// The start of consecutive records of one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Its place among its neighbours.
+    /// The index of the first record.
     pub from: usize,
-    /// The slice, or `None` before the first time.
+    /// The slice; `None` before the first time.
     pub slice: Option<u64>,
 }
 
 impl Timer {
-    /// Creates a timer for slices of this length, in milliseconds or records.
+    /// Creates a timer for slices of length `slice_span`, in milliseconds or records.
     pub fn new(times: Times, slice_span: u64, slices: u32) -> Self {
         let (slice_span, slices) = (slice_span.max(1), u64::from(slices));
         Self { times, slice_span, slices, latest: None, records: 0, scratch: Vec::new() }
     }
 
-    /// Writes to `marks` where slices begin among the next records; the first record always has a mark. Returns how many of the
-    /// records are odd. Slices never go back: a record of an earlier time is in the latest slice.
+    /// Writes the starts of slices among the next records to `marks`. The first record always has a
+    /// mark. Returns the numbers of odd records. Slices never go back: a record with an earlier
+    /// time is in the latest slice.
     pub fn mark<'a>(
         &mut self,
         records: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -87,12 +88,12 @@ impl Timer {
     }
 }
 
-/// The numbers of records that are in the latest slice although their time does not say so.
+/// The numbers of records without a time and of late records. Both are in the latest slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Odd {
-    /// Records without a time.
+    /// The number of records without a time.
     pub timeless: u64,
-    /// Records of a time more than a window before the latest.
+    /// The number of records whose time is more than a window before the latest time.
     pub late: u64,
 }
 
@@ -121,7 +122,7 @@ mod tests {
         let (found, timeless) = marks(&mut timer, &["x", "1\ty", "10\tz"]);
         assert_eq!((found, timeless), (vec![(0, Some(unix + 9)), (2, Some(unix + 10))], 1));
         assert_eq!(marks(&mut timer, &["11"]).0, [(0, Some(unix + 11))]);
-        // A window of four slices before the latest.
+        // Time 7 is exactly a window of four slices before the latest time, and time 6 is late.
         let mut out = Vec::new();
         let records = ["7\tlate", "6\tlater", "-"].map(str::as_bytes);
         assert_eq!(timer.mark(records.into_iter(), &mut out), Odd { timeless: 1, late: 1 });

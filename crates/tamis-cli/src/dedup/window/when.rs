@@ -1,28 +1,31 @@
-//! Times as logs write them: Unix times, RFC 3339 and its relatives.
+//! Reads times as they occur in logs: Unix times, and RFC 3339 and similar forms.
 //!
-//! A time is a number of milliseconds since the year 0 began, UTC, by the calendar of today: no time that can
-//! be written is below zero, and days begin at whole multiples of a day.
+//! A time is a number of milliseconds since the start of the year 0, UTC, in the Gregorian
+//! calendar. So no valid time is below zero, and each day begins at a whole multiple of a day.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time at which Unix begins to count.
+/// The start of Unix time.
 const UNIX: i64 = 719_528 * DAY;
 
 const DAY: i64 = 86_400_000;
 
-/// Returns the present time.
+/// Returns the current time.
 pub fn now() -> u64 {
-    // A clock before 1970 is one that was never set.
+    // A clock before 1970 was never set. It counts as 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX as u64 + since.as_millis() as u64
 }
 
-/// Reads a time, with spaces or double quotes around it; `None` if the text is not a time.
+/// Reads a time. Spaces or double quotes around it are allowed. Returns `None` if the text is not a
+/// time.
 ///
-/// A whole number of up to 11 digits is Unix seconds, which may have a fraction; one of 12 to 14 is
-/// milliseconds, of 15 to 17 microseconds, of more nanoseconds: each of them ends in the year 5138. Else it is a
-/// date, `2026-11-21`, with a time of day after `T` or a space if it has one, `10:00`, `10:00:59` or
-/// `10:00:59.123`, and then `Z`, `+02:00`, `+0200`, `+02` or nothing for UTC.
+/// A whole number of up to 11 digits is in Unix seconds, and may have a fraction. A number of 12 to
+/// 14 digits is in milliseconds, of 15 to 17 digits in microseconds, and of more digits in
+/// nanoseconds. The range of each of these units ends in the year 5138. Any other text is a date
+/// such as `2026-11-21`. A time of day may follow after `T` or a space: `10:00`, `10:00:59` or
+/// `10:00:59.123`. The offset from UTC may follow: `Z`, `+02:00`, `+0200` or `+02`. Without an
+/// offset, the time is in UTC.
 pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);
@@ -30,7 +33,7 @@ pub fn read(text: &[u8]) -> Option<u64> {
     u64::try_from(millis.checked_add(UNIX)?).ok()
 }
 
-/// Reads a Unix time in milliseconds.
+/// Reads a Unix time, and returns it in milliseconds.
 fn unix(text: &[u8]) -> Option<i64> {
     let (sign, text) = text.strip_prefix(b"-").map_or((1, text), |text| (-1, text));
     let mut rest = Rest(text);
@@ -51,7 +54,7 @@ fn unix(text: &[u8]) -> Option<i64> {
     Some(sign * millis)
 }
 
-/// Reads a date, in milliseconds of Unix time.
+/// Reads a date, and returns it in milliseconds of Unix time.
 fn date(text: &[u8]) -> Option<i64> {
     let mut rest = Rest(text);
     let year = rest.number(4)?;
@@ -83,7 +86,7 @@ fn date(text: &[u8]) -> Option<i64> {
             millis = thousandths(rest.digits());
         }
     }
-    // A leap second is the first of the next minute.
+    // A leap second counts as the first second of the next minute.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -92,8 +95,9 @@ fn date(text: &[u8]) -> Option<i64> {
     Some(midnight + (minutes * 60 + second) * 1000 + millis)
 }
 
-/// Counts the days from the first of the year 0. Hinnant, "chrono-Compatible Low-Level Date Algorithms",
-/// `days_from_civil`: years begin in March, so that a leap day ends one.
+/// Returns the number of days since January 1 of the year 0. Hinnant, "chrono-Compatible Low-Level
+/// Date Algorithms", `days_from_civil`: years begin in March, so that a leap day is the last day of
+/// a year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let before = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
@@ -101,7 +105,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     60 + before + day_of_year
 }
 
-/// The text that is still to be read.
+/// The unread rest of the text.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -146,7 +150,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Returns the value of digits, if they are all digits and it fits.
+/// Returns the value of decimal digits. Returns `None` if another byte occurs or the value exceeds
+/// an `i64`.
 fn value(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0_i64, |value, digit| {
         let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
@@ -154,7 +159,7 @@ fn value(digits: &[u8]) -> Option<i64> {
     })
 }
 
-/// Returns the thousandths of digits behind the point.
+/// Returns the value of the digits after the decimal point in thousandths, rounded down.
 fn thousandths(digits: &[u8]) -> i64 {
     let digit = |i: usize| digits.get(i).map_or(0, |digit| i64::from(digit - b'0'));
     digit(0) * 100 + digit(1) * 10 + digit(2)
