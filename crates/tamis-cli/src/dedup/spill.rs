@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! record ─▶ filter: seen before? ─ no ──▶ temporary file: hash | times | length | record      in first-seen order
-//!                                 └ yes ▶ sketch: once more
+//!                                 └ yes ▶ sketch: add one
 //! ```
 //!
 //! At the end, the file is read back, and the sketch gives the count of each record. A new record

@@ -187,7 +187,7 @@ impl State {
         u32::from(self.width_bytes) * 8
     }
 
-    /// Returns the hasher that makes the digests.
+    /// Returns the hasher that computes the digests.
     pub fn hasher(&self) -> Hasher {
         self.hasher
     }

@@ -72,7 +72,7 @@ impl Stats {
         self.late += cut.odd.late;
     }
 
-    /// Copies the figures of the set.
+    /// Copies the accuracy and the memory of the set.
     pub fn set_worth(&mut self, worth: Worth) {
         self.distinct = worth.distinct;
         self.method = worth.method;

@@ -40,7 +40,7 @@ const MAX_LOAD: (u64, u64) = (3, 5);
 /// in the middle, two of three new records would wait for a second line.
 const LINE_WORDS: usize = 8;
 
-/// The largest step of growth, as a multiple of the present size.
+/// The largest step of growth, as a multiple of the current size.
 const MAX_STEP: u64 = 4;
 
 /// Larger tables grow by half, like those of a `DigestSet`.
@@ -54,7 +54,7 @@ const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
 /// The distance between the stages, in records. The line of the table is prefetched 2 × AHEAD
 /// records before the comparison, and the key AHEAD records before it. Distances of 16 and 64 were
-/// as fast.
+/// equally fast.
 const AHEAD: usize = 32;
 
 /// Marks a record whose hash is not in its home line.

@@ -45,8 +45,7 @@ pub struct OrArgs {
     pub(super) algebra: Algebra,
 }
 
-/// Prints the integers that are in an odd number of files (of two: in one but not in both),
-/// ascending.
+/// Prints the integers that are in an odd number of files (of two: in one but not in both), ascending.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:

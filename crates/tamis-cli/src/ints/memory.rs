@@ -28,7 +28,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// If the limit is below [`LEAST_BYTES`].
+    /// If the limit is below `LEAST_BYTES`.
     pub fn new(limit: Option<Size>) -> Result<Self, Failure> {
         match limit {
             Some(limit) if limit.bytes < LEAST_BYTES => Err(Failure::new(format!(

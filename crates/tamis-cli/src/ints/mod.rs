@@ -1,5 +1,4 @@
-//! `tamis ints`: exact operations on integers. Each subcommand has its own file, or shares it with
-//! a similar one.
+//! `tamis ints`: exact operations on integers.
 
 mod algebra;
 mod contains;
@@ -106,8 +105,7 @@ struct Reading {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
 
-    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for
-    /// each processor]
+    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = crate::count::threads)]
     threads: Option<NonZeroUsize>,
 }

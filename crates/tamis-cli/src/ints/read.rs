@@ -176,7 +176,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// Returns the number of bytes of a binary integer, and 1 for text.
+    /// Returns the number of bytes at the start of `read` that certainly hold whole integers.
     fn whole_bytes(&self, read: &[u8]) -> usize {
         match self.format {
             Format::Text => {

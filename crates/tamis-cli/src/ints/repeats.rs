@@ -9,7 +9,7 @@ use super::memory::{Memory, THREADS_BYTES};
 use super::set::{IntSet, dense_bytes, window};
 use crate::exit::Failure;
 
-/// The integers seen once, and the integers seen again.
+/// The set of all integers seen, and the set of those seen more than once.
 pub struct Repeats {
     seen: IntSet,
     repeated: IntSet,

@@ -38,19 +38,18 @@ const HEADING: &str = "Expiry";
 /// The options of a window.
 #[derive(clap::Args)]
 pub struct WindowArgs {
-    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w,
-    /// or a number of lines such as 1M-lines
+    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w, or a
+    /// number of lines such as 1M-lines
     #[arg(long, value_name = "SPAN", help_heading = HEADING,
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<SpanArg>,
 
-    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time
-    /// of arrival]
+    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time of arrival]
     ///
-    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
-    /// nanoseconds; or a date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
-    /// 2026-11-21 (UTC unless it says otherwise). Time never goes backwards: a line with an earlier
-    /// time, or without a time, gets the latest time before it.
+    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or nanoseconds; or a
+    /// date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21 (UTC unless it says
+    /// otherwise). Time never goes backwards: a line with an earlier time, or without a time, gets the latest time
+    /// before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::count::at_least_one)]
     time_field: Option<NonZeroUsize>,
@@ -60,8 +59,7 @@ pub struct WindowArgs {
         value_parser = crate::key::pointer)]
     time_json: Option<String>,
 
-    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer
-    /// [default: 4]
+    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer [default: 4]
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: Option<u32>,
@@ -121,8 +119,7 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not
-    /// divide evenly.
+    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not divide evenly.
     fn slices(&self) -> u32 {
         const SLICES: u32 = 4;
         let slices = self.slices.unwrap_or(SLICES);

@@ -1,9 +1,9 @@
 //! An exact window: a ring of exact sets, one for each slice.
 //!
 //! ```text
-//!              4   3   2   1  slices ago   present
+//!              4   3   2   1  slices ago   current
 //! dropped ◀─ │   │   │   │   │           │         │ ◀─ records      when a slice begins, the oldest set is
-//!            └───┴───┴───┴───┘ read only └─────────┘ grows           dropped and an empty one is the present
+//!            └───┴───┴───┴───┘ read only └─────────┘ grows           dropped and an empty one is current
 //! ```
 //!
 //! A digest is in one set: that of the slice in which it was new. If repeats refresh, a digest is
