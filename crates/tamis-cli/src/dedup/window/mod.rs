@@ -119,7 +119,8 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not divide evenly.
+    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not
+    /// divide evenly.
     fn slices(&self) -> u32 {
         const SLICES: u32 = 4;
         let slices = self.slices.unwrap_or(SLICES);
