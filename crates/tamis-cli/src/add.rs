@@ -1,4 +1,4 @@
-//! `tamis add`: more items into a filter that exists.
+//! `tamis add`: adds items to an existing filter.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub struct Args {
     #[command(flatten)]
     items_from: ItemArgs,
 
-    // Last: what follows would stand under its heading in the help.
+    // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
     tell: TellArgs,
 }
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Outcome {
     let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX, advice)?);
     let delimiter = args.items_from.records.delimiter();
     let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
-        // What comes late comes at its own time.
+        // A window filter records each batch at the time when the batch arrives.
         file.filter.advance(now_millis());
         inserter.insert(&mut file.filter, hashes, &args.filter)
     })?;

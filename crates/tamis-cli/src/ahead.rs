@@ -1,4 +1,4 @@
-//! Values that are made ahead of their consumer, one after the other: by the consumer itself, or by a thread.
+//! Makes values ahead of their consumer, in order. The consumer or a thread makes them.
 //!
 //! ```text
 //!              ┌──── values made, in order, at most AHEAD of them ────▶
@@ -6,31 +6,31 @@
 //!              ◀──────── used values, whose memory is reused ──────────┘
 //! ```
 //!
-//! Values are moved and never copied, so that large ones keep their memory.
+//! Values are moved and never copied, so large values keep their memory.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// The most values that are made and not yet consumed. Two did not make `dedup` faster.
+/// Most values that are made and not yet consumed. Two did not make `dedup` faster.
 const AHEAD: usize = 1;
 
-/// Replaces an old value by the next one; false if no more follow.
+/// Replaces an old value by the next one. Returns false if no value follows.
 type Make<T, E> = Box<dyn FnMut(&mut T) -> Result<bool, E> + Send>;
 
-/// Values of type `T`, made one after the other until the last or an error.
+/// A source of values of type `T`. It makes one value after the other until the last or an error.
 ///
-/// If this is dropped early, the thread ends after its next value.
+/// If the source is dropped early, the thread ends after its next value.
 pub struct Ahead<T, E> {
     hand: Hand<T, E>,
 }
 
 /// The maker of the values.
 enum Hand<T, E> {
-    /// The caller itself.
+    /// The consumer makes the values.
     Own(Make<T, E>),
-    /// A thread.
+    /// A thread makes the values.
     Other { made: Receiver<Result<T, E>>, used: Sender<T>, thread: JoinHandle<()> },
-    /// None: all values have been made.
+    /// All values have been made.
     None,
 }
 
@@ -39,17 +39,19 @@ where
     T: Default + Send + 'static,
     E: Send + 'static,
 {
-    /// Creates a source of the values that `make` returns. The consumer makes them until [`start`](Self::start).
+    /// Creates a source of the values that `make` returns. The consumer makes them until
+    /// [`start`](Self::start).
     pub fn new(make: impl FnMut(&mut T) -> Result<bool, E> + Send + 'static) -> Self {
         Self { hand: Hand::Own(Box::new(make)) }
     }
 
-    /// Makes the remaining values on a thread. If the system has no thread, the consumer goes on making them.
+    /// Makes the remaining values on a thread. If the system provides no thread, the consumer
+    /// continues to make them.
     pub fn start(&mut self) {
         let Hand::Own(_) = &self.hand else { return };
         let (sender, made) = sync_channel(AHEAD);
         let (used, rooms) = channel();
-        // Sent after the start: a thread that does not start would drop it.
+        // `make` is sent after the thread has started: a thread that fails to start would drop it.
         let (give, take) = channel::<Make<T, E>>();
         let work = move || {
             if let Ok(make) = take.recv() {
@@ -63,16 +65,16 @@ where
         }
     }
 
-    /// Replaces the used value `thing` by the next one; false if no more follow.
+    /// Replaces the used value `thing` by the next one. Returns false if no value follows.
     ///
     /// # Errors
     ///
-    /// Those of `make`; no value follows an error.
+    /// The error of `make`. No value follows an error.
     pub fn next(&mut self, thing: &mut T) -> Result<bool, E> {
         let next = match &mut self.hand {
             Hand::Own(make) => make(thing),
             Hand::Other { made, used, .. } => {
-                // After the last value the receiver is gone.
+                // The thread drops the receiver after the last value.
                 used.send(std::mem::take(thing)).ok();
                 match made.recv() {
                     Ok(next) => next.map(|next| {
@@ -91,7 +93,7 @@ where
         next
     }
 
-    /// Waits for the thread, and passes its panic on.
+    /// Waits for the thread and propagates its panic.
     fn end(&mut self) {
         if let Hand::Other { thread, .. } = std::mem::replace(&mut self.hand, Hand::None)
             && let Err(panic) = thread.join()
@@ -101,7 +103,7 @@ where
     }
 }
 
-/// Makes values until the last, an error, or until the consumer is dropped.
+/// Makes values until the last value, an error, or the drop of the consumer.
 fn make_all<T: Default, E>(
     mut make: Make<T, E>,
     made: &SyncSender<Result<T, E>>,
@@ -127,7 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// Numbers up to `last`, then an error; a thread makes those after `inline`.
+    /// Returns the numbers from 0 to `last` and the error after them. The consumer makes the first
+    /// `inline` numbers; a thread makes the rest.
     fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
         let mut next = 0;
         let mut ahead = Ahead::new(move |number: &mut Vec<u64>| {

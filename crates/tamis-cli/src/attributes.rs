@@ -1,16 +1,17 @@
-//! What a file keeps of the one whose place it takes: owner, group, permissions, access control list and the other
-//! extended attributes, each as far as the system permits.
+//! Copies the attributes of a replaced file to the new file: owner, group, permissions, access
+//! control list and the other extended attributes, as far as the system permits.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
-/// Gives `new` the attributes of the file at `path`, whose metadata are `old`. Where the system refuses an owner, a group
-/// or an access control list, `new` permits less than the old file did, never more.
+/// Gives `new` the attributes of the file at `path`, whose metadata are `old`. If the system
+/// refuses the owner, the group or the access control list, `new` grants fewer permissions than
+/// the old file, never more.
 ///
 /// # Errors
 ///
-/// Those of the system, if the permissions cannot be set.
+/// The error of the system if the permissions cannot be set.
 #[cfg(unix)]
 pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     use std::fs::Permissions;
@@ -21,7 +22,7 @@ pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     let is_owner_kept = old.uid() == now.uid() || fchown(new, Some(old.uid()), None).is_ok();
     let is_group_kept = old.gid() == now.gid() || fchown(new, None, Some(old.gid())).is_ok();
     if !is_owner_kept || !is_group_kept {
-        // To run with the rights of another owner was not meant for this one.
+        // The set-user-id and set-group-id bits were granted for another owner or group.
         mode &= !0o6000;
     }
     if !is_group_kept {
@@ -29,17 +30,17 @@ pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     }
     new.set_permissions(Permissions::from_mode(mode))?;
     if !extended::copy(path, new) {
-        // Where there is a list, the bits of the group are the most that any of its entries allows.
+        // With an access control list, the group bits are its mask: the maximum of its entries.
         new.set_permissions(Permissions::from_mode(mode & !0o070))?;
     }
     Ok(())
 }
 
-/// As on Unix, with the permissions only.
+/// Copies the permissions. This system has no other attributes to copy.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// The error of the system if the permissions cannot be set.
 #[cfg(not(unix))]
 pub fn keep(_: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     new.set_permissions(old.permissions())
@@ -52,14 +53,14 @@ mod extended {
 
     use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr, listxattr};
 
-    /// The access control list.
+    /// Name of the attribute that stores the access control list.
     const ACCESS: &str = "system.posix_acl_access";
 
-    /// Most bytes of a list of names, or of a value: the limit of the system.
+    /// Most bytes of a list of names, or of a value. This is the limit of the system.
     const MOST_BYTES: usize = 64 << 10;
 
-    /// Copies the extended attributes of the file at `path`. False if it has an access control list that could not be
-    /// copied.
+    /// Copies the extended attributes of the file at `path`. Returns false if the file has an access
+    /// control list that could not be copied.
     pub fn copy(path: &Path, new: &File) -> bool {
         let mut names = vec![0_u8; MOST_BYTES];
         // A file system without attributes has nothing to copy.
@@ -75,7 +76,7 @@ mod extended {
             }
         }
         if !has_list {
-            // That of the folder for new files. There is none as a rule.
+            // `new` may have inherited a default list from its folder. Most folders have none.
             _ = fremovexattr(new, ACCESS);
         }
         is_list_copied
@@ -123,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_replaced_file_keeps_its_access_control_list_and_attributes() {
-        /// Version 2, then tag, permissions and id of each entry: owner rw, user 1234 r, group none, mask r, others none.
+        /// Version 2, then tag, permissions and id of each entry: owner rw, user 1234 r, group none,
+        /// mask r, others none.
         const LIST: [u8; 44] = {
             let mut list = [0; 44];
             list[0] = 2;
@@ -154,7 +156,7 @@ mod tests {
             let len = getxattr(&path, name, &mut value).unwrap();
             value[..len].to_vec()
         };
-        // Not every file system has them.
+        // Not every file system supports extended attributes.
         if has_attributes {
             assert_eq!(value("user.origin"), b"here");
         }

@@ -1,7 +1,7 @@
-//! What `--memory` leaves for the work of a command.
+//! Divides the memory of `--memory` among the parts of a command.
 //!
-//! The limit is for the whole process: what is resident stays below it, but for up to 6 MB of code and of the system's
-//! libraries.
+//! The limit applies to the whole process. The resident memory stays below it, except for up to
+//! 6 MB of code and system libraries.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use crate::exit::Failure;
 use crate::size::Size;
 use crate::unpack;
 
-/// What the program needs beside its sets and filters: its code, and buffers for reading and writing.
+/// Memory of the program besides its sets and filters: its code and its read and write buffers.
 pub const OWN_BYTES: u64 = 8 << 20;
 
-/// The least that is worth a set.
+/// Smallest useful size of a set.
 const LEAST_SET_BYTES: u64 = 1 << 20;
 
-/// Sets memory aside for unpacking `inputs`, and returns what is left of `limit` for sets and filters; everything if
-/// there is no limit.
+/// Reserves memory for unpacking `inputs` and returns the rest of `limit` for sets and filters.
+/// Returns `u64::MAX` if there is no limit.
 ///
 /// # Errors
 ///
-/// A limit that is too small for any work.
+/// A message if the limit is too small for any work.
 pub fn left_bytes(limit: Option<Size>, inputs: &[PathBuf]) -> Result<u64, Failure> {
     let Some(limit) = limit else { return Ok(u64::MAX) };
     let least = Size { bytes: OWN_BYTES + LEAST_SET_BYTES };

@@ -1,4 +1,4 @@
-//! `tamis build`: a filter from items.
+//! `tamis build`: builds a filter from items.
 
 mod count_first;
 
@@ -111,14 +111,14 @@ pub struct Args {
     metadata: MetadataArgs,
 }
 
-/// How many items go into a filter between two looks at its memory.
+/// Items that are inserted between two checks of the filter's memory.
 const GROWTH_CHUNK: usize = 8192;
 
-/// Slots of a bucket of a cuckoo filter for `--copies`: an item has two buckets, and those of two slots hold two copies of
-/// every item at most.
+/// Slots per bucket of a cuckoo filter for `--copies`. An item has two buckets; with two slots per
+/// bucket, a filter would hold at most two copies of each item.
 const BUCKET_OF_COPIES: u32 = 4;
 
-/// A [`Kind`] as clap reads it.
+/// A [`Kind`] as a clap argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KindArg(pub Kind);
 
@@ -169,7 +169,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    /// Refuses options of one kind with another.
+    /// Rejects options that do not apply to the chosen kind of filter.
     fn check(&self) -> Result<(), Failure> {
         let kind = self.kind();
         let wrong = |option, of| Err(Failure::new(format!("{option} is for --kind {of}")));
@@ -215,7 +215,7 @@ impl Args {
         self.kind.map(|KindArg(kind)| kind).or(of_window)
     }
 
-    /// How many items the filter is planned for, if that need not be counted.
+    /// Returns the planned number of items if the command need not count them first.
     fn planned_items(&self) -> Option<u64> {
         let of_window = match self.window {
             Some(SpanArg(Span::Items(items))) => Some(items),
@@ -226,11 +226,11 @@ impl Args {
         self.items.map(|Count(items)| items).or(of_window).or(of_growing)
     }
 
-    /// Returns for how many items a filter is planned that is to hold `items`.
+    /// Returns the capacity to plan for a filter that must hold `items`.
     fn places(&self, items: u64) -> u64 {
         match self.kind() {
-            // Copies of an item share its buckets: with three copies of every item a filter of 10 to 10⁶ items is full at
-            // 1/1.27 of its capacity.
+            // Copies of an item share its buckets. With three copies of each item, a filter of
+            // 10 to 10⁶ items is full at 1/1.27 of its capacity.
             Some(kind) if kind.stores_copies() && self.repeats.copies => {
                 items.saturating_add(items.div_ceil(10).saturating_mul(3))
             }
@@ -238,12 +238,12 @@ impl Args {
         }
     }
 
-    /// Makes the filter of this plan, with nothing in it.
+    /// Creates an empty filter with this plan.
     fn empty(&self, plan: &Plan, hasher: Hasher) -> Result<AnyFilter, Failure> {
         empty(plan, hasher, self.window.map(|SpanArg(span)| span), self.refresh)
     }
 
-    /// Makes an empty filter that merges with the one in the file `like`.
+    /// Creates an empty filter that can be merged with the filter in the file `like`.
     fn empty_like(&self, like: &Path, max_bytes: u64) -> Result<AnyFilter, Failure> {
         let name = input::name(like);
         let source = match Opener::new(&TellArgs::default()).one(like, Trust::Assume)? {
@@ -273,13 +273,13 @@ impl Args {
             return random_hasher();
         }
         Ok(match self.kind {
-            // Parquet's own hash, so that the words are those of a Parquet column.
+            // Parquet's own hash: the words of the filter then equal those of a Parquet column.
             Some(KindArg(Kind::Parquet)) => Hasher::xxh64(self.seed),
             _ => Hasher::fold(self.seed),
         })
     }
 
-    /// Plans a filter of at most `max_bytes`.
+    /// Plans a filter of at most `max_bytes` bytes.
     fn plan(&self, items: u64, max_bytes: u64) -> Result<Plan, Failure> {
         let counter_bits = self.counter_bits.as_ref().and_then(|bits| bits.parse().ok());
         let plan = match (self.kind(), counter_bits, self.slices) {
@@ -287,7 +287,7 @@ impl Args {
             (Some(Kind::Window), _, Some(slices)) => {
                 Plan::window(items, self.rate, u32::from(slices))
             }
-            // All of them may come at once.
+            // All items of a time window may arrive at once.
             (Some(Kind::Window), ..) if matches!(self.window, Some(SpanArg(Span::Millis(_)))) => {
                 Plan::window(items, self.rate, 1)
             }
@@ -298,7 +298,7 @@ impl Args {
             (None, ..) => Plan::new(items, self.rate),
         };
         let plan = plan.and_then(|plan| match (self.window, plan.geometry()) {
-            // Few items do not divide evenly.
+            // A small span does not divide evenly into the slices, so the slices are adjusted.
             (Some(SpanArg(Span::Items(span))), Geometry::Slices(slices)) => {
                 let even = even_slices(span, slices.into());
                 Plan::window(items, self.rate, u8::try_from(even).map_or(slices, u32::from))
@@ -324,7 +324,7 @@ impl Args {
         }
     }
 
-    /// Inserts items while they are read.
+    /// Inserts items while the command reads them.
     fn stream(
         &self,
         paths: &[PathBuf],
@@ -345,9 +345,9 @@ impl Args {
         let rule = self.items_from.key.rule();
         let tally =
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
-                // What comes late comes at its own time.
+                // A window filter records each batch at the time when the batch arrives.
                 filter.advance(now_millis());
-                // A growing filter takes little more memory for a chunk.
+                // A growing filter grows only a little within one chunk, so one check per chunk is enough.
                 hashes.chunks(GROWTH_CHUNK).try_for_each(|hashes| {
                     inserter.insert(&mut filter, hashes, &self.output)?;
                     self.check_growth(&filter, max_bytes)
@@ -356,7 +356,7 @@ impl Args {
         Ok((filter, tally))
     }
 
-    /// Refuses a growing filter that has grown beyond `max_bytes`. Constant time.
+    /// Rejects a growing filter that has grown beyond `max_bytes`. Constant time.
     fn check_growth(&self, filter: &AnyFilter, max_bytes: u64) -> Result<(), Failure> {
         match (filter, self.memory) {
             (AnyFilter::Growing(growing), Some(limit)) if growing.heap_bytes() > max_bytes => {
@@ -372,7 +372,7 @@ impl Args {
     }
 }
 
-/// Makes an empty filter; a window has a span.
+/// Creates an empty filter. `window` is the span of a window filter.
 fn empty(
     plan: &Plan,
     hasher: Hasher,
@@ -386,7 +386,7 @@ fn empty(
     Ok(filter)
 }
 
-/// Refuses an output whose name is that of another system's format.
+/// Rejects an output whose file name belongs to the format of another system.
 fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     match Format::of_path(output).first() {
         Some(format) if format.name != "tamis" => Err(Failure::new(format!(
@@ -399,7 +399,8 @@ fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the failure of a filter of `kind` that refuses items, with `advice` if it is full; its file is unchanged.
+/// Returns the failure for a filter of `kind` that refused items. `advice` is shown if the filter is
+/// full. The file is unchanged.
 pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
     let name = input::name(path);
     match error.reason {
@@ -412,7 +413,7 @@ pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failu
     }
 }
 
-/// Refuses a filter that is over its rate; with `force` writes a note.
+/// Rejects a filter that is over its rate. With `force`, writes a note instead.
 pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
     if !file.is_over_rate() {
         return Ok(Exit::Yes);

@@ -1,4 +1,4 @@
-//! `tamis check`: which lines are in a filter.
+//! `tamis check`: prints the lines that are in a filter.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    // Last: what follows would stand under its heading in the help.
+    // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
     tell: TellArgs,
 }
@@ -178,21 +178,21 @@ impl Args {
     }
 }
 
-/// A filter, and what it has found.
+/// A filter and its results.
 struct Asked<'a> {
     name: &'a str,
-    /// Where its bits are, if they are used in place.
+    /// The source of the filter's bits, if the command uses them in place.
     source: Option<&'a Source>,
     filter: Asking<'a>,
     is_over_rate: bool,
     found: u64,
 }
 
-/// How a filter is asked.
+/// The way to query a filter.
 enum Asking<'a> {
-    /// By hashes.
+    /// By the hashes of the items.
     Tamis(Box<AnyFilter<BitView<'a>>>),
-    /// By what another system hashes of an item.
+    /// By the bytes that the funnel of another system produces for an item.
     Foreign(&'a Foreign, Funnel),
 }
 
@@ -209,7 +209,8 @@ impl<'a> Asked<'a> {
         Ok(Self { name: &file.name, source: None, filter, is_over_rate, found: 0 })
     }
 
-    /// How often the key of a record is in the filter, at most; with a plus where counting ends.
+    /// Returns an upper bound for the number of copies of the record's key in the filter. A plus sign
+    /// marks the maximum of a counter.
     fn copies(&self, rule: &KeyRule, record: &[u8]) -> String {
         let Asking::Tamis(filter) = &self.filter else { return String::new() };
         let mut scratch = Vec::new();
@@ -225,13 +226,13 @@ struct Check<'a> {
     rule: KeyRule,
     asked: Vec<Asked<'a>>,
     output: Output,
-    /// Lines printed or counted.
+    /// Number of lines printed or counted.
     printed: u64,
-    /// The hashes of a block under one hasher.
+    /// Hashes of a block for one hasher.
     hashes: Vec<u64>,
-    /// The keys of a block through one funnel.
+    /// Keys of a block for one funnel.
     keys: Keys,
-    /// For each filter the answers to a block.
+    /// Answers to a block, for each filter.
     answers: Vec<Vec<u64>>,
 }
 
@@ -251,7 +252,7 @@ impl Check<'_> {
                 if self.args.quiet && self.printed > 0 {
                     return Ok(());
                 }
-                // The reader of a pipe sees the answers as soon as the items have arrived.
+                // A program that reads the output from a pipe gets the answers as soon as the items arrive.
                 self.output.flush()?;
                 progress.at(done_bytes + blocks.reader().consumed_bytes());
             }
@@ -260,7 +261,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Asks every filter for all records of a block, then prints. `line` is how many records of the file came before.
+    /// Queries every filter with all records of a block, then prints the result. `line` is the number
+    /// of records that precede the block in the file.
     fn block(
         &mut self,
         block: &[u8],
@@ -375,8 +377,8 @@ impl Check<'_> {
             self.output.write(text.as_bytes())?;
         }
         self.output.finish()?;
-        // What a full filter does not find is as certain as ever; what it finds is printed, or with
-        // -v left out, more often wrongly than promised.
+        // A filter over its rate still has no false negatives. Its false positives exceed the
+        // planned rate: these lines are printed, or left out with -v.
         let doubtful = self.asked.iter().any(|asked| asked.is_over_rate && asked.found > 0);
         Ok(match self.printed {
             _ if doubtful && !self.args.force => Exit::OverRate,
@@ -386,7 +388,7 @@ impl Check<'_> {
     }
 }
 
-/// Hashes the keys of all records; `keyless` are the indices of those that have none.
+/// Hashes the keys of all records. Writes the indices of the records without a key to `keyless`.
 fn hash(
     block: &[u8],
     delimiter: u8,

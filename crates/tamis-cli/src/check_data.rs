@@ -1,4 +1,4 @@
-//! `tamis check-data`: checks the folder of a server that does not run, and repairs it.
+//! `tamis check-data`: checks and repairs the folder of a stopped server.
 
 use std::path::PathBuf;
 

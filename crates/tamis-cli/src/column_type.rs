@@ -1,23 +1,23 @@
-//! The type of a column of a Parquet table: it says what an item is.
+//! The type of a column of a Parquet table. It determines how an item becomes bytes.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 use tamis_formats::{Charset, Funnel};
 
-/// What a column is.
+/// The type of a column and the items in it.
 #[derive(Clone, Debug)]
 pub struct ColumnType {
     physical: Type,
-    /// Whether its bytes are text in UTF-8.
+    /// True if the bytes are text in UTF-8.
     is_text: bool,
-    /// What its items are, unless the user says otherwise.
+    /// The funnel of the items, unless the user gives another one.
     pub funnel: Funnel,
-    /// What an item is then.
+    /// A description of an item for this funnel.
     pub item: String,
 }
 
 impl ColumnType {
-    /// Returns what the schema says of a column; `None` for truth values, of which there are no filters.
+    /// Returns the type of a column by the schema. `None` for booleans: they have no filters.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         let physical = column.physical_type();
         let means = column.converted_type();
@@ -62,8 +62,8 @@ impl ColumnType {
         Some(Self { physical, is_text, funnel, item })
     }
 
-    /// Tests whether items of this funnel can be in the column: with any other the filter would answer of each item
-    /// that it is not in it.
+    /// Tests whether items of this funnel can be in the column. With any other funnel, the filter would
+    /// report every item as absent.
     pub fn takes(&self, funnel: Funnel) -> bool {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         match funnel {
@@ -77,10 +77,10 @@ impl ColumnType {
     }
 }
 
-/// What an item of type `DECIMAL` is.
+/// A description of an item of type `DECIMAL`.
 const UNSCALED: &str = "a decimal number without its point";
 
-/// What the numbers of a column count, if they do.
+/// Returns the unit of the numbers in a column, if the schema states one.
 fn meaning(column: &ColumnDescriptor) -> Option<&'static str> {
     Some(match column.converted_type() {
         ConvertedType::DATE => "days since 1970-01-01",
@@ -89,7 +89,7 @@ fn meaning(column: &ColumnDescriptor) -> Option<&'static str> {
         ConvertedType::TIMESTAMP_MILLIS => "milliseconds since 1970-01-01",
         ConvertedType::TIMESTAMP_MICROS => "microseconds since 1970-01-01",
         ConvertedType::DECIMAL => "all digits without the point",
-        // These have no converted type.
+        // These types have no converted type.
         _ => match column.logical_type_ref()? {
             LogicalType::Time(time) if time.unit == TimeUnit::NANOS => "nanoseconds since midnight",
             LogicalType::Timestamp(time) if time.unit == TimeUnit::NANOS => {

@@ -1,4 +1,4 @@
-//! `tamis convert`: a filter from one system to another.
+//! `tamis convert`: converts a filter to the format of another system.
 
 mod rebuild;
 mod sides;
@@ -80,7 +80,7 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    // Last: what follows would stand under its heading in the help.
+    // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
     tell: TellArgs,
 }

@@ -1,4 +1,4 @@
-//! A filter of the size that its items need: they are counted first.
+//! Counts the items first, then builds a filter of the required size.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::repeats::Repeats;
 use crate::secret_set::SecretSet;
 
 impl Args {
-    /// How often an item counts, the first time included.
+    /// Returns the most occurrences of an item that the filter counts, including the first.
     fn most_copies(&self) -> u64 {
         match (self.kind(), self.counter_bits.as_deref()) {
             (Some(Kind::Counting), Some("8")) => 255,
@@ -27,18 +27,20 @@ impl Args {
         full(&self.output, kind, error, repeats.advice(kind))
     }
 
-    /// Returns how much of `max_bytes` sets of hashes may take, so that the filter they become fits beside them.
+    /// Returns the part of `max_bytes` that sets of hashes may use, so that the filter built from them
+    /// fits in the rest.
     fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
         if max_bytes == u64::MAX {
             return Ok(max_bytes);
         }
-        // Of as many items as fill the memory with hashes alone: eight bytes each, in three quarters of the slots.
+        // Plan for the items whose hashes alone fill the memory: eight bytes each, in three quarters
+        // of the slots.
         let items = max_bytes / 32 * 3;
         let filter_bytes = self.plan(items, u64::MAX)?.bytes() as f64;
         Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
     }
 
-    /// Keeps the distinct hashes until all are known, then builds the filter that they need.
+    /// Collects the distinct hashes of all items, then builds the filter for them.
     pub(super) fn count_first(
         &self,
         paths: &[PathBuf],
@@ -87,10 +89,10 @@ impl Args {
         Ok((filter, tally))
     }
 
-    /// Builds the smallest cuckoo filter that has room for these items and copies.
+    /// Builds the smallest cuckoo filter that holds these items and copies.
     ///
-    /// Copies of an item share its two buckets, so tables with many copies are full earlier than their plan says: more
-    /// places are planned until all fit, up to four times as many.
+    /// Copies of an item share its two buckets, so a table with many copies is full earlier than
+    /// planned. The planned capacity is raised until all items fit, at most to four times their number.
     fn cuckoo(
         &self,
         distinct: SecretSet,
@@ -98,7 +100,7 @@ impl Args {
         hasher: Hasher,
         max_bytes: u64,
     ) -> Result<AnyFilter, Failure> {
-        // The filter's bytes depend on the order, and the set's order differs from run to run.
+        // The filter's bytes depend on the order, and the order of the set differs from run to run.
         let mut hashes = Vec::with_capacity(distinct.len() as usize);
         distinct.drain_each(|some| hashes.extend_from_slice(some));
         hashes.sort_unstable();
@@ -121,11 +123,11 @@ impl Args {
     }
 }
 
-/// The hashes of items that occurred again, each as often as a filter can count it.
+/// Hashes of repeated items. Each hash is stored at most as often as a filter can count it.
 struct Repeated {
     hashes: Vec<u64>,
     most_copies: u64,
-    // At this length, copies beyond `most_copies` are removed.
+    // At this length, `thin` removes copies beyond `most_copies`.
     thin_at: usize,
 }
 
@@ -152,7 +154,7 @@ impl Repeated {
         Ok(())
     }
 
-    /// Leaves of each item as many as count, beside the first.
+    /// Removes the copies of each item that the filter cannot count in addition to the first.
     fn thin(&mut self) {
         self.hashes.sort_unstable();
         let (mut last, mut times) = (None, 0);

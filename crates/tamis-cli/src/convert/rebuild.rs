@@ -1,4 +1,4 @@
-//! A filter built from the items, and compared with the one that it replaces.
+//! Builds a filter from items and compares it with the filter that it replaces.
 
 use std::path::PathBuf;
 
@@ -16,16 +16,18 @@ use crate::items::Tally;
 use crate::output::refuse_input_as_output;
 use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
 
-/// The rate of a filter that is built from items, if the user gives none and IN stores none.
+/// The rate of a filter built from items, if the user gives no rate and IN stores none.
 const RATE: f64 = 0.01;
 
-/// Returns by how much the number of items may be below the number that `info` states.
+/// Returns the allowed difference between the number of items given and the number that `info`
+/// states.
 fn slack(info: &FilterInfo) -> f64 {
     if info.are_items_counted {
         return 0.0;
     }
     match info.probes {
-        // Of m bits the part f is set, give or take σ: items are -m/k ln(1 - f), give or take m/k · σ/(1 - f).
+        // The part f of m bits is set, with standard deviation σ. The number of items is
+        // -m/k ln(1 - f), with standard deviation m/k · σ/(1 - f).
         Some(k) if info.rate_std_error > 0.0 => {
             let (m, k, f) = (info.bits as f64, f64::from(k), info.fill);
             let deviation = info.rate_std_error * f / k;
@@ -36,7 +38,7 @@ fn slack(info: &FilterInfo) -> f64 {
 }
 
 impl Args {
-    /// Builds OUT from the items, and looks for each item in both filters.
+    /// Builds OUT from the items and tests each item in both filters.
     pub(super) fn rebuild(
         &self,
         from: &Foreign,
@@ -51,7 +53,7 @@ impl Args {
         total.warn();
         let facts = from.contents.info();
         self.check_count(from, &facts, distinct)?;
-        // Where a set of integers ends their greatest decides, not their number.
+        // The size of a bitmap of integers depends on the greatest integer, not on their number.
         let planned = told.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
         let of_input = from.told.rate.or(facts.planned_rate);
         let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
@@ -99,7 +101,7 @@ impl Args {
         Ok(exit)
     }
 
-    /// The files of items: they are read several times.
+    /// Returns the files of items. Pipes are rejected because the files are read several times.
     pub(super) fn checked_items(&self) -> Result<Vec<PathBuf>, Failure> {
         let items = input::checked(&self.items)?;
         for path in &items {
@@ -114,7 +116,8 @@ impl Args {
         Ok(items)
     }
 
-    /// Refuses items that are none, or far fewer than the filter has: the others would not be found any more.
+    /// Rejects an empty list of items, and a list with far fewer items than the filter holds: OUT would
+    /// not find the others.
     fn check_count(
         &self,
         from: &Foreign,
@@ -136,7 +139,7 @@ impl Args {
         ))
     }
 
-    /// Refuses to go on, unless that is wanted.
+    /// Returns a failure with `state`. With `--force`, writes a note instead.
     fn refuse(&self, state: &str) -> Result<(), Failure> {
         if !self.force {
             return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
@@ -145,7 +148,7 @@ impl Args {
         Ok(())
     }
 
-    /// What an item is in OUT.
+    /// Returns the funnel of OUT.
     pub(super) fn funnel_of(
         &self,
         to: &Format,
@@ -162,7 +165,7 @@ impl Args {
                 }
                 Some(funnel)
             }
-            // The funnel that the user gave is that of IN; formats whose items are always of one kind keep their own.
+            // The user's funnel is the funnel of IN. A format with a fixed funnel keeps its own.
             None if to.items == Items::Unspecified => of_input,
             None => None,
         };
@@ -176,10 +179,10 @@ impl Args {
         }
     }
 
-    /// Counts the distinct items, and all.
+    /// Returns the number of distinct items, and the tally of all items.
     fn count(&self, items: &[PathBuf]) -> Result<(u64, Tally), Failure> {
         let mut distinct = DigestSet::<u64>::within(u64::MAX);
-        // With a secret key: an attacker may have chosen the items.
+        // The hash has a secret key because an attacker may have chosen the items.
         let (hasher, mut hashes, mut answers) = (random_hasher()?, Vec::new(), Answers::new());
         let total = self.each(items, Funnel::Bytes, |keys| {
             hashes.clear();
@@ -189,7 +192,7 @@ impl Args {
         Ok((distinct.len(), total))
     }
 
-    /// Reads the filter back from its bytes, and looks for every item.
+    /// Decodes the filter from its encoded bytes and tests every item.
     fn verify(
         &self,
         file: &Foreign,
@@ -218,7 +221,7 @@ impl Args {
         Ok(())
     }
 
-    /// Reads the items once more, and refuses others than the first time.
+    /// Reads the items again. Returns a failure if they differ from the first time.
     fn each_again(
         &self,
         items: &[PathBuf],
