@@ -59,8 +59,8 @@ mod extended {
     /// Most bytes of a list of names, or of a value. This is the limit of the system.
     const MOST_BYTES: usize = 64 << 10;
 
-    /// Copies the extended attributes of the file at `path`. Returns false if the file has an access
-    /// control list that could not be copied.
+    /// Copies the extended attributes of the file at `path`. Returns false if the file has an
+    /// access control list that could not be copied.
     pub fn copy(path: &Path, new: &File) -> bool {
         let mut names = vec![0_u8; MOST_BYTES];
         // A file system without attributes has nothing to copy.
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_replaced_file_keeps_its_access_control_list_and_attributes() {
-        /// Version 2, then tag, permissions and id of each entry: owner rw, user 1234 r, group none,
-        /// mask r, others none.
+        /// Version 2, then tag, permissions and id of each entry: owner rw, user 1234 r, group
+        /// none, mask r, others none.
         const LIST: [u8; 44] = {
             let mut list = [0; 44];
             list[0] = 2;

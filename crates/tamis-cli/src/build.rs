@@ -347,7 +347,8 @@ impl Args {
             hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
                 // A window filter records each batch at the time when the batch arrives.
                 filter.advance(now_millis());
-                // A growing filter grows only a little within one chunk, so one check per chunk is enough.
+                // A growing filter grows only a little within one chunk, so one check per chunk is
+                // enough.
                 hashes.chunks(GROWTH_CHUNK).try_for_each(|hashes| {
                     inserter.insert(&mut filter, hashes, &self.output)?;
                     self.check_growth(&filter, max_bytes)
@@ -399,8 +400,8 @@ fn refuse_other_format(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the failure for a filter of `kind` that refused items. `advice` is shown if the filter is
-/// full. The file is unchanged.
+/// Returns the failure for a filter of `kind` that refused items. `advice` is shown if the filter
+/// is full. The file is unchanged.
 pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
     let name = input::name(path);
     match error.reason {

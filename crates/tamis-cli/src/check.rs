@@ -209,8 +209,8 @@ impl<'a> Asked<'a> {
         Ok(Self { name: &file.name, source: None, filter, is_over_rate, found: 0 })
     }
 
-    /// Returns an upper bound for the number of copies of the record's key in the filter. A plus sign
-    /// marks the maximum of a counter.
+    /// Returns an upper bound for the number of copies of the record's key in the filter. A plus
+    /// sign marks the maximum of a counter.
     fn copies(&self, rule: &KeyRule, record: &[u8]) -> String {
         let Asking::Tamis(filter) = &self.filter else { return String::new() };
         let mut scratch = Vec::new();
@@ -252,7 +252,8 @@ impl Check<'_> {
                 if self.args.quiet && self.printed > 0 {
                     return Ok(());
                 }
-                // A program that reads the output from a pipe gets the answers as soon as the items arrive.
+                // A program that reads the output from a pipe gets the answers as soon as the items
+                // arrive.
                 self.output.flush()?;
                 progress.at(done_bytes + blocks.reader().consumed_bytes());
             }
@@ -261,8 +262,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Queries every filter with all records of a block, then prints the result. `line` is the number
-    /// of records that precede the block in the file.
+    /// Queries every filter with all records of a block, then prints the result. `line` is the
+    /// number of records that precede the block in the file.
     fn block(
         &mut self,
         block: &[u8],

@@ -62,8 +62,8 @@ impl ColumnType {
         Some(Self { physical, is_text, funnel, item })
     }
 
-    /// Tests whether items of this funnel can be in the column. With any other funnel, the filter would
-    /// report every item as absent.
+    /// Tests whether items of this funnel can be in the column. With any other funnel, the filter
+    /// would report every item as absent.
     pub fn takes(&self, funnel: Funnel) -> bool {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         match funnel {

@@ -29,7 +29,7 @@ impl FromStr for Count {
             Err(_) => {
                 let number: f64 = digits.parse().map_err(|_| wrong())?;
                 let count = number * unit as f64;
-                // Above 2⁵³ an f64 would invent digits.
+                // Above 2⁵³ an f64 cannot represent every integer.
                 if !(count >= 0.0 && count <= (1_u64 << 53) as f64) {
                     return Err(wrong());
                 }
@@ -45,18 +45,19 @@ impl FromStr for Count {
     }
 }
 
-/// Reads a whole number of at least one, such as that of a field.
+/// Parses a whole number of at least one, such as the number of a field.
 pub fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| format!("'{text}' is not a whole number above zero that fits here"))
 }
 
-/// Reads a number of threads.
+/// Parses a number of threads.
 pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MAX_THREADS);
     threads.ok_or_else(|| format!("'{text}' is no number of threads: write 1 to {MAX_THREADS}"))
 }
 
-/// The most threads that a user may ask for: more than any machine runs at once, so that more only cost memory.
+/// Most threads that a user may request. No machine runs more at once; more threads would only use
+/// memory.
 const MAX_THREADS: usize = 1024;
 
 impl fmt::Display for Count {
@@ -74,11 +75,11 @@ impl fmt::Display for Count {
     }
 }
 
-/// An estimated number of items: four digits count, the rest are zeros.
+/// An estimated number of items, displayed with four significant digits.
 #[derive(Clone, Copy, Debug)]
 pub struct About(pub f64);
 
-/// Returns what a filter holds, as a part of a sentence.
+/// Returns a phrase with the number of items in a filter.
 pub fn holds(items: f64) -> String {
     if items.is_finite() {
         format!("holds about {} items", About(items))
@@ -103,7 +104,7 @@ impl fmt::Display for About {
     }
 }
 
-/// A rate as people compare them: three digits.
+/// A rate, displayed with three significant digits.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate(pub f64);
 

@@ -1,4 +1,5 @@
-//! Decides which decode options have an effect on which files. An option without an effect is refused, since its user expects one.
+//! Decides which decode options have an effect on which files. An option without an effect is
+//! rejected, because its user expects one.
 
 use tamis_formats::{FORMATS, Format, ItemDomain, Items, Parameter};
 
@@ -14,20 +15,20 @@ pub struct DecodeOption {
     effect: Effect,
 }
 
-/// What a decode option is about, which decides where it has an effect.
+/// The subject of a decode option. It decides on which files the option has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// The format itself.
     Format,
-    /// What the items of a filter of another system are.
+    /// The item type of a filter of another system.
     Items,
-    /// The rate by which a filter of another system is judged.
+    /// The planned rate of a filter of another system.
     Rate,
     /// The key in a file of several keys.
     Key,
     /// The column of a Parquet table.
     Column,
-    /// A parameter that the rows of some formats name.
+    /// A parameter in the rows of some formats.
     Parameter(Parameter),
 }
 
@@ -81,27 +82,27 @@ static OPTIONS: [DecodeOption; 10] = [
     },
 ];
 
-/// What a file is, as far as decode options depend on it.
+/// The properties of a file that decide which decode options have an effect.
 #[derive(Clone, Copy, Debug)]
 pub struct FileKind {
-    /// The format of its filters.
+    /// The format of the filters in the file.
     pub format: &'static Format,
-    /// Where its filters are.
+    /// The location of the filters in the file.
     pub place: Place,
 }
 
-/// Where the filters of a file are.
+/// The location of the filters in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The file is a filter.
     File,
-    /// Under keys, in a snapshot of Redis or in commands.
+    /// The filters are stored under keys, in a snapshot of Redis or in commands.
     Keys,
-    /// In the columns of a Parquet table.
+    /// The filters belong to the columns of a Parquet table.
     Columns,
 }
 
-/// The options that were given and have had no effect yet.
+/// The given options that have had no effect yet.
 pub struct Unused {
     options: Vec<&'static DecodeOption>,
 }
@@ -112,13 +113,13 @@ impl Unused {
         Self { options: OPTIONS.iter().filter(|option| (option.is_given)(tell)).collect() }
     }
 
-    /// Removes the options that have an effect on a file that is read.
+    /// Removes the options that have an effect on an input file.
     pub fn read(&mut self, file: FileKind, tell: &TellArgs) {
         self.options.retain(|option| !option.effect.is_on(file, tell));
     }
 
-    /// Removes the options that have an effect on a filter of `format` that `convert` writes, built from items if
-    /// `is_from_items`.
+    /// Removes the options that have an effect on a filter of `format` that `convert` writes.
+    /// `is_from_items` is true if the filter is built from items.
     pub fn write(&mut self, format: &Format, is_from_items: bool) {
         self.options.retain(|option| match option.effect {
             Effect::Format | Effect::Column => false,
@@ -129,7 +130,7 @@ impl Unused {
         });
     }
 
-    /// Returns for each option that is left what is wrong with it.
+    /// Returns an explanation for each option that remains.
     pub fn phrases(&self) -> Vec<String> {
         let phrase = |option: &&DecodeOption| {
             format!("{} has no effect here: {}", option.name, option.effect.purpose())
@@ -137,16 +138,16 @@ impl Unused {
         self.options.iter().map(phrase).collect()
     }
 
-    /// Returns the options that are left.
+    /// Returns the names of the options that remain.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.options.iter().map(|option| option.name)
     }
 
-    /// Refuses the options that are left.
+    /// Rejects the options that remain.
     ///
     /// # Errors
     ///
-    /// If there are any; `files` are those that were read.
+    /// A message if an option remains. `files` names the input files.
     pub fn check(&self, files: &str) -> Result<(), Failure> {
         match &self.phrases()[..] {
             [] => Ok(()),
@@ -157,7 +158,7 @@ impl Unused {
 }
 
 impl Effect {
-    /// Tests whether an option has an effect on a file that is read.
+    /// Tests whether an option has an effect on an input file.
     fn is_on(self, FileKind { format, place }: FileKind, tell: &TellArgs) -> bool {
         let is_own = format.name == "tamis";
         match self {
@@ -170,7 +171,7 @@ impl Effect {
         }
     }
 
-    /// Returns what an option is for, as a clause.
+    /// Returns the purpose of an option, as a clause.
     fn purpose(self) -> String {
         let readers_of = |parameter| {
             let readers = FORMATS.iter().filter(|format| format.reads(parameter));

@@ -1,4 +1,4 @@
-//! How a command ends: four exit statuses, and one line on stderr when it could not do its work.
+//! The exit statuses of a command, and its one error line on stderr.
 
 use std::fmt;
 use std::io;
@@ -7,23 +7,23 @@ use std::process::ExitCode;
 use crate::input;
 use crate::notice;
 
-/// How a command ended that could do its work.
+/// The exit status of a command that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Yes, or done.
+    /// Status 0: yes, or done.
     Yes = 0,
-    /// No: nothing was found.
+    /// Status 1: no, nothing was found.
     No = 1,
-    /// Done, but a filter is fuller than its rate allows.
+    /// Status 3: done, but a filter is over its rate.
     OverRate = 3,
 }
 
-/// Why a command could not do its work, as one line that says what, where and what to do.
+/// The reason for a failed command: one line that says what failed, where, and what to do.
 #[derive(Debug)]
 pub enum Failure {
-    /// The line to print; exit status 2.
+    /// The line to print. The exit status is 2.
     Message(String),
-    /// The reader of our output has closed it: a quiet success.
+    /// The reader of our output closed the pipe. The command ends silently with status 0.
     BrokenPipe,
 }
 
@@ -33,7 +33,7 @@ impl Failure {
         Failure::Message(message.to_string())
     }
 
-    /// Returns a failure of reading or writing at `place`, such as a file's name.
+    /// Returns a failure to read or write at `place`, such as a file name.
     pub fn io(place: impl fmt::Display, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure::BrokenPipe;
@@ -42,7 +42,7 @@ impl Failure {
     }
 }
 
-/// Says what the system said, without Rust's "(os error 2)".
+/// Returns the text of a system error, without Rust's "(os error 2)".
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
@@ -51,10 +51,10 @@ pub fn plain(error: &io::Error) -> String {
     })
 }
 
-/// What every command returns.
+/// The result of every command.
 pub type Outcome = Result<Exit, Failure>;
 
-/// Prints why a command could not, and turns its outcome into the exit status.
+/// Prints the failure of a command, if any, and converts its outcome to the exit status.
 pub fn report(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(_) if input::were_left_out() => ExitCode::from(2),

@@ -1,4 +1,4 @@
-//! The bytes of a filter's file: mapped, or read and unpacked.
+//! The bytes of a filter file: mapped, or read and unpacked.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,28 +12,28 @@ use crate::input::{self, Input};
 use crate::map::Mapped;
 use crate::told::TellArgs;
 
-/// The bytes of a file: mapped where it is a plain one, otherwise a copy.
+/// The bytes of a file. A plain file is mapped; any other file is copied.
 pub enum Bytes {
-    /// In place.
+    /// The file itself, mapped into memory.
     Mapped(Mapped),
-    /// Read, and unpacked.
+    /// A copy that was read and unpacked.
     Copied(Vec<u8>),
 }
 
-/// What a stream held.
+/// The contents of a stream.
 pub enum Found {
-    /// A filter of ours: read as it came, not copied from bytes.
+    /// A Tamis filter, decoded directly from the stream.
     Tamis(Source),
-    /// Anything else.
+    /// Any other bytes.
     Bytes(Bytes),
 }
 
 impl Bytes {
-    /// Reads a file, unpacked; as it is if `is_raw`.
+    /// Reads and unpacks a file. If `is_raw`, reads it without unpacking.
     ///
     /// # Errors
     ///
-    /// A directory, or a file that cannot be read.
+    /// A message for a directory, or a file that cannot be read.
     pub fn read(path: &Path, is_raw: bool) -> Result<Found, Failure> {
         if path.is_dir() {
             return Err(Failure::new(format!(
@@ -74,11 +74,11 @@ impl Bytes {
         Ok(Found::Bytes(Bytes::Mapped(bytes)))
     }
 
-    /// Refuses to go on if the file was written to since it was opened.
+    /// Tests whether the file was modified since it was opened.
     ///
     /// # Errors
     ///
-    /// If it was.
+    /// A message if it was modified.
     pub fn check_unchanged(&self, name: &str) -> Result<(), Failure> {
         match self {
             Bytes::Mapped(bytes) => bytes.check_unchanged(name),
@@ -113,11 +113,11 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// Reads all bytes of a file that is no filter of Tamis, unpacked.
+/// Reads and unpacks all bytes of a file that is not a Tamis filter.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a filter of Tamis.
+/// A message for a file that cannot be read, or a Tamis filter.
 pub fn file_bytes(path: &Path) -> Result<impl std::ops::Deref<Target = [u8]> + use<>, Failure> {
     match Bytes::read(path, false)? {
         Found::Bytes(bytes) => Ok(bytes),
@@ -127,8 +127,9 @@ pub fn file_bytes(path: &Path) -> Result<impl std::ops::Deref<Target = [u8]> + u
     }
 }
 
-/// Returns whether a file is read as it is and never decompressed. This is so if the user gives a format of plain bits, which may
-/// begin as compressed data does, and the name is not one of compressed data.
+/// Tests whether a file is read without decompression. This applies if the user gives a format of
+/// plain bits and the file name does not end like that of compressed data. Plain bits may begin
+/// like compressed data.
 pub fn is_raw(path: &Path, tell: &TellArgs) -> bool {
     let is_bits = |format: &Format| {
         !format.is_detectable() || format.parameters.required.contains(&Parameter::Items)

@@ -1,4 +1,4 @@
-//! Filters in files: opened in place, and replaced all or nothing.
+//! Filter files: opened in place, and replaced atomically.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,8 +13,8 @@ use crate::map::Mapped;
 use crate::output::Output;
 use crate::span::SpanArg;
 
-/// A filter to be read: mapped where it is a plain file, otherwise a copy (from a pipe, unpacked from
-/// gzip or another packing).
+/// A filter to read. A plain file is mapped. A pipe or a compressed file (gzip or another
+/// compression) is copied.
 pub struct Source {
     name: String,
     place: Place,
@@ -22,16 +22,16 @@ pub struct Source {
 
 enum Place {
     Mapped(Mapped),
-    // Boxed: a filter's plan and metadata are several times the size of a mapping.
+    // Boxed because a filter's plan and metadata are several times the size of a mapping.
     Copied(Box<TamisFile>),
 }
 
-/// Whether the words of a mapped filter are tested before they are believed.
+/// The trust in the words of a mapped filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// One pass over the file finds every flipped bit.
+    /// Verify the checksums: one pass over the file finds every flipped bit.
     Verify,
-    /// Someone did that before.
+    /// Skip the verification: the words were verified before.
     Assume,
 }
 
@@ -40,7 +40,8 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, a directory, or anything that is not a whole filter.
+    /// A message for a missing or unreadable file, a directory, or a file that is not a complete
+    /// filter.
     pub fn open(path: &Path, trust: Trust) -> Result<Self, Failure> {
         let name = input::name(path);
         let place = match mapped(path, &name)? {
@@ -61,11 +62,11 @@ impl Source {
         Ok(Self { name, place })
     }
 
-    /// Reads a copy of the filter that a stream holds.
+    /// Reads a copy of the filter in a stream.
     ///
     /// # Errors
     ///
-    /// A failed stream, or anything that is not a whole filter.
+    /// A message if the stream fails or does not contain a complete filter.
     pub fn read_from(name: String, stream: impl Read) -> Result<Self, Failure> {
         let place = copied(stream, &name)?;
         Ok(Self { name, place })
@@ -76,12 +77,12 @@ impl Source {
         &self.name
     }
 
-    /// Refuses to go on if the file was written to since it was opened: what was read of it may be neither the old
-    /// filter nor the new one.
+    /// Tests whether the file was modified since it was opened. If it was, the bytes read may
+    /// belong neither to the old filter nor to the new one.
     ///
     /// # Errors
     ///
-    /// If it was.
+    /// A message if it was modified.
     pub fn check_unchanged(&self) -> Result<(), Failure> {
         match &self.place {
             Place::Mapped(bytes) => bytes.check_unchanged(&self.name),
@@ -89,11 +90,11 @@ impl Source {
         }
     }
 
-    /// Returns the filter as a copy, to be changed.
+    /// Returns a copy of the filter that the caller can change.
     ///
     /// # Errors
     ///
-    /// A damaged filter that was trusted.
+    /// A message for a damaged filter that was opened with [`Trust::Assume`].
     pub fn into_file(self) -> Result<TamisFile, Failure> {
         match self.place {
             Place::Mapped(bytes) => TamisFile::read_from(&bytes[..], u64::MAX)
@@ -102,11 +103,11 @@ impl Source {
         }
     }
 
-    /// Returns the filter, its words where they lie.
+    /// Returns the filter. Its words stay in place.
     ///
     /// # Errors
     ///
-    /// None that [`open`](Self::open) did not find.
+    /// No error that [`open`](Self::open) has not returned before.
     pub fn file(&self) -> Result<TamisFile<BitView<'_>>, Failure> {
         match &self.place {
             Place::Mapped(bytes) => {
@@ -123,34 +124,37 @@ impl Source {
     }
 }
 
-/// Reads a copy of the filter at `path`, to be changed.
+/// Reads a copy of the filter at `path` that the caller can change.
 ///
 /// # Errors
 ///
-/// As for [`Source::open`].
+/// The errors of [`Source::open`].
 pub fn read(path: &Path) -> Result<TamisFile, Failure> {
     let name = input::name(path);
     let stream = Input::open(path)?;
     TamisFile::read_from(stream, u64::MAX).map_err(|error| of_stream(&name, error))
 }
 
-/// Opens the filter at `path` to be changed in place: returns it with a lock, to be held until the changed one is
-/// saved. Without it, of two processes that change a filter at once one would lose its items.
+/// Opens the filter at `path` for a change in place. Returns it with a lock that the caller holds
+/// until the changed filter is saved. Without the lock, if two processes change a filter at once,
+/// the items of one are lost.
 ///
 /// # Errors
 ///
-/// As for [`Source::open`]; standard input, and a filter that another process is changing.
+/// The errors of [`Source::open`]; a message for standard input, or a filter that another process
+/// is changing.
 pub fn open_to_change(path: &Path) -> Result<(File, TamisFile), Failure> {
     let lock = lock_to_change(path)?;
     check_unpacked(path)?;
     Ok((lock, read(path)?))
 }
 
-/// Locks the filter at `path`, which is to be changed in place.
+/// Locks the filter at `path` for a change in place.
 ///
 /// # Errors
 ///
-/// As for [`open_to_change`].
+/// A message for standard input, a directory, a file that cannot be opened, or a filter that
+/// another process is changing.
 pub fn lock_to_change(path: &Path) -> Result<File, Failure> {
     if input::is_stdin(path) {
         return Err(Failure::new("the filter to change must be a file, not standard input"));
@@ -161,11 +165,12 @@ pub fn lock_to_change(path: &Path) -> Result<File, Failure> {
     lock(path)
 }
 
-/// Refuses a packed file as one to change in place: it would be replaced by an unpacked one of the same name.
+/// Rejects a compressed file for a change in place: the command would replace it by an uncompressed
+/// file of the same name.
 ///
 /// # Errors
 ///
-/// If it is packed, or cannot be read.
+/// A message if the file is compressed or cannot be read.
 pub fn check_unpacked(path: &Path) -> Result<(), Failure> {
     if !path.is_file() || !Input::open(path)?.is_packed() {
         return Ok(());
@@ -177,11 +182,11 @@ pub fn check_unpacked(path: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// Locks the file at `path` against other processes that would change it, until the file is closed.
+/// Locks the file at `path` against changes by other processes, until the file is closed.
 ///
 /// # Errors
 ///
-/// If it cannot be opened, or another process has locked it.
+/// A message if the file cannot be opened, or if another process holds the lock.
 fn lock(path: &Path) -> Result<File, Failure> {
     let failure = |error: &std::io::Error| Failure::io(input::name(path), error);
     loop {
@@ -194,7 +199,7 @@ fn lock(path: &Path) -> Result<File, Failure> {
                     path.display()
                 )));
             }
-            // Some network file systems know no locks.
+            // Some network file systems do not support locks.
             Err(TryLockError::Error(_)) => return Ok(file),
         }
         // The process that held the lock may have replaced the file.
@@ -221,7 +226,7 @@ fn copied(stream: impl Read, name: &str) -> Result<Place, Failure> {
     Ok(Place::Copied(Box::new(file)))
 }
 
-/// Maps `path` if it is a file that starts as a filter does.
+/// Maps `path` if it is a plain file that starts like a Tamis filter.
 fn mapped(path: &Path, name: &str) -> Result<Option<Mapped>, Failure> {
     if input::is_stdin(path) {
         return Ok(None);
@@ -254,13 +259,13 @@ fn of_stream(name: &str, error: ReadError) -> Failure {
     }
 }
 
-/// Replaces `path` by `file` once `file` is complete and on disk; returns its size in bytes.
+/// Replaces `path` by `file` after `file` is complete and on disk. Returns its size in bytes.
 ///
-/// A filter with a secret key is no one else's to read, unless the old file was.
+/// Only the owner may read a filter with a secret key, unless the old file had other permissions.
 ///
 /// # Errors
 ///
-/// A directory, a full disk: the old file is untouched then.
+/// A message for a directory or a full disk. The old file is then unchanged.
 pub fn save<B: Bits<Word = u64>>(path: &Path, file: &TamisFile<B>) -> Result<u64, Failure> {
     let is_secret = file.filter.hasher().function() == HashFunction::Sip13;
     let output = if is_secret { Output::open_private(path)? } else { Output::open(Some(path))? };
@@ -272,12 +277,12 @@ pub fn save<B: Bits<Word = u64>>(path: &Path, file: &TamisFile<B>) -> Result<u64
     Ok(file.len_bytes())
 }
 
-/// Refuses a window whose clock is ahead of `now_millis` by more than one slice: it would forget at once what is
-/// added or merged, for it lies before its time.
+/// Rejects a window filter whose clock is ahead of `now_millis`. Items that are added or merged now
+/// would precede the window, so the filter would expire them at once.
 ///
 /// # Errors
 ///
-/// If it is.
+/// A message if the clock is ahead.
 pub fn check_clock<B: Bits<Word = u64>>(
     filter: &AnyFilter<B>,
     now_millis: u64,
@@ -296,11 +301,11 @@ pub fn check_clock<B: Bits<Word = u64>>(
     )))
 }
 
-/// An [`Output`] for code that knows only [`Write`]; keeps the failure that names the file.
+/// Adapts an [`Output`] to [`Write`]. It stores the failure, which names the file.
 pub struct Sink {
-    /// What is written to.
+    /// The destination.
     pub output: Output,
-    /// Why it could not be.
+    /// The failure of the last write, if it failed.
     pub failure: Option<Failure>,
 }
 

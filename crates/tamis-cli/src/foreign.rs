@@ -1,4 +1,4 @@
-//! Filters of other systems: judged, and replaced all or nothing.
+//! Filters of other systems: read, judged and replaced atomically.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,51 +15,51 @@ use crate::told::{funnel, missing_to_write};
 
 /// A filter of another system, read from a file.
 pub struct Foreign {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// The path as typed.
     pub name: String,
-    /// What its bytes are.
+    /// The format of the bytes.
     pub format: &'static Format,
-    /// What they hold.
+    /// The decoded filter.
     pub contents: Contents,
     /// The decode options that the user gave.
     pub told: DecodeOptions,
-    /// What its items are, if the user or the file states it.
+    /// The funnel of the items, if the user or the file states it.
     pub funnel: Option<Funnel>,
-    /// The column that it is of, which says what its items are unless the user does.
+    /// The Parquet column of the filter. It determines the item type unless the user states it.
     pub column: Option<ColumnType>,
-    /// The size of the file that it is in, unpacked.
+    /// The uncompressed size of the file.
     pub len_bytes: u64,
-    /// Whether the file holds this filter and nothing else, so that it may be replaced.
+    /// True if the file holds only this filter. The command may then replace the file.
     pub is_whole_file: bool,
 }
 
-/// A rate above which a filter is reported as over-full.
+/// A filter with a higher rate than this is reported as over-full.
 const MANY: f64 = 0.3;
 
 impl Foreign {
-    /// Returns what its items are.
+    /// Returns the funnel of the items.
     ///
     /// # Errors
     ///
-    /// If the file does not store it and the user did not give it.
+    /// A message if neither the file nor the user states it.
     pub fn funnel(&self) -> Result<Funnel, Failure> {
         funnel(self.format, self.funnel, &self.name)
     }
 
-    /// Tests whether the filter is written as just these bytes.
+    /// Tests whether the encoded filter equals `bytes`.
     pub fn is_written_as(&self, bytes: &[u8]) -> bool {
         let mut written = Vec::new();
         let encoded = (self.format.encode)(&self.contents, &self.told, &mut written);
         encoded.is_ok() && written == bytes
     }
 
-    /// Refuses to write to the file that it was read from, if that holds more than it.
+    /// Rejects `output` if it is the source file and that file holds more than this filter.
     ///
     /// # Errors
     ///
-    /// If so.
+    /// A message in that case.
     pub fn check_output(&self, output: &Path) -> Result<(), Failure> {
         if self.is_whole_file || !is_same_file(&self.path, output) {
             return Ok(());
@@ -102,11 +102,12 @@ impl Foreign {
         })
     }
 
-    /// Replaces `path` by the filter in `format`, once it is complete and on disk.
+    /// Replaces `path` by the filter in `format`, after the new file is complete and on disk.
     ///
     /// # Errors
     ///
-    /// If the format cannot hold it; a full disk. The old file is unchanged then.
+    /// A message if the format cannot hold the filter, or if the disk is full. The old file is then
+    /// unchanged.
     pub fn save(&self, path: &Path, format: &Format, told: &DecodeOptions) -> Result<(), Failure> {
         let mut sink = Sink { output: Output::open(Some(path))?, failure: None };
         let written = self.write(&mut sink, path, format, told);
@@ -117,11 +118,11 @@ impl Foreign {
         sink.output.finish()
     }
 
-    /// Writes it to `out`. `path` is the final name, for messages.
+    /// Writes the filter to `out`. Messages use `path`, the final name.
     ///
     /// # Errors
     ///
-    /// If the format has no place for it; those of `out`.
+    /// A message if the format cannot hold the filter, or the error of `out`.
     pub fn write(
         &self,
         out: &mut dyn io::Write,
@@ -133,7 +134,7 @@ impl Foreign {
             .map_err(|error| self.not_written(error, path, format, told))
     }
 
-    /// Returns why the filter was not written to `path` in `format`.
+    /// Returns the failure to write the filter to `path` in `format`.
     pub fn not_written(
         &self,
         error: EncodeError,
@@ -164,7 +165,7 @@ impl Foreign {
 ///
 /// # Errors
 ///
-/// If the filter is over its planned rate, unless `force` is given.
+/// A message if the filter is over its planned rate and `force` is false.
 pub fn judge_changed(file: &Foreign, force: bool) -> Outcome {
     let facts = file.contents.info();
     if let Some(state) = file.over_rate(&facts).filter(|_| !force) {

@@ -1,4 +1,4 @@
-//! The items of a command's inputs, as another system hashes them.
+//! Reads the items of a command's inputs in the encoding of another system.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,21 @@ use crate::key::KeyRule;
 use crate::progress::Progress;
 use crate::records::{Blocks, records};
 
-/// The items of a block as another system hashes them.
+/// The items of a block, as the bytes that another system hashes.
 #[derive(Default)]
 pub struct Keys {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// The indices of records that have no key.
+    /// The indices of records without a key.
     pub keyless: Vec<usize>,
 }
 
 impl Keys {
-    /// Cuts a block into keys, in place of those of the last one.
+    /// Splits a block into keys. They replace the keys of the previous block.
     ///
     /// # Errors
     ///
-    /// The index of the first record that is no item of such a filter, with what is wrong with it.
+    /// The index of the first record that is not an item of the filter, and the reason.
     pub fn read(
         &mut self,
         block: &[u8],
@@ -52,18 +52,19 @@ impl Keys {
         Ok(())
     }
 
-    /// Returns a key for each record, empty for those that have none.
+    /// Returns a key for each record. The key is empty if the record has none.
     pub fn all(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start..end]).collect()
     }
 }
 
-/// Hands the items of `paths` to `each` in order, a block at a time.
+/// Passes the items of `paths` to `each` in order, one block at a time.
 ///
 /// # Errors
 ///
-/// Those of reading, and of `each`; a record that is no item of such a filter, by its file and line.
+/// An error of reading or of `each`; for a record that is not an item of the filter, a message with
+/// its file and line.
 pub fn each_keys(
     paths: &[PathBuf],
     rule: &KeyRule,
@@ -98,7 +99,8 @@ pub fn each_keys(
     Ok(tally)
 }
 
-/// Says which record is no item, and what one is in the column asked; lines are counted from one.
+/// Returns the failure for a record that is not an item, with the item type of the queried column.
+/// `line` is counted from zero, and the message counts from one.
 pub fn no_item(path: &Path, line: u64, why: &str, column: Option<&ColumnType>) -> Failure {
     let state = format!("{}: line {}: {why}", input::name(path), line + 1);
     Failure::new(match column {
@@ -107,7 +109,8 @@ pub fn no_item(path: &Path, line: u64, why: &str, column: Option<&ColumnType>) -
     })
 }
 
-/// Says what was read, its control characters spelled out, such as the `\r` that Windows puts before each end of a line.
+/// Returns a message with the item that was read. It escapes control characters, such as the `\r`
+/// that Windows writes before each line end.
 fn wrong_item(item: &[u8], error: ItemError) -> String {
     const SHOWN: usize = 40;
     let text = String::from_utf8_lossy(item);

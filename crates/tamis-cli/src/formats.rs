@@ -1,4 +1,4 @@
-//! `tamis formats`: which systems' filters are read and written.
+//! `tamis formats`: lists the systems whose filters Tamis reads and writes.
 
 use serde_json::{Value, json};
 use tamis_formats::{FORMATS, Format, Items};
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Outcome {
     Ok(Exit::Yes)
 }
 
-/// What the table does not say.
+/// Text below the table.
 const REMARK: &str = "\nA string of Redis alone, as GET returns it, is bits and nothing else: it needs --format. 'convert' writes what \
      the name of its OUT ends in, or --to.\n";
 

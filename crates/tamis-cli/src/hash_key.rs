@@ -8,7 +8,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 ///
-/// The system gives no random bytes.
+/// A message if the system provides no random bytes.
 pub fn random_hasher() -> Result<Hasher, Failure> {
     random_words().map(Hasher::keyed)
 }
@@ -17,7 +17,7 @@ pub fn random_hasher() -> Result<Hasher, Failure> {
 ///
 /// # Errors
 ///
-/// The system gives no random bytes.
+/// A message if the system provides no random bytes.
 pub fn random_words<const N: usize>() -> Result<[u64; N], Failure> {
     let mut words = [[0; 8]; N];
     getrandom::fill(words.as_flattened_mut())

@@ -1,4 +1,4 @@
-//! `tamis info`: what a filter is, and how much room it has.
+//! `tamis info`: describes a filter and its free capacity.
 
 mod chart;
 mod foreign;
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "svg")]
     keys: bool,
 
-    // Last: what follows would stand under its heading in the help.
+    // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
     tell: TellArgs,
 }
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Outcome {
     last.map_or(Ok(shown.exit), |message| Err(Failure::Message(message)))
 }
 
-/// Refuses decode options beside `--keys`: a list of keys needs none of them.
+/// Rejects decode options together with `--keys`. The list of keys needs no decode option.
 fn refuse_decode_options(tell: &TellArgs) -> Result<(), Failure> {
     let given: Vec<_> = Unused::of(tell).names().collect();
     if given.is_empty() {
@@ -113,7 +113,7 @@ fn refuse_decode_options(tell: &TellArgs) -> Result<(), Failure> {
     )))
 }
 
-/// What was found out so far.
+/// The results so far.
 struct Shown {
     text: String,
     list: Vec<Value>,
@@ -144,7 +144,7 @@ impl Shown {
         if !args.json && !self.text.is_empty() {
             self.text.push('\n');
         }
-        // The filters of a table are lines of one.
+        // The filters of a Parquet table are rows of one text table.
         let mut rows = Vec::new();
         for opened in all {
             match opened {
@@ -210,7 +210,7 @@ impl Shown {
     }
 }
 
-/// All that is shown of a filter.
+/// The reported properties of a filter.
 struct Facts<'a> {
     name: &'a str,
     file: &'a TamisFile<BitView<'a>>,
@@ -242,10 +242,10 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns how many more items keep the rate; `None` if any number does.
+    /// Returns how many more items the filter can hold at its rate. `None` means no limit.
     fn headroom_items(&self) -> Option<u64> {
         let plan = self.file.filter.plan();
-        // A filter can hold more than planned where its size was rounded up.
+        // A filter can hold more items than planned if its size was rounded up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
         let is_endless =
             (plan.kind().grows() || plan.kind().forgets()) && !self.is_over_rate && !self.is_full;
@@ -253,13 +253,13 @@ impl<'a> Facts<'a> {
         (!is_endless).then_some((most - self.items).max(0.0) as u64)
     }
 
-    /// Returns what a full filter does, and what helps.
+    /// Returns a description of a full filter, with advice.
     fn refusal(&self) -> String {
         let kind = self.file.filter.plan().kind();
         format!("full: refuses adds; {}", Repeats::Once.advice(kind))
     }
 
-    /// Why it is over its rate.
+    /// Returns the reason for which the filter is over its rate.
     fn overflow(&self) -> String {
         let plan = self.file.filter.plan();
         if plan.kind().grows() {
@@ -295,7 +295,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The words of the filter; one that grows has others than it was planned with.
+    /// Returns the size in bits. The size of a growing filter differs from its plan.
     fn bits(&self) -> u64 {
         let (plan, filter) = (self.file.filter.plan(), &self.file.filter);
         if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() }
@@ -319,7 +319,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What there is to say of this kind alone.
+    /// Returns the rows that apply to this kind of filter only.
     fn of_kind(&self) -> Vec<(&'static str, String)> {
         match &self.file.filter {
             AnyFilter::Window(window) => {
@@ -409,12 +409,12 @@ impl<'a> Facts<'a> {
             "hash": self.file.filter.hasher().to_string(),
             "capacity": plan.items(),
             "added": self.file.added,
-            // Null if every bit is set: no number is large enough.
+            // Null if every bit is set: the filter is saturated.
             "items": self.items,
             "fill": self.fill,
             "rate_planned": plan.rate(),
             "rate_now": self.rate,
-            // Null if any number of items keeps the rate.
+            // Null if the number of items is unlimited.
             "headroom_items": self.headroom_items(),
             "over_rate": self.is_over_rate,
             "full": self.is_full,
@@ -428,8 +428,9 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Returns whether a filter refuses items. A growing filter knows it. Of a cuckoo filter only inserts into a copy show it: a full
-/// one refuses at least half of the items. Filters of other kinds refuse no item.
+/// Tests whether a filter refuses items. A growing filter stores this. For a cuckoo filter, the
+/// function inserts items into a copy: a full filter refuses at least half of them. Filters of
+/// other kinds refuse no item.
 fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
     const TRIED: u64 = 64;
     let filter = match &file.filter {
@@ -437,7 +438,7 @@ fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
         AnyFilter::Cuckoo(filter) => filter,
         _ => return false,
     };
-    // Far from its capacity no item is refused, unless it was added many times.
+    // A filter far below its capacity refuses an item only if the item was added many times.
     if filter.len() < filter.plan().items() / 10 * 9 {
         return false;
     }

@@ -27,14 +27,14 @@ impl Args {
         full(&self.output, kind, error, repeats.advice(kind))
     }
 
-    /// Returns the part of `max_bytes` that sets of hashes may use, so that the filter built from them
-    /// fits in the rest.
+    /// Returns the part of `max_bytes` that sets of hashes may use, so that the filter built from
+    /// them fits in the rest.
     fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
         if max_bytes == u64::MAX {
             return Ok(max_bytes);
         }
-        // Plan for the items whose hashes alone fill the memory: eight bytes each, in three quarters
-        // of the slots.
+        // Plan for the items whose hashes alone fill the memory: eight bytes each, in three
+        // quarters of the slots.
         let items = max_bytes / 32 * 3;
         let filter_bytes = self.plan(items, u64::MAX)?.bytes() as f64;
         Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
@@ -92,7 +92,8 @@ impl Args {
     /// Builds the smallest cuckoo filter that holds these items and copies.
     ///
     /// Copies of an item share its two buckets, so a table with many copies is full earlier than
-    /// planned. The planned capacity is raised until all items fit, at most to four times their number.
+    /// planned. The planned capacity is raised until all items fit, at most to four times their
+    /// number.
     fn cuckoo(
         &self,
         distinct: SecretSet,

@@ -116,8 +116,8 @@ impl Args {
         Ok(items)
     }
 
-    /// Rejects an empty list of items, and a list with far fewer items than the filter holds: OUT would
-    /// not find the others.
+    /// Rejects an empty list of items, and a list with far fewer items than the filter holds: OUT
+    /// would not find the others.
     fn check_count(
         &self,
         from: &Foreign,

@@ -1,4 +1,5 @@
-//! What a conversion needs of IN and OUT: all that is missing or has no effect is one error.
+//! Checks the options of IN and OUT for a conversion. One error names every option that is missing
+//! or has no effect.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,14 +21,14 @@ use crate::opened::{Opened, Recognised};
 use crate::parquet_table::check_one_column;
 use crate::told::{TellArgs, asked_of_output, has_charset};
 
-/// All that is wrong with a command, to be named in one error.
+/// Collects all problems of a command, so that one error can name them.
 #[derive(Default)]
 struct Problems {
     messages: Vec<String>,
 }
 
 impl Problems {
-    /// Returns the value of `result`, or `None` after it has kept the message.
+    /// Returns the value of `result`, or stores its message and returns `None`.
     ///
     /// # Errors
     ///
@@ -43,7 +44,7 @@ impl Problems {
         }
     }
 
-    /// Returns one error with all messages, each once, if there are any.
+    /// Returns one error with every message once, if there are messages.
     fn finish(mut self) -> Result<(), Failure> {
         let mut seen = HashSet::new();
         self.messages.retain(|message| seen.insert(message.clone()));
@@ -51,12 +52,12 @@ impl Problems {
     }
 }
 
-/// Refuses to move bits into a format whose items are something else: every answer would be no.
+/// Rejects a copy of bits into a format with another item type: OUT would find no item.
 fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
     let (Items::Unspecified, Items::Default(of_out)) = (from.format.items, to.items) else {
         return Ok(());
     };
-    // Text is read as UTF-8.
+    // Text in UTF-8 has the same bytes as the item itself.
     let plain = |funnel| match funnel {
         Funnel::Text(Charset::Utf8) => Funnel::Bytes,
         other => other,
@@ -71,7 +72,7 @@ fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
     )))
 }
 
-/// Puts the filters of a column's row groups together.
+/// Merges the filters of a column's row groups.
 fn row_groups_as_one(path: &Path, all: Vec<Opened>) -> Result<Foreign, Failure> {
     check_one_column(&all)?;
     let mut one: Option<Foreign> = None;
@@ -97,11 +98,12 @@ fn row_groups_as_one(path: &Path, all: Vec<Opened>) -> Result<Foreign, Failure> 
 }
 
 impl Args {
-    /// Opens IN, and returns it with the format and the decode options of OUT.
+    /// Opens IN. Returns it with the format and the decode options of OUT.
     ///
     /// # Errors
     ///
-    /// One that names all options that are missing or have no effect, as far as the formats of both sides are known.
+    /// One error that names all options that are missing or have no effect, as far as the formats
+    /// of both sides are known.
     pub(super) fn both_sides(&self) -> Result<(Foreign, &'static Format, DecodeOptions), Failure> {
         let mut problems = Problems::default();
         let mut of_output = Problems::default();
@@ -227,7 +229,8 @@ impl Args {
         Ok(())
     }
 
-    /// Tests whether `--union` joins several filters: those of row groups, or bitmaps that OUT has as one.
+    /// Tests whether `--union` merges several filters: the filters of row groups, or bitmaps that
+    /// OUT stores as one.
     fn joins_several(&self, from: &Foreign, to: &Format, kind: Option<FileKind>) -> bool {
         // Whether a table has one row group or several, the user need not know.
         let is_of_groups = kind.is_some_and(|kind| kind.place == Place::Columns);

@@ -1,4 +1,4 @@
-//! A filter drawn: how full its blocks are, and where it stands on its way to its rate.
+//! Draws a filter: the fill of its blocks, and its rate by the number of items.
 
 use tamis::{AnyFilter, BitView, Bits as _};
 use tamis_formats::TamisFile;
@@ -7,10 +7,10 @@ use crate::count::{About, Rate};
 use crate::plan::power_of_ten;
 use crate::svg::{Axis, Chart, Layer, Scale, Side};
 
-/// Bars of the histogram.
+/// Number of bars in the histogram.
 const BARS: usize = 64;
 
-/// Draws the charts that say something of this kind.
+/// Draws the charts for this kind of filter.
 pub fn charts(name: &str, file: &TamisFile<BitView<'_>>) -> Vec<Chart> {
     let mut charts = Vec::new();
     charts.extend(pieces(&file.filter).map(|pieces| fill_by_piece(name, file, &pieces)));
@@ -24,7 +24,7 @@ struct Pieces {
     fills: Vec<f64>,
 }
 
-/// Returns how full each part of the filter is, if its kind has such parts.
+/// Returns the fill of each part of the filter, if its kind has independent parts.
 fn pieces(filter: &AnyFilter<BitView<'_>>) -> Option<Pieces> {
     let of = |name, words: &[u64], words_in_piece| {
         let fill = |piece: &[u64]| {
@@ -44,7 +44,7 @@ fn pieces(filter: &AnyFilter<BitView<'_>>) -> Option<Pieces> {
     }
 }
 
-/// How many parts have how many of their bits set.
+/// Draws the share of the parts by their fill.
 fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> Chart {
     let mut counts = [0_u64; BARS];
     for fill in &pieces.fills {
@@ -58,7 +58,7 @@ fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> 
     let bars: Vec<_> = counts.iter().enumerate().map(bar).collect();
     let highest = bars.iter().map(|bar| bar.2).fold(1.0, f64::max);
     let step = nice_step(highest / 4.0);
-    // Room for the name of the line.
+    // The axis is longer than the highest bar, so that the label of the line fits.
     let highest = (highest * 1.1 / step).ceil() * step;
     let pieces = pieces.name;
     let fill = file.filter.fill() * 100.0;
@@ -89,7 +89,7 @@ fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> 
     }
 }
 
-/// The rate on the way to twice the capacity, and where the filter is.
+/// Draws the rate from zero to twice the capacity, and the present state of the filter.
 fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
     let plan = file.filter.plan();
     let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
@@ -137,7 +137,7 @@ fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
     }
 }
 
-/// Returns 1, 2 or 5 times a power of ten, at least `step`.
+/// Returns the smallest 1, 2 or 5 times a power of ten that is at least `step`.
 fn nice_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.max(1e-9).log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -147,7 +147,7 @@ fn nice_step(step: f64) -> f64 {
         .unwrap_or(step)
 }
 
-/// Writes a number of items in little space.
+/// Formats a number of items in few characters.
 fn short(items: f64) -> String {
     for (unit, letter) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")] {
         if items >= unit {

@@ -1,4 +1,4 @@
-//! What is shown of a filter of another system.
+//! Describes a filter of another system.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::input;
 use crate::size::Size;
 use crate::table::{align, plain};
 
-/// Appends a table for people.
+/// Appends a text table.
 pub fn text(file: &Foreign, facts: &FilterInfo, text: &mut String) {
     let row = |name: &str, value: String| vec![format!("  {name}"), value];
     let probes = facts.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
@@ -50,7 +50,7 @@ pub fn text(file: &Foreign, facts: &FilterInfo, text: &mut String) {
     align(text, &rows, &[]);
 }
 
-/// Appends the filters of a Parquet table, a line each.
+/// Appends the filters of a Parquet table, one per line.
 pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
     let heading =
         ["  row group", "column", "items about", "fill", "rate now", "size", "an item is"];
@@ -61,7 +61,7 @@ pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
     align(text, &lines, &[0, 2, 3, 4, 5]);
 }
 
-/// A line of the filter of a row group and column.
+/// Returns the row for the filter of a row group and column.
 pub fn row(file: &Foreign, facts: &FilterInfo) -> Vec<String> {
     let items = if facts.items.is_finite() { About(facts.items).to_string() } else { "all".into() };
     let mut row = of_group(&file.name, &file.path);
@@ -75,21 +75,21 @@ pub fn row(file: &Foreign, facts: &FilterInfo) -> Vec<String> {
     row
 }
 
-/// A line of a row group that has no filter of a column.
+/// Returns the row for a row group without a filter of the column.
 pub fn row_without(name: &str, path: &Path) -> Vec<String> {
     let mut row = of_group(name, path);
     row.push("no filter".into());
     row
 }
 
-/// The row group and the column in the name of their filter.
+/// Splits the name of a filter into its row group and its column.
 fn of_group(name: &str, path: &Path) -> Vec<String> {
     let of_table = name.strip_prefix(&input::name(path)).and_then(|name| name.strip_prefix('['));
     let (group, column) = of_table.and_then(|name| name.split_once("].")).unwrap_or(("", name));
     vec![group.into(), plain(column)]
 }
 
-/// Returns the same for machines.
+/// Returns the same properties as JSON.
 pub fn json(file: &Foreign, facts: &FilterInfo) -> Value {
     let more: Map<String, Value> =
         facts.more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
@@ -101,7 +101,7 @@ pub fn json(file: &Foreign, facts: &FilterInfo) -> Value {
         "file_bytes": file.len_bytes,
         "probes": facts.probes,
         "rule": facts.rule,
-        // Null if the bits do not tell it, as when every bit is set.
+        // Null if the bits do not determine the number, for example if every bit is set.
         "items": facts.items,
         "fill": facts.fill,
         "rate_planned": file.told.rate.or(facts.planned_rate),
@@ -111,7 +111,7 @@ pub fn json(file: &Foreign, facts: &FilterInfo) -> Value {
     })
 }
 
-/// How large the filter itself is.
+/// Returns the size of the filter in bytes.
 fn bytes(file: &Foreign, facts: &FilterInfo) -> u64 {
     if file.is_whole_file { file.len_bytes } else { facts.bits.div_ceil(8) }
 }
