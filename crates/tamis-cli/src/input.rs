@@ -1,6 +1,6 @@
-//! Where bytes come from: a file or standard input, plain or compressed.
+//! Reads inputs: a file or standard input, plain or compressed.
 //!
-//! The first bytes decide how they are packed, never the name (`unpack.rs`).
+//! The first bytes determine the compression; the file name does not (`unpack.rs`).
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -15,7 +15,7 @@ use crate::records::Blocks;
 use crate::standard;
 use crate::unpack::{MARK_BYTES, PACKED_BLOCK_BYTES, Packing};
 
-/// One input, read as unpacked bytes.
+/// One input, read as uncompressed bytes.
 pub struct Input {
     name: String,
     len_bytes: Option<u64>,
@@ -29,7 +29,7 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, or a directory.
+    /// A message for a missing or unreadable file, or a directory.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let name = name(path);
         if is_stdin(path) {
@@ -45,7 +45,8 @@ impl Input {
         Self::of(name, len_bytes, file)
     }
 
-    /// Looks at the first bytes of `reader` and unpacks what follows.
+    /// Reads the first bytes of `reader` and decompresses the rest if they show a compressed
+    /// format.
     fn of(
         name: String,
         len_bytes: Option<u64>,
@@ -55,10 +56,10 @@ impl Input {
         let mut reader = Counted { reader, bytes: Arc::clone(&consumed_bytes) };
         let mut head = [0; MARK_BYTES];
         let mut filled = 0;
-        // A terminal or `tail -f` may send a line of two bytes and then wait for its answer: no more
-        // is read than it takes to tell.
+        // A terminal or `tail -f` may send a line of two bytes and then wait for its answer. So no
+        // more bytes are read than the detection needs.
         while Packing::may_become_known(&head[..filled]) {
-            // Most need four bytes.
+            // Four bytes identify most formats.
             let until = if filled < 4 { 4 } else { MARK_BYTES };
             match read_some(&mut reader, &mut head[filled..until]) {
                 Ok(0) => break,
@@ -72,7 +73,8 @@ impl Input {
         Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
     }
 
-    /// Decompresses on a second thread. Uncompressed bytes are read as before, since a thread would not make this faster.
+    /// Decompresses on a second thread. Uncompressed bytes are read on the caller's thread, because
+    /// a thread would not make this faster.
     #[must_use]
     pub fn unpacked_ahead(mut self) -> Self {
         if self.is_packed() {
@@ -87,14 +89,14 @@ impl Input {
         &self.name
     }
 
-    /// Returns the size of the file as it lies on disk, if it is one.
+    /// Returns the size of the file on disk, or `None` if the input is not a regular file.
     pub fn len_bytes(&self) -> Option<u64> {
         self.len_bytes
     }
 
-    /// Returns how many bytes of the file, still packed, have been read.
+    /// Returns the number of bytes read from the file, before decompression.
     pub fn consumed_bytes(&self) -> u64 {
-        // Relaxed: a number to look at, by which nothing else is published.
+        // Relaxed: the number is only displayed and publishes no other data.
         self.consumed_bytes.load(Ordering::Relaxed)
     }
 
@@ -108,7 +110,7 @@ impl Input {
         Failure::Message(format!("{}: {}", self.name, crate::exit::plain(error)))
     }
 
-    /// Says what is wrong with packed data in words that help.
+    /// Converts a decoder's error to a message that names the format and the position.
     fn explain(&self, error: io::Error) -> io::Error {
         if self.packing == Packing::Plain || error.kind() == io::ErrorKind::Interrupted {
             return error;
@@ -136,13 +138,13 @@ impl Read for Input {
     }
 }
 
-/// Returns whether a decoder refused its data because they need more memory than it may use.
+/// Tests whether a decoder failed because the data need more memory than allowed.
 fn is_want_of_memory(error: &io::Error) -> bool {
-    // zstd's errors have no kind.
+    // The errors of zstd have no kind, so their text is searched.
     error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("too much memory")
 }
 
-/// Counts the bytes that come through.
+/// A reader that counts the bytes it passes on.
 struct Counted<R> {
     reader: R,
     bytes: Arc<AtomicU64>,
@@ -157,11 +159,11 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Reads once, and again if it was only a signal that came between.
+/// Reads once. Retries if a signal interrupted the read.
 ///
 /// # Errors
 ///
-/// Those of the reader.
+/// The error of the reader.
 pub fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match reader.read(buffer) {
@@ -171,20 +173,20 @@ pub fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize>
     }
 }
 
-/// What the first blocks of the first input say about all of them.
+/// An estimate for all inputs from the first blocks of the first input.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// About how many records there are.
+    /// Estimated number of records.
     pub records: f64,
-    /// Whether the inputs are plain, so that only the length of records is guessed.
+    /// True if the inputs are plain. Then only the record length is estimated.
     pub is_bound: bool,
 }
 
-/// How much of a packed input is unpacked to learn how well it packs.
+/// Most bytes that are decompressed to estimate the compression ratio.
 const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
 
 impl Sample {
-    /// Reads the first blocks; `None` if the size of the inputs is not known.
+    /// Reads the first blocks. Returns `None` if the size of the inputs is unknown.
     pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
         let total_bytes = total_len_bytes(paths)? as f64;
         let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
@@ -199,7 +201,8 @@ impl Sample {
         }
         let mut used_bytes = len_bytes;
         if !is_bound {
-            // Some of what was consumed is still packed. Of two bounds the cautious one is taken.
+            // A part of the consumed bytes is not decompressed yet. The larger of two lower bounds
+            // for the used bytes is taken.
             let consumed_bytes = blocks.reader().consumed_bytes();
             used_bytes = consumed_bytes.saturating_sub(PACKED_BLOCK_BYTES as u64);
             used_bytes = used_bytes.max(consumed_bytes / 4);
@@ -226,17 +229,17 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Returns how messages name `path`.
+/// Returns the name of `path` for messages.
 pub fn name(path: &Path) -> String {
     if is_stdin(path) { "standard input".into() } else { path.display().to_string() }
 }
 
 /// Returns the inputs of a command: its files, or standard input if there are none.
-///
+/// Every file is opened once, so that a missing file is reported before any work.
 /// Every file is opened once, so that a missing one is known before any work is done.
 ///
 /// # Errors
-///
+/// A message for the first file that is missing, unreadable or a directory.
 /// The first file that is missing, unreadable or a directory.
 pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if files.is_empty() {
@@ -246,12 +249,12 @@ pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(files.to_vec())
 }
 
-/// As [`checked`], for a command whose result is of use without one of its inputs: those that cannot be read are
-/// reported and left out, and the exit status will be 2.
+/// Like [`checked`], for a command whose result is useful without one of its inputs. Unreadable
+/// inputs are reported and skipped, and the exit status will be 2.
 ///
 /// # Errors
 ///
-/// The only file, if it is missing, unreadable or a directory; one of several is left out, unless all are.
+/// A message if no input remains: every file is missing, unreadable or a directory.
 pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let (mut paths, mut last) = (Vec::with_capacity(files.len().max(1)), None);
     for path in files {
@@ -277,15 +280,15 @@ pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Whether [`present`] has left an input out.
+/// True after [`present`] has skipped an input.
 static WERE_LEFT_OUT: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether an input was left out, so that the command has done only a part of its work.
+/// Tests whether an input was skipped, so that the command has done only a part of its work.
 pub fn were_left_out() -> bool {
     WERE_LEFT_OUT.load(Ordering::Relaxed)
 }
 
-/// Refuses a file that is missing, unreadable or a directory.
+/// Rejects a file that is missing, unreadable or a directory.
 fn check(path: &Path) -> Result<(), Failure> {
     if is_stdin(path) {
         return Ok(());
@@ -296,14 +299,14 @@ fn check(path: &Path) -> Result<(), Failure> {
         let message = format!("{}: is a directory, not a file of records", path.display());
         return Err(Failure::new(message));
     }
-    // Opening a named pipe would wait for its writer.
+    // Opening a named pipe would block until its writer opens it.
     if metadata.is_file() {
         File::open(path).map_err(|error| failure(&error))?;
     }
     Ok(())
 }
 
-/// Returns the size of all inputs together as they lie on disk, if all of them are files.
+/// Returns the total size of all inputs on disk, or `None` if one of them is not a regular file.
 pub fn total_len_bytes(paths: &[PathBuf]) -> Option<u64> {
     paths
         .iter()

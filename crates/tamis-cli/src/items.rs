@@ -1,4 +1,4 @@
-//! The items of a command's inputs, as hashes.
+//! Reads the items of a command's inputs and hashes them.
 
 use std::path::{Path, PathBuf};
 
@@ -24,17 +24,17 @@ pub struct ItemArgs {
     pub records: RecordArgs,
 }
 
-/// How much was read.
+/// The number of records read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Records that are items, repeats included.
+    /// Number of records that are items, including repeats.
     pub items: u64,
-    /// Records without the field, the JSON value or the URL that was asked for.
+    /// Number of records without the requested field, JSON value or URL.
     pub skipped: u64,
 }
 
 impl Tally {
-    /// Says on stderr that records were skipped, if any were.
+    /// Writes a note to stderr if records were skipped.
     pub fn warn(&self) {
         match self.skipped {
             0 => {}
@@ -44,11 +44,11 @@ impl Tally {
     }
 }
 
-/// Hashes the items of `paths` in order and hands them to `each`, a block at a time.
+/// Hashes the items of `paths` in order and passes them to `each`, one block at a time.
 ///
 /// # Errors
 ///
-/// Those of reading, and of `each`.
+/// An error of reading or of `each`.
 pub fn hash_all(
     paths: &[PathBuf],
     rule: &KeyRule,

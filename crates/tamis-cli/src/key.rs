@@ -1,4 +1,4 @@
-//! What of a record is the item: all of it, a field, a JSON value, the canonical form of a URL.
+//! Extracts the item from a record: the whole record, a field, a JSON value, or a canonical URL.
 
 use std::num::NonZeroUsize;
 
@@ -28,7 +28,7 @@ pub struct KeyArgs {
     url: bool,
 }
 
-/// Bytes between fields. A newtype, since clap would read a `Vec<u8>` as a list.
+/// Bytes between fields. A newtype, because clap would parse a `Vec<u8>` as a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Delimiter(Vec<u8>);
 
@@ -41,11 +41,11 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
     }
 }
 
-/// Reads a JSON pointer. For clap.
+/// Parses a JSON pointer. For clap.
 ///
 /// # Errors
 ///
-/// A line that says how to write one.
+/// A message with the correct syntax.
 pub fn pointer(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('/') {
         Ok(text.into())
@@ -55,13 +55,13 @@ pub fn pointer(text: &str) -> Result<String, String> {
 }
 
 impl KeyArgs {
-    /// Returns the rule, ready to use.
+    /// Returns the rule that these options select.
     pub fn rule(&self) -> KeyRule {
         KeyRule { url: self.url, ..self.rule_of(self.field, self.json.as_deref()) }
     }
 
-    /// Returns the rule for something else than the key, such as the time, in records that are split as for
-    /// the key.
+    /// Returns a rule for another part of the record than the key, such as the time. Records are
+    /// split as for the key.
     pub fn rule_of(&self, field: Option<NonZeroUsize>, json: Option<&str>) -> KeyRule {
         let part = match (json, field) {
             (Some(pointer), _) => Part::Json(pointer.to_owned()),
@@ -90,21 +90,22 @@ enum Part {
 }
 
 impl KeyRule {
-    /// Returns whether every record is its own key, so that the caller need not call [`of`](Self::of).
+    /// Tests whether every record is its own key, so that the caller need not call
+    /// [`of`](Self::of).
     pub fn is_whole(&self) -> bool {
         matches!(self.part, Part::Whole) && !self.url
     }
 
-    /// Returns whether keys are canonical URLs.
+    /// Tests whether keys are canonical URLs.
     pub fn is_url(&self) -> bool {
         self.url
     }
 
-    /// Returns the key of `record`, or `None` if it has none: too few fields, not JSON, no such
-    /// value, not a URL. `scratch` may be used to hold the key.
+    /// Returns the key of `record`. Returns `None` if the record has too few fields, is not JSON,
+    /// or lacks the value, or if the key is not a URL. `scratch` may hold the key.
     ///
-    /// A JSON string is its text without quotes, a number its digits as they are written, anything
-    /// else compact JSON with the members of objects sorted.
+    /// The key of a JSON string is its text without quotes. The key of a number is its digits as
+    /// written. Any other value becomes compact JSON with the members of objects sorted.
     pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let part = match &self.part {
             Part::Whole => record,
@@ -114,7 +115,7 @@ impl KeyRule {
                 if !self.url {
                     return Some(scratch);
                 }
-                // The text is taken out so that the URL can be put in its place.
+                // `canonical_url` reuses `scratch` for the URL, so the text moves out first.
                 let text = std::mem::take(scratch);
                 return canonical_url(&text, scratch);
             }
@@ -122,7 +123,8 @@ impl KeyRule {
         if self.url { canonical_url(part, scratch) } else { Some(part) }
     }
 
-    /// Returns a text that is equal for equal rules, to be kept with what was built by one.
+    /// Returns a text that is equal for equal rules. A caller stores it with the data built by the
+    /// rule.
     pub fn describe(&self) -> String {
         let part = match &self.part {
             Part::Whole => "record".into(),
@@ -180,11 +182,12 @@ impl RecordArgs {
     }
 }
 
-/// Reads a rate: a probability between 0 and 1, both excluded, or a percentage with its sign. For clap.
+/// Parses a rate: a probability between 0 and 1, both excluded, or a percentage with a percent
+/// sign. For clap.
 ///
 /// # Errors
 ///
-/// A line that says what a rate is.
+/// A message with the correct syntax.
 pub fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(number) => (number.trim_end(), 100.0),

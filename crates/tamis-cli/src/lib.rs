@@ -1,10 +1,10 @@
-//! The rooms of the program `tamis`, as a library so that fuzz targets and tests reach its readers.
-//! It promises no stable interface: the program is the interface.
+//! The modules of the program `tamis`, as a library for fuzz targets and tests. The library has no
+//! stable interface; the program is the interface.
 //!
-//! Each command is a file: its `Args` (what clap reads) and `run` (what it does). `input`, `output`
-//! and `progress` are what the commands share.
+//! Each command is a file with its `Args` (parsed by clap) and `run` (which executes it). The
+//! commands share `input`, `output` and `progress`.
 
-// First: its macro is for the others.
+// This module is first because the others use its macro.
 #[macro_use]
 mod notice;
 
@@ -103,7 +103,8 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // What was asked for, or all that can be said when nothing was.
+        // Help and version texts that the user requested, and the help for a call without a
+        // command.
         Err(error) if !usage::is_mistake(&error) => return usage::show(&error),
         Err(error) => {
             let words: Vec<_> = std::env::args_os().skip(1).collect();

@@ -1,4 +1,4 @@
-//! The one program, `tamis`. All it does is in the library beside it.
+//! The program `tamis`. The library in this crate does all its work.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Files as memory. With `standard.rs` the only `unsafe` of this crate.
+//! Maps files into memory. Only this file and `standard.rs` contain `unsafe` in this crate.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -8,7 +8,8 @@ use memmap2::Mmap;
 
 use crate::exit::Failure;
 
-/// A mapped file, whose pages are read when they are touched, and shared with every other process that maps it.
+/// A mapped file. The system reads its pages on first access and shares them with all processes
+/// that map the file.
 pub struct Mapped {
     bytes: Mmap,
     file: File,
@@ -20,24 +21,26 @@ impl Mapped {
     ///
     /// # Errors
     ///
-    /// Those of the system, such as for a pipe or an empty file.
+    /// The error of the system, for example for a pipe or an empty file.
     pub fn new(file: File) -> io::Result<Self> {
         #[cfg(unix)]
         end_in_words::watch()?;
         let at_first = file.metadata()?;
-        // SAFETY: the bytes must not change while they are borrowed. `tamis` itself never writes into a file that exists:
-        // it puts a new one in its place, and a mapping keeps the old. What another program writes into it is found by
-        // `check_unchanged` before an answer that rests on it is given; a file cut shorter ends this process in words.
+        // SAFETY: the bytes must not change while they are borrowed. `tamis` never writes into an
+        // existing file: it replaces the file, and a mapping keeps the old content. If another
+        // program writes into the file, `check_unchanged` reports this before the command gives an
+        // answer that depends on it. If another program truncates the file, the SIGBUS handler ends
+        // this process with a message.
         #[allow(unsafe_code)]
         let bytes = unsafe { Mmap::map(&file) }?;
         Ok(Self { bytes, file, at_first })
     }
 
-    /// Refuses to go on if the file was written to since it was mapped, as `cp new live` does.
+    /// Tests whether the file was modified since it was mapped, for example by `cp new live`.
     ///
     /// # Errors
     ///
-    /// If it was; `name` is that of the file.
+    /// A message if it was modified. `name` is the name of the file.
     pub fn check_unchanged(&self, name: &str) -> Result<(), Failure> {
         let now = self.file.metadata().map_err(|error| Failure::io(name, &error))?;
         let is_as_before = now.len() == self.at_first.len()
@@ -54,11 +57,11 @@ impl Deref for Mapped {
     }
 }
 
-/// What is wrong, and what to do.
+/// The message for a modified file, with advice.
 const CHANGED: &str =
     "was overwritten while it was in use; put a new filter in its place with 'mv', not 'cp'";
 
-/// The signal of a page that a mapped file no longer has.
+/// Handles SIGBUS, the signal for a page that a truncated file no longer has.
 #[cfg(unix)]
 mod end_in_words {
     use std::io;
@@ -66,10 +69,11 @@ mod end_in_words {
 
     use signal_hook::consts::SIGBUS;
 
-    /// Has the program end with a message and exit status 2 when a mapped file has become shorter.
+    /// Registers a handler that ends the program with a message and exit status 2 if a mapped file
+    /// was truncated.
     pub fn watch() -> io::Result<()> {
         static IS_WATCHED: OnceLock<bool> = OnceLock::new();
-        // SAFETY: the handler calls only `write` and `_exit`, which a handler may.
+        // SAFETY: the handler calls only `write` and `_exit`, which are async-signal-safe.
         #[allow(unsafe_code)]
         let watched = IS_WATCHED
             .get_or_init(|| unsafe { signal_hook::low_level::register(SIGBUS, end) }.is_ok());
@@ -79,7 +83,7 @@ mod end_in_words {
     fn end() {
         const TEXT: &[u8] =
             b"tamis: a filter was overwritten while it was in use; put a new one in its place with 'mv', not 'cp'\n";
-        // SAFETY: the bytes are there for good, and neither function returns to what was interrupted.
+        // SAFETY: `TEXT` is static, and `_exit` does not return to the interrupted code.
         #[allow(unsafe_code)]
         unsafe {
             libc::write(2, TEXT.as_ptr().cast(), TEXT.len());

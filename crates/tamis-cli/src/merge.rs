@@ -1,4 +1,4 @@
-//! `tamis merge`: the items of several filters in one.
+//! `tamis merge`: merges several filters into one.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub struct Args {
     #[command(flatten)]
     metadata: MetadataArgs,
 
-    // Last: what follows would stand under its heading in the help.
+    // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
     tell: TellArgs,
 }
@@ -143,7 +143,7 @@ impl Args {
     }
 }
 
-/// Refuses a name by which a filter of `format` would be taken for one of others.
+/// Rejects a file name that belongs to another format than `format`.
 fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
     let of_path = Format::of_path(output);
     let Some(other) = of_path.first().filter(|_| !of_path.iter().any(|of| of.name == format.name))
@@ -156,7 +156,7 @@ fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
     )))
 }
 
-/// Says in which field two layouts differ first.
+/// Returns the first difference between two layouts, as a clause.
 fn difference(one: &Layout, other: &Layout) -> Option<String> {
     let Layout { kind, bits, geometry, hasher } = other;
     if *kind != one.kind {

@@ -1,4 +1,4 @@
-//! What the user has a filter say about itself.
+//! The metadata that a user stores in a filter file.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,20 +30,20 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The key under which a filter says what its items are, if they are not the records themselves.
+/// The key that stores the item type of a filter, if items are not whole records.
 const ITEM: &str = "item";
 
 impl MetadataArgs {
-    /// Returns whether no option asks for metadata.
+    /// Tests whether no option requests metadata.
     pub fn is_empty(&self) -> bool {
         self.meta.is_empty() && !self.stamp
     }
 
-    /// Returns what a filter of these items says.
+    /// Returns the metadata for a filter of these items.
     ///
     /// # Errors
     ///
-    /// A key that is none, or more text than fits.
+    /// A message for an invalid key, or for more text than fits.
     pub fn collect(&self, items: &ItemArgs) -> Result<Metadata, Failure> {
         let mut metadata = Metadata::new();
         if items.key.rule().is_url() {
@@ -53,11 +53,11 @@ impl MetadataArgs {
         Ok(metadata)
     }
 
-    /// Adds the user's own text, and if it was asked for when and of which `inputs` a filter was made.
+    /// Adds the user's text. With `--stamp`, also adds the names of `inputs` and the build time.
     ///
     /// # Errors
     ///
-    /// As for [`collect`](Self::collect).
+    /// The errors of [`collect`](Self::collect).
     pub fn add_to(&self, metadata: &mut Metadata, inputs: &[PathBuf]) -> Result<(), Failure> {
         if self.stamp {
             let names: Vec<String> = inputs.iter().map(|path| input::name(path)).collect();
@@ -73,11 +73,11 @@ fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
     metadata.insert(key, value).map_err(|error| Failure::new(format!("--meta {key}: {error}")))
 }
 
-/// Refuses to ask a filter of canonical URLs for raw text: every answer would be no.
+/// Rejects a query for raw text in a filter of canonical URLs: the filter would not find any item.
 ///
 /// # Errors
 ///
-/// If `rule` leaves URLs as they are and the filter does not.
+/// A message if the filter holds canonical URLs and `rule` leaves URLs unchanged.
 pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Result<(), Failure> {
     if metadata.get(ITEM) == Some("url") && !rule.is_url() {
         return Err(Failure::new(format!("{name}: holds canonical URLs: add --url")));
@@ -85,11 +85,11 @@ pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Res
     Ok(())
 }
 
-/// The metadata of a merged filter: what both say alike.
+/// Returns the metadata of a merged filter: the pairs that both filters share.
 ///
 /// # Errors
 ///
-/// If the two hold different kinds of items.
+/// A message if the filters hold different types of items.
 pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, Failure> {
     if one.get(ITEM) != other.get(ITEM) {
         let kind = |metadata: &Metadata| metadata.get(ITEM).unwrap_or("record").to_owned();
@@ -106,7 +106,7 @@ pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, 
     Ok(metadata)
 }
 
-/// The time, or that of `SOURCE_DATE_EPOCH` for builds that must be repeatable.
+/// Returns the present time, or the time in `SOURCE_DATE_EPOCH` for repeatable builds.
 fn now() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH")
         .ok()
@@ -115,11 +115,11 @@ fn now() -> String {
     utc(seconds.unwrap_or(0))
 }
 
-/// Writes seconds since 1970 as RFC 3339.
+/// Formats seconds since 1970 as RFC 3339.
 fn utc(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, so that a leap day ends a year. Hinnant, "chrono-Compatible Low-Level
-    // Date Algorithms", `civil_from_days`.
+    // Days since 0000-03-01, so that a leap day is the last day of a year. Hinnant,
+    // "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =

@@ -1,4 +1,4 @@
-//! Filters of any format in files: recognised, then decoded.
+//! Opens filter files of any format: detects the format, then decodes the filters.
 
 use std::path::{Path, PathBuf};
 
@@ -13,22 +13,23 @@ use crate::input;
 use crate::parquet_table;
 use crate::told::{TellArgs, missing};
 
-/// A filter of this project, or of another system.
+/// A filter of Tamis or of another system.
 pub enum Opened {
-    /// Used where it lies.
+    /// A Tamis filter, used in place.
     Tamis(Source),
-    /// A copy.
+    /// A copy of a filter of another system.
     Foreign(Box<Foreign>),
-    /// A row group of a Parquet table without a filter of its column, by name: any item may be in it.
+    /// The name of a row group in a Parquet table without a filter of its column. The row group may
+    /// contain any item.
     Unfiltered(String),
 }
 
 impl Opened {
-    /// Returns the only one of the filters at `path`.
+    /// Returns the filter at `path` if it is the only one.
     ///
     /// # Errors
     ///
-    /// If there are several.
+    /// A message if there are several filters.
     pub fn only(path: &Path, mut all: Vec<Self>) -> Result<Self, Failure> {
         parquet_table::check_one_column(&all)?;
         match (all.pop(), all.len()) {
@@ -42,7 +43,7 @@ impl Opened {
     }
 }
 
-/// Opens the filters of a command, and refuses decode options that have no effect on any of them.
+/// Opens the filters of a command and rejects decode options that have no effect on any of them.
 pub struct Opener<'a> {
     tell: &'a TellArgs,
     unused: Unused,
@@ -50,25 +51,26 @@ pub struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    /// Creates an opener that has opened nothing.
+    /// Creates an opener without files.
     pub fn new(tell: &'a TellArgs) -> Self {
         Self { tell, unused: Unused::of(tell), names: Vec::new() }
     }
 
-    /// Opens the filter at `path`, whatever its format.
+    /// Opens the filter at `path`, in any format.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, or anything that is not a whole filter of a known format; a file of several filters.
+    /// A message for a missing or unreadable file, a file that is not a complete filter of a known
+    /// format, or a file with several filters.
     pub fn one(&mut self, path: &Path, trust: Trust) -> Result<Opened, Failure> {
         Opened::only(path, self.all(path, trust)?)
     }
 
-    /// Opens all filters at `path`: a Parquet table has one for each row group.
+    /// Opens all filters at `path`. A Parquet table has one filter for each row group.
     ///
     /// # Errors
     ///
-    /// As for [`one`](Self::one).
+    /// The errors of [`one`](Self::one), except for several filters.
     pub fn all(&mut self, path: &Path, trust: Trust) -> Result<Vec<Opened>, Failure> {
         let recognised = Recognised::open(path, self.tell, trust)?;
         self.names.push(input::name(path));
@@ -76,17 +78,17 @@ impl<'a> Opener<'a> {
         recognised.decode(self.tell)
     }
 
-    /// Refuses the decode options that had no effect on any of the files.
+    /// Rejects the decode options that had no effect on any of the files.
     ///
     /// # Errors
     ///
-    /// If there are any.
+    /// A message if such options exist.
     pub fn finish(&self) -> Result<(), Failure> {
         self.unused.check(&self.names.join(", "))
     }
 }
 
-/// A file whose format is known, not decoded yet.
+/// A file whose format is known, but which is not decoded yet.
 pub struct Recognised {
     path: PathBuf,
     content: Content,
@@ -99,11 +101,12 @@ enum Content {
 }
 
 impl Recognised {
-    /// Finds out of which format the file at `path` is.
+    /// Detects the format of the file at `path`.
     ///
     /// # Errors
     ///
-    /// A missing or unreadable file, or one of a format that neither its bytes nor the user name.
+    /// A message for a missing or unreadable file, or if neither the bytes nor the user state the
+    /// format.
     pub fn open(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Self, Failure> {
         let is_raw = is_raw(path, tell);
         let content = match Bytes::read(path, is_raw)? {
@@ -128,7 +131,7 @@ impl Recognised {
         Ok(Self { path: path.to_path_buf(), content })
     }
 
-    /// Returns what decides which decode options have an effect.
+    /// Returns the properties of the file that decide which decode options have an effect.
     pub fn kind(&self) -> FileKind {
         let named = |name| Format::named(name).expect("a row");
         match &self.content {
@@ -146,7 +149,8 @@ impl Recognised {
     ///
     /// # Errors
     ///
-    /// Bytes that are damaged, or that need decode options which the user did not give: the failure names all of these.
+    /// A message for damaged bytes, or for decode options that the user did not give. The message
+    /// names all of these options.
     pub fn decode(self, tell: &TellArgs) -> Result<Vec<Opened>, Failure> {
         let (path, name, told) = (&self.path, input::name(&self.path), tell.told());
         let (bytes, format) = match self.content {
@@ -185,7 +189,7 @@ impl Recognised {
             len_bytes: bytes.len() as u64,
             is_whole_file: true,
         };
-        // Snapshots and commands may hold several keys.
+        // Snapshots and commands may hold other keys besides this filter.
         let may_be_part = is_dump
             || bytes.starts_with(b"REDIS")
             || bytes.starts_with(b"*")
@@ -195,7 +199,7 @@ impl Recognised {
     }
 }
 
-/// Finds out what the bytes of a file are.
+/// Detects the format of a file by its bytes, then by its name.
 fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     let name = input::name(path);
     if Rdb::is_one(bytes) {
@@ -209,7 +213,8 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
-        // Decoding it as the format of its name reports what is wrong with its bytes.
+        // No format matches the bytes. Decoding them as the format of the file name reports what is
+        // wrong.
         [] if let [format] = Format::of_path(path)[..]
             && format.is_detectable() =>
         {
@@ -227,7 +232,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
         ref several => {
-            // What its name says, if its bytes may be that.
+            // Several formats match the bytes. The file name decides if it belongs to one of them.
             let mut named = Format::of_path(path);
             named.retain(|named| several.iter().any(|format| format.name == named.name));
             if let [format] = named[..] {
@@ -242,7 +247,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
 }
 
-/// Refuses an object that Java's serialization wrote.
+/// Returns the failure for an object written by Java's serialization.
 fn java_object(name: &str, class: &str) -> Failure {
     let (what, advice) = match class.strip_prefix("cn.hutool.bloomfilter.") {
         Some(class) => (
@@ -259,7 +264,7 @@ fn java_object(name: &str, class: &str) -> Failure {
     ))
 }
 
-/// Returns the class of the object that Java's serialization wrote.
+/// Returns the class name of an object written by Java's serialization.
 fn java_class(bytes: &[u8]) -> Option<&str> {
     let (&[high, low], rest) = bytes.strip_prefix(b"\xac\xed\0\x05sr")?.split_first_chunk()?;
     let class = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;

@@ -1,7 +1,8 @@
-//! Where results go: standard output, or a file that is replaced at the end, all or nothing.
+//! Writes results to standard output, or to a file that is replaced atomically at the end.
 //!
-//! With `-o FILE` the results go to a temporary file in the same folder. It is renamed to FILE only when it is complete and
-//! synced to the disk. A failure, a full disk or a kill leaves the old file unchanged, and FILE may be one of the inputs.
+//! With `-o FILE`, the results go to a temporary file in the same folder. The temporary file is
+//! renamed to FILE only when it is complete and synced to the disk. A failure, a full disk or a
+//! kill leaves the old file unchanged, and FILE may be one of the inputs.
 
 mod mark;
 mod place;
@@ -23,10 +24,11 @@ use crate::exit::{Failure, plain};
 use crate::standard;
 use crate::temporary::Temporary;
 
-/// Small writes are gathered up to this size; larger ones go out as they are.
+/// Size of the buffer for small writes. Larger writes bypass the buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// A place for results: standard output, a device or a file. Until [`finish`](Self::finish) has returned, a file is incomplete.
+/// A destination for results: standard output, a device or a file. A file is incomplete until
+/// [`finish`](Self::finish) has returned.
 pub struct Output {
     name: String,
     sink: Sink,
@@ -35,13 +37,14 @@ pub struct Output {
 }
 
 enum Sink {
-    /// Standard output, or a device, pipe or socket given by name. Nothing is replaced.
+    /// Standard output, or a device, pipe or socket given by name. It is never replaced.
     Stream(Box<dyn Write + Send>),
     /// A temporary file that replaces `path` at the end.
     Replacement { file: Temporary, path: PathBuf },
-    /// A file that replaces `path` at the end. It stays if the program is killed, so that the next run can resume it.
+    /// A file that replaces `path` at the end. It remains if the program is killed, so that the
+    /// next run can resume it.
     Partial { file: File, partial: PathBuf, path: PathBuf },
-    /// Standard output that is a file.
+    /// Standard output that is redirected to a file.
     Appended(File),
 }
 
@@ -50,7 +53,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// A directory, or a folder in which no file can be made.
+    /// A message for a directory, or for a folder in which no file can be created.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         match path.filter(|path| !is_stdout(path)) {
             Some(path) => Self::replace(path, usual_permissions()),
@@ -65,12 +68,13 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn open_private(path: &Path) -> Result<Self, Failure> {
         if is_stdout(path) { Self::open(None) } else { Self::replace(path, None) }
     }
 
-    /// Creates a replacement for `path`. A new file gets `new_permissions`; `None` means that only the owner can read it.
+    /// Creates a replacement for `path`. A new file gets `new_permissions`. With `None`, only the
+    /// owner can read it.
     fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -90,7 +94,8 @@ impl Output {
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".tamis-").suffix(".tmp");
-        // A file that replaces another stays private to its owner until it has the permissions of the other.
+        // A file that replaces another stays private to its owner until it gets the permissions of
+        // the old file.
         if let (None, Some(permissions)) = (&existing, new_permissions) {
             builder.permissions(permissions);
         }
@@ -104,11 +109,12 @@ impl Output {
         Ok(Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 })
     }
 
-    /// Syncs the file to the disk, and returns the mark at its end; `None` if the output is not a file.
+    /// Syncs the file to the disk and returns the mark at its end. Returns `None` if the output is
+    /// not a file.
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn mark(&mut self) -> Result<Option<Mark>, Failure> {
         self.flush()?;
         let (Sink::Partial { file, .. } | Sink::Appended(file)) = &self.sink else {
@@ -119,7 +125,7 @@ impl Output {
             .map_err(|error| Failure::io(&self.name, &error))
     }
 
-    /// Returns whether a later run can resume this output from a [`mark`](Self::mark).
+    /// Tests whether a later run can resume this output from a [`mark`](Self::mark).
     pub fn is_resumable(&self) -> bool {
         matches!(self.sink, Sink::Partial { .. } | Sink::Appended(_))
     }
@@ -142,11 +148,11 @@ impl Output {
         Self { name, sink: Sink::Stream(writer), buffer, written_bytes: 0 }
     }
 
-    /// Appends `bytes`.
+    /// Appends `bytes` to the output.
     ///
     /// # Errors
     ///
-    /// A full disk, or [`Failure::BrokenPipe`] if the reader has closed the pipe.
+    /// A message for a full disk, or [`Failure::BrokenPipe`] if the reader has closed the pipe.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.written_bytes += bytes.len() as u64;
@@ -167,11 +173,11 @@ impl Output {
         self.sink.writer().write_all(bytes).map_err(|error| Failure::io(&self.name, &error))
     }
 
-    /// Writes the buffer to the sink, so that the reader of a pipe sees it.
+    /// Writes the buffer to the sink, so that the reader of a pipe receives it.
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.sink
             .writer()
@@ -181,7 +187,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns how many bytes were written.
+    /// Returns the number of bytes written.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
@@ -190,7 +196,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write); the old file is unchanged then.
+    /// The errors of [`write`](Self::write). The old file is then unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         let failure = |error: &io::Error| Failure::io(&self.name, error);
@@ -221,10 +227,10 @@ impl Sink {
     }
 }
 
-/// Returns why the temporary file of an output was not created in its folder.
+/// Returns the failure to create the temporary file of an output in its folder.
 fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
     match error.kind() {
-        // The output itself may be writable.
+        // The output file itself may be writable, so the message names the folder.
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Failure::new(format!(
                 "{name}: a new file is written in its folder {} first, and then replaces it, but: {}; allow writing to that folder, \
@@ -237,7 +243,7 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Writes a note if `existing` has other hard links: they keep the old content.
+/// Writes a note if `existing` has other hard links. They keep the old content.
 fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     #[cfg(unix)]
     {
@@ -252,8 +258,8 @@ fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     let _ = (name, existing);
 }
 
-/// Returns the permissions of a new file before the user's mask is applied. Without them, only the owner can read a temporary
-/// file.
+/// Returns the permissions of a new file before the user's umask is applied. With `None`, only the
+/// owner can read a temporary file.
 fn usual_permissions() -> Option<Permissions> {
     #[cfg(unix)]
     {
@@ -323,7 +329,7 @@ mod tests {
     fn one_file_is_known_under_two_names() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
-        // Before there is such a file, and after.
+        // The first pass runs without the file, the second one with it.
         for _ in 0..2 {
             assert!(is_same_file(&path, &folder.path().join("./file")));
             assert!(!is_same_file(&path, &other));

@@ -82,7 +82,7 @@ impl Args {
                 inserted = filter.try_insert_hashes(hashes, &mut answers);
             }
         };
-        // The set gives its memory back on the way.
+        // The set releases its memory while it is drained.
         distinct.drain_each(&mut insert);
         insert(repeats.finish());
         inserted.map_err(|error| self.full(filter.plan().kind(), &error))?;

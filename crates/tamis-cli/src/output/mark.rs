@@ -1,4 +1,4 @@
-//! The position up to which an output was written, for runs that are resumed.
+//! The position in an output from which a later run resumes.
 
 use std::fs::File;
 use std::io;
@@ -21,21 +21,22 @@ impl Mark {
     pub fn of_output(path: Option<&Path>) -> Option<Mark> {
         let file = match path.filter(|path| !is_stdout(path)) {
             None => stdout_file()?,
-            // Opening a pipe would wait for its reader.
+            // Opening a pipe would block until its reader opens it.
             Some(path) if path.is_file() => File::open(path).ok()?,
             Some(_) => return None,
         };
         Mark::of(&file).ok().flatten()
     }
 
-    /// Returns whether this is the file of `earlier`, and shorter: usually `> FILE` has emptied it.
+    /// Tests whether this is the file of `earlier` with fewer bytes. Usually `> FILE` has emptied
+    /// it.
     pub fn is_cut(&self, earlier: &Mark) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode
             && self.len_bytes < earlier.len_bytes
     }
 
-    /// Returns the mark at the end of `file`; `None` if it is not a regular file.
+    /// Returns the mark at the end of `file`, or `None` if it is not a regular file.
     pub(super) fn of(file: &File) -> io::Result<Option<Mark>> {
         #[cfg(unix)]
         {
@@ -54,12 +55,12 @@ impl Mark {
         }
     }
 
-    /// Tests whether two marks are of one file.
+    /// Tests whether two marks belong to the same file.
     pub(super) fn is_same_file(&self, other: &Mark) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Returns whether this is the file of `earlier`, and at least as long.
+    /// Tests whether this is the file of `earlier` with at least as many bytes.
     pub fn continues(&self, earlier: &Mark) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode

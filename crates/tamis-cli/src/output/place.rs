@@ -1,4 +1,4 @@
-//! Paths of inputs and outputs, and standard streams as files.
+//! Resolves the paths of inputs and outputs, and opens standard streams as files.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,35 +9,36 @@ pub(super) fn regular_file(path: &Path) -> Option<File> {
     if path.is_file() { File::open(path).ok() } else { None }
 }
 
-/// Returns `path` with symbolic links resolved: an output replaces the target of a link, or creates it, and the link stays.
+/// Returns `path` with symbolic links resolved. An output replaces or creates the target of a link;
+/// the link remains.
 pub(super) fn resolved(path: &Path) -> PathBuf {
-    /// The limit of Linux.
+    /// The limit of Linux for links in one path.
     const MOST_LINKS: usize = 40;
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {
         if let Ok(path) = path.canonicalize() {
             return path;
         }
-        // A missing file, or a link to one.
+        // `path` is a missing file, or a link to a missing file.
         let Ok(target) = path.read_link() else { break };
         path = folder(&path).join(target);
     }
     path
 }
 
-/// Returns whether `path` is a name of standard output, which is written to and never replaced.
+/// Tests whether `path` is a name of standard output. Standard output is never replaced.
 pub fn is_stdout(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     names.iter().any(|name| path == Path::new(name))
 }
 
-/// Returns the folder in which `path` lies.
+/// Returns the folder that contains `path`.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns whether `a` and `b` name one regular file, which need not exist yet. False for devices and pipes: using them twice
-/// loses nothing.
+/// Tests whether `a` and `b` name the same regular file, which need not exist yet. Returns false
+/// for devices and pipes: using one of them twice loses no data.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let known = |path: &Path| {
         path.canonicalize().or_else(|_| {
@@ -55,14 +56,15 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// The error of the system.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
 }
 
-/// Returns standard output without the line buffer of the standard library, which would cost a system call for each line.
+/// Returns standard output without the line buffer of the standard library, which would need a
+/// system call for each line.
 pub(super) fn stdout() -> Box<dyn Write + Send> {
-    // If no file descriptor is free, the buffered handle is used.
+    // If the process has no free file descriptor, the buffered handle is used.
     stdout_file()
         .map_or_else(|| Box::new(io::stdout()) as Box<dyn Write + Send>, |file| Box::new(file))
 }

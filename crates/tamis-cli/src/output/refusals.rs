@@ -1,4 +1,4 @@
-//! Outputs that are refused before the work.
+//! Rejects unusable outputs before the work starts.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _};
@@ -10,13 +10,14 @@ use crate::exit::Failure;
 use crate::input::{self, is_named_packed};
 use crate::standard;
 
-/// Refuses to read a file that standard output appends to: the command would read its own output without end.
+/// Rejects an input file that standard output appends to. The command would read its own output
+/// without end.
 ///
-/// `output` is the output that the user names; `None` is standard output.
+/// `output` is the output that the user names. `None` is standard output.
 ///
 /// # Errors
 ///
-/// If one of `paths` is that file.
+/// A message if one of `paths` is that file.
 pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Failure> {
     if output.is_some_and(|output| !is_stdout(output)) {
         return Ok(());
@@ -38,12 +39,12 @@ pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Fa
     }
 }
 
-/// Refuses an output that cannot take a filter, before the work: standard output that is closed or a terminal, and a name of
-/// compressed data, since filters are written uncompressed.
+/// Rejects an output that cannot store a filter, before the work starts: closed standard output, a
+/// terminal, or a file name of compressed data. Filters are written uncompressed.
 ///
 /// # Errors
 ///
-/// If `output` is one of these.
+/// A message if `output` is one of these.
 pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     if is_stdout(output) {
         standard::check_output()?;
@@ -58,11 +59,12 @@ pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses to write binary data to a terminal. `what` names the data; an `output` of `None` is standard output.
+/// Rejects a terminal as the output of binary data. `what` names the data. An `output` of `None` is
+/// standard output.
 ///
 /// # Errors
 ///
-/// If the output is a terminal.
+/// A message if the output is a terminal.
 pub fn refuse_terminal(output: Option<&Path>, what: &str) -> Result<(), Failure> {
     let (name, is_terminal) = match output.filter(|path| !is_stdout(path)) {
         None => ("standard output".to_owned(), io::stdout().is_terminal()),
@@ -80,7 +82,7 @@ pub fn refuse_terminal(output: Option<&Path>, what: &str) -> Result<(), Failure>
 #[cfg(unix)]
 fn is_terminal(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
-    // Opening a pipe would wait for its reader.
+    // Opening a pipe would block until its reader opens it.
     let is_device = path.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device());
     is_device
         && OpenOptions::new().write(true).open(path).is_ok_and(|terminal| terminal.is_terminal())
@@ -91,11 +93,11 @@ fn is_terminal(_: &Path) -> bool {
     false
 }
 
-/// Refuses to replace an input by the filter that is built from it.
+/// Rejects an output that is an input of the same filter.
 ///
 /// # Errors
 ///
-/// If `output` is one of `paths`.
+/// A message if `output` is one of `paths`.
 pub fn refuse_input_as_output(paths: &[PathBuf], output: &Path) -> Result<(), Failure> {
     match paths.iter().find(|path| is_same_file(path, output)) {
         Some(path) => Err(Failure::new(format!(

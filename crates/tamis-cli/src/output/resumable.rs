@@ -1,4 +1,4 @@
-//! Outputs that a later run resumes after a kill.
+//! Outputs that a later run can resume after a kill.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -12,14 +12,15 @@ use crate::exit::Failure;
 use crate::standard;
 
 impl Output {
-    /// Opens `path` as [`open`](Self::open) does, but keeps the file if the program is killed. If `mark` is the
-    /// [`mark`](Self::mark) of an earlier run and its file still exists, the file is cut to the mark and resumed.
+    /// Opens `path` like [`open`](Self::open), but keeps the file if the program is killed. If
+    /// `mark` is the [`mark`](Self::mark) of an earlier run and its file still exists, the file is
+    /// truncated to the mark and resumed. Without a mark, the output starts empty.
     ///
-    /// Returns also whether the file is resumed. Without a mark the output starts empty.
+    /// The returned boolean is true if the file is resumed.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open).
+    /// The errors of [`open`](Self::open), and a message if another run writes to the file.
     pub fn open_resumable(
         path: Option<&Path>,
         mark: Option<&Mark>,
@@ -41,7 +42,8 @@ impl Output {
                 file_name.push(".tamis-part");
                 let partial = target.with_file_name(file_name);
                 let file = OpenOptions::new().read(true).write(true).open(&partial).ok();
-                // Held until the run ends, so that no other run removes the file or writes to it.
+                // The lock lasts until the run ends, so that no other run removes the file or
+                // writes to it.
                 if let Some(file) = &file {
                     lock_part(file, &path.display().to_string())?;
                 }
@@ -64,7 +66,7 @@ impl Output {
             (_, None) => return Ok((Self::open(None)?, false)),
             (Some(file), Some((partial, path))) if resumed => Sink::Partial { file, partial, path },
             (_, Some((partial, path))) => {
-                // A new file has another inode: marks of an abandoned run no longer fit.
+                // A new file has another inode, so the marks of an abandoned run do not match it.
                 match std::fs::remove_file(&partial) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(failure(error));
@@ -101,7 +103,7 @@ fn lock_part(file: &File, name: &str) -> Result<(), Failure> {
         Err(TryLockError::WouldBlock) => Err(Failure::new(format!(
             "{name}: another run with a --state is writing to it; wait for its end, or name another output"
         ))),
-        // Some network file systems know no locks.
+        // Some network file systems do not support locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
