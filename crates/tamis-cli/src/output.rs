@@ -49,7 +49,7 @@ enum Sink {
 }
 
 impl Output {
-    /// Opens `path`, or standard output if there is none or it is `-`.
+    /// Opens `path`. If `path` is `None` or `-`, opens standard output.
     ///
     /// # Errors
     ///

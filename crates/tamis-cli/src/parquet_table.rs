@@ -1,4 +1,5 @@
-//! The filters of the columns of a Parquet table: one for each row group that has one.
+//! Reads the Bloom filters of a Parquet table's columns. Each row group may have a filter for each
+//! column.
 
 use std::path::Path;
 
@@ -12,19 +13,21 @@ use crate::foreign::Foreign;
 use crate::input;
 use crate::opened::Opened;
 
-/// What a table starts and ends with.
+/// The magic bytes at the start and the end of a table.
 const MAGIC: &[u8] = b"PAR1";
 
-/// Returns whether `bytes` are those of a Parquet table.
+/// Tests whether `bytes` are a Parquet table.
 pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC) && bytes.len() > 2 * MAGIC.len()
 }
 
-/// Reads the filters of `column`, or of all columns, in the order of the row groups. The table itself is not read.
+/// Reads the filters of `column`, or of all columns, in the order of the row groups. The data of
+/// the table are not read.
 ///
 /// # Errors
 ///
-/// A table that is damaged or has no filter of that column; a funnel that contradicts the type of the column.
+/// A message for a damaged table, a table without a filter of that column, or a funnel that
+/// contradicts the type of the column.
 pub fn filters(
     path: &Path,
     bytes: &[u8],
@@ -63,7 +66,8 @@ pub fn filters(
                         continue;
                     }
                     let (contents, len_bytes) = read(&of_group, bytes, at, told)?;
-                    // Each has its own bytes: a damaged footer may name one again and again.
+                    // Each filter has its own bytes. A damaged footer may refer to one filter
+                    // several times.
                     filter_bytes += len_bytes;
                     if filter_bytes > bytes.len() as u64 {
                         return Err(failure(&"damaged: its filters are larger than the file"));
@@ -90,10 +94,10 @@ pub fn filters(
             }
         }
     }
-    // A column without any filter has none in no group.
+    // A column without a filter in any row group is left out.
     filters.retain(|(column, _)| with_filters.contains(column));
     let filters: Vec<_> = filters.into_iter().map(|(_, filter)| filter).collect();
-    // Of several columns, it is asked first which is meant.
+    // If several columns have filters, the question for the column precedes this message.
     if let Some((of_chunk, item)) =
         contradicted.filter(|_| column.is_some() || with_filters.len() == 1)
     {
@@ -114,7 +118,8 @@ pub fn filters(
     }
 }
 
-/// The bytes that say what is where: before the last eight, which say how many they are.
+/// Returns the footer: the metadata of the table. It precedes the last eight bytes, which store its
+/// length.
 fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
     let (before, tail) = bytes.split_last_chunk().expect("a table has the magic twice");
     let len = FooterTail::try_new(tail)?.metadata_length();
@@ -125,7 +130,7 @@ fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
     Ok(&before[at..])
 }
 
-/// Reads the filter at byte `at`; returns it with the number of its bytes.
+/// Reads the filter at byte `at`. Returns it with its length in bytes.
 fn read(
     name: &str,
     bytes: &[u8],
@@ -143,11 +148,11 @@ fn read(
     Ok((Contents::new(filter), (from.len() - rest.len()) as u64))
 }
 
-/// Asks which column is meant, if several of a table have filters.
+/// Rejects filters of several columns, and asks for `--column`.
 ///
 /// # Errors
 ///
-/// If so.
+/// A message if several columns have filters.
 pub fn check_one_column(filters: &[Opened]) -> Result<(), Failure> {
     let names = filters.iter().filter_map(|filter| match filter {
         Opened::Foreign(file) => file.name.rsplit_once("].").zip(Some(&file.name)),

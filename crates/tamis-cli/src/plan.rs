@@ -1,4 +1,4 @@
-//! `tamis plan`: how large a filter is, before it is built.
+//! `tamis plan`: computes the size of a filter before it is built.
 
 mod chart;
 
@@ -50,7 +50,7 @@ pub struct Args {
     svg: Option<PathBuf>,
 }
 
-/// What was asked: two of three.
+/// The two given values. The third is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Question {
     Memory { items: u64, rate: f64 },
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Outcome {
     };
     let text =
         if args.json { machine(question, &plans, &best) } else { people(question, &plans, &best) };
-    // The picture first: if it cannot be written nothing is printed.
+    // The chart is written first: if this fails, nothing is printed.
     if let Some(path) = &args.svg {
         let mut output = Output::open(Some(path))?;
         output.write(crate::svg::document(&[chart::rate_by_memory(&best)]).as_bytes())?;
@@ -109,7 +109,7 @@ impl Question {
         }
     }
 
-    /// The plan that `tamis build` would choose.
+    /// Returns the plan that `tamis build` would choose.
     fn best(self) -> Result<Plan, PlanError> {
         let default = match self.plan(Kind::SplitBlock) {
             Ok(plan) => plan,
@@ -122,7 +122,7 @@ impl Question {
     }
 }
 
-/// Says why `best` is that.
+/// Returns the reason for the choice of `best`.
 fn why(question: Question, best: &Plan) -> String {
     match question.plan(Kind::SplitBlock) {
         Ok(_) => best.why(),
@@ -209,7 +209,7 @@ fn machine(question: Question, plans: &[Plan], best: &Plan) -> String {
     format!("{value:#}\n")
 }
 
-/// The set of 64-bit hashes that needs no rate, beside which a filter must be worth its errors.
+/// An exact set of 64-bit hashes, for comparison: a filter is useful only if it is smaller.
 struct Exact {
     items: u64,
     bytes: u64,
@@ -224,9 +224,10 @@ impl Exact {
         self.bytes as f64 * 8.0 / self.items as f64
     }
 
-    /// Returns the chance that an absent item has the hash of a member.
+    /// Returns the probability that an absent item has the hash of a member.
     fn rate(&self) -> f64 {
-        // n²/2^(w+1) items collide among themselves, so n/2^w is the chance of one more.
+        // About n²/2^(w+1) pairs among the n items collide, so one more item collides with
+        // probability n/2^w.
         2.0 * expected_collisions(self.items, 64) / self.items as f64
     }
 }

@@ -1,4 +1,4 @@
-//! A bar on a terminal for work that takes over a second; nothing anywhere else.
+//! Draws a progress bar for work that takes over a second, if stderr is a terminal.
 
 use std::fmt;
 use std::io::IsTerminal;
@@ -9,19 +9,19 @@ use indicatif::{
     BinaryBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
 
-/// Work shorter than this is not worth a bar.
+/// Time before the bar appears.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether the user wants no bar.
+/// True if the user wants no progress bar.
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Draws no bar from now on.
+/// Turns off all progress bars from now on.
 pub fn turn_off() {
-    // Relaxed: set once, before any other thread starts.
+    // Relaxed: the value is set once, before any other thread starts.
     IS_OFF.store(true, Ordering::Relaxed);
 }
 
-/// Shows how far a command is: bytes, rate, and the time left where the total is known.
+/// The progress of a command: bytes, rate, and the remaining time if the total is known.
 pub struct Progress {
     total_bytes: Option<u64>,
     started: Instant,
@@ -41,7 +41,8 @@ impl Progress {
         self.total_bytes
     }
 
-    /// Says that `bytes` of the total have been read. Call it once a block, not once a record.
+    /// Reports that `bytes` of the total have been read. Call it once per block, not once per
+    /// record.
     pub fn at(&mut self, bytes: u64) {
         if !self.is_wanted {
             return;
@@ -54,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line above the bar, or just to stderr if there is none.
+    /// Prints a line above the bar, or to stderr if there is no bar.
     pub fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| note!("{line}")),
@@ -72,8 +73,8 @@ impl Progress {
         };
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template(template).expect("a valid template");
-        // Of the whole time: the library's own estimate knows nothing of the time before the bar, and
-        // began with a rate ten times too high.
+        // The rate is the average since the start. The library's own estimate ignores the time
+        // before the bar appeared and started with a rate ten times too high.
         let style = style
             .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
                 write!(out, "{}/s", BinaryBytes(bytes_per_second(state) as u64)).ok();
@@ -92,7 +93,7 @@ fn bytes_per_second(state: &ProgressState) -> f64 {
 }
 
 impl Drop for Progress {
-    /// Clears the line, however the command ends.
+    /// Clears the bar when the command ends, also after a failure.
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

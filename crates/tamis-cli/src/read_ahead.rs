@@ -1,4 +1,4 @@
-//! Reading, and above all decompression, on a second thread.
+//! Reads on a second thread, mainly to decompress there.
 
 use std::io::{self, Read};
 
@@ -6,17 +6,17 @@ use crate::ahead::Ahead;
 use crate::input::read_some;
 use crate::records::BLOCK_BYTES;
 
-/// A reader whose bytes are fetched by another thread.
+/// A reader whose bytes are read by another thread.
 ///
-/// Bytes are handed on as they come, so that a slow source is not held up. A reader that is dropped
-/// early lets the thread end with its next piece.
+/// The thread passes bytes on as soon as they arrive, so a slow source causes no further delay. If
+/// the reader is dropped early, the thread ends after its next piece.
 pub struct ReadAhead {
     pieces: Ahead<Piece, io::Error>,
     piece: Piece,
     at: usize,
 }
 
-/// What one call of the system gave.
+/// The bytes of one read call.
 #[derive(Default)]
 struct Piece {
     room: Vec<u8>,
@@ -24,7 +24,7 @@ struct Piece {
 }
 
 impl ReadAhead {
-    /// Starts to read.
+    /// Starts the thread that reads from `reader`.
     pub fn new(mut reader: impl Read + Send + 'static) -> Self {
         let mut pieces = Ahead::new(move |piece: &mut Piece| {
             piece.room.resize(BLOCK_BYTES, 0);

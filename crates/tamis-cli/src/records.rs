@@ -1,8 +1,8 @@
-//! Records out of blocks of bytes: what stands between two delimiters, newline or NUL.
+//! Splits blocks of bytes into records, which end with a delimiter: newline or NUL.
 //!
-//! A record is bytes. Nothing is trimmed, a carriage return before the newline belongs to the record,
-//! and the last record may lack its delimiter. A record of any length is handed out whole: the buffer
-//! grows by a quarter at a time for it, and shrinks again after it.
+//! A record is a sequence of bytes. Nothing is trimmed: a carriage return before the newline
+//! belongs to the record. The last record may lack its delimiter. A record of any length is
+//! returned whole: the buffer grows by a quarter at a time for it and shrinks after it.
 
 use std::io::{self, Read};
 
@@ -10,13 +10,14 @@ use memchr::{memchr_iter, memrchr};
 
 use crate::input::read_some;
 
-/// How much is read at once: it stays in the second cache between reading, hashing and writing.
+/// Bytes per read. A block of this size stays in the second-level cache between reading, hashing
+/// and writing.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
-/// Neighbouring records as bytes, in room that one block after the other uses.
+/// Consecutive records as bytes. The buffer is reused for the next block.
 #[derive(Default)]
 pub struct Block {
-    // Cleared once, when it is made: only what comes before `len` means something.
+    // Zeroed once, when it is allocated. Only the first `len` bytes are valid.
     room: Vec<u8>,
     len: usize,
 }
@@ -29,21 +30,21 @@ impl std::ops::Deref for Block {
     }
 }
 
-/// Reads whole records, a block of them at a time.
+/// Reads complete records, one block at a time.
 pub struct Blocks<R> {
     reader: R,
     delimiter: u8,
     block_bytes: usize,
-    // What was read and not yet handed out.
+    // Bytes that were read but not returned yet.
     rest: Vec<u8>,
     own: Block,
     is_at_end: bool,
-    // The last read gave less than it might have.
+    // The last read returned less than half a block.
     may_wait: bool,
 }
 
 impl<R: Read> Blocks<R> {
-    /// Reads records of `reader` that end with `delimiter`.
+    /// Creates a source of the records of `reader`. Each record ends with `delimiter`.
     pub fn new(reader: R, delimiter: u8) -> Self {
         Self::with_block_bytes(reader, delimiter, BLOCK_BYTES)
     }
@@ -53,12 +54,13 @@ impl<R: Read> Blocks<R> {
         Self { reader, delimiter, block_bytes, rest, own, is_at_end: false, may_wait: false }
     }
 
-    /// Returns the next records as one slice: each ends with the delimiter, but the last of all may
-    /// lack it. `None` at the end of the input.
+    /// Returns the next records as one slice. Each record ends with the delimiter; only the last
+    /// record of the input may lack it. Returns `None` at the end of the input.
     ///
     /// # Errors
     ///
-    /// Those of the reader, and [`io::ErrorKind::OutOfMemory`] for a record that does not fit.
+    /// The error of the reader, or [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
+    /// memory.
     pub fn next_block(&mut self) -> io::Result<Option<&[u8]>> {
         let mut block = std::mem::take(&mut self.own);
         let is_there = self.read_block(&mut block);
@@ -66,18 +68,19 @@ impl<R: Read> Blocks<R> {
         Ok(is_there?.then_some(&self.own))
     }
 
-    /// As [`next_block`](Self::next_block), into a block of the caller's: false at the end.
+    /// Like [`next_block`](Self::next_block), but reads into the caller's block. Returns false at
+    /// the end.
     ///
     /// # Errors
     ///
-    /// As for [`next_block`](Self::next_block).
+    /// The errors of [`next_block`](Self::next_block).
     pub fn read_block(&mut self, block: &mut Block) -> io::Result<bool> {
         let mut end = self.rest.len();
         let Block { room, len } = block;
-        // Not as much as there is room for: where a block ends is not to depend on those before it.
+        // Not the whole capacity: the end of a block must not depend on earlier blocks.
         let mut most = end.max(self.block_bytes);
         if room.len() > 4 * most {
-            // A long record is over.
+            // The buffer grew for a long record that has ended, so its memory is released.
             *room = Vec::new();
         }
         make_room(room, most)?;
@@ -95,13 +98,13 @@ impl<R: Read> Blocks<R> {
                 *len = end;
                 return Ok(end > 0);
             }
-            // The bytes so far hold no delimiter: only new bytes are searched.
+            // The bytes so far contain no delimiter, so only new bytes are searched.
             searched = end;
             if most - end < self.block_bytes.div_ceil(2) {
                 most += (most / 4).max(self.block_bytes);
                 make_room(room, most)?;
             }
-            // No more than a block: what lies behind a long record is copied until it is used.
+            // At most one block: bytes after a long record are copied until they are used.
             let until = most.min(end + self.block_bytes);
             let read = read_some(&mut self.reader, &mut room[end..until])?;
             self.is_at_end = read == 0;
@@ -110,27 +113,29 @@ impl<R: Read> Blocks<R> {
         }
     }
 
-    /// Keeps the first `len_bytes` of the block read last, whole records, and takes back the others.
+    /// Keeps the first `len_bytes` of the last block read, which must be complete records. The
+    /// other bytes are returned again by the next read.
     pub fn take_back(&mut self, block: &mut Block, len_bytes: usize) {
-        // What was read beyond the block lies behind it still.
+        // The bytes that were read beyond the block still follow it in the buffer.
         let end = block.len + self.rest.len();
         self.rest.clear();
         self.rest.extend_from_slice(&block.room[len_bytes..end]);
         block.len = len_bytes;
     }
 
-    /// Returns whether the source may block before it gives more bytes, as a pipe does, so that results should be shown now.
+    /// Tests whether the source may block before its next bytes, as a pipe does. The caller should
+    /// then write its results.
     pub fn may_wait(&self) -> bool {
         self.may_wait
     }
 
-    /// Returns what is read from.
+    /// Returns the underlying reader.
     pub fn reader(&self) -> &R {
         &self.reader
     }
 }
 
-/// Makes a buffer at least so long, without more memory than that.
+/// Grows a buffer to at least `len` bytes, without spare capacity.
 fn make_room(room: &mut Vec<u8>, len: usize) -> io::Result<()> {
     let more = len.saturating_sub(room.len());
     room.try_reserve_exact(more).map_err(|_| {
@@ -170,7 +175,7 @@ mod tests {
         let mut block = Block::default();
         let mut read = 0;
         while blocks.read_block(&mut block).unwrap() {
-            // As one who takes record after record.
+            // This caller takes one record at a time.
             let first = memchr::memchr(b'\n', &block).map_or(block.len(), |at| at + 1);
             blocks.take_back(&mut block, first);
             assert!(blocks.rest.len() <= 64, "{} bytes wait", blocks.rest.len());
@@ -179,7 +184,7 @@ mod tests {
         assert_eq!(read, bytes.len());
     }
 
-    /// Hands out at most `step` bytes a call, as a pipe does.
+    /// A reader that returns at most `step` bytes per call, like a pipe.
     struct Dribble<'a> {
         bytes: &'a [u8],
         step: usize,

@@ -1,4 +1,4 @@
-//! `tamis remove`: deletes items from a filter that can.
+//! `tamis remove`: deletes items from a counting or cuckoo filter.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How often a command inserts a repeated item into a cuckoo filter: `--copies`.
+//! Handles repeated items: `--copies` stores every copy of an item in a cuckoo filter.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::count::Count;
 use crate::exit::Failure;
 use crate::secret_set::SecretSet;
 
-/// How often a command inserts an item.
+/// The rule for inserting repeated items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// As often as it occurs.
+    /// Insert every occurrence of an item.
     Each,
-    /// Once for each run of the command, by an exact set of hashes.
+    /// Insert an item once per run of the command. An exact set of hashes finds the repeats.
     Once,
-    /// Only if the filter answers that it does not have it.
+    /// Insert an item only if the filter does not contain it.
     IfAbsent,
 }
 
@@ -30,8 +30,8 @@ pub struct RepeatArgs {
 }
 
 impl RepeatArgs {
-    /// Returns how often items are inserted into a filter of this kind: once into a cuckoo filter without `--copies`, since
-    /// a few copies of an item fill its two buckets.
+    /// Returns the rule for a filter of this kind. Without `--copies`, a cuckoo filter stores an
+    /// item once, because a few copies of an item fill its two buckets.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl RepeatArgs {
 }
 
 impl Repeats {
-    /// Returns what helps when a filter of `kind` is full.
+    /// Returns advice for a full filter of `kind`.
     pub fn advice(self, kind: Kind) -> &'static str {
         match (self, kind) {
             (_, kind) if kind.grows() => "build one with a higher --rate",
@@ -80,22 +80,22 @@ pub struct Inserter {
 }
 
 impl Inserter {
-    /// Creates an inserter whose set of hashes takes at most `max_bytes`. `advice` is what the user can do when the filter
-    /// is full.
+    /// Creates an inserter whose set of hashes uses at most `max_bytes`. `advice` is shown if the
+    /// filter is full.
     ///
     /// # Errors
     ///
-    /// The system gives no random bytes.
+    /// A message if the system provides no random bytes.
     pub fn new(repeats: Repeats, max_bytes: u64, advice: &'static str) -> Result<Self, Failure> {
         let (new, fresh, answers) = (Answers::new(), Vec::new(), Vec::new());
         Ok(Self { repeats, advice, seen: SecretSet::within(max_bytes)?, new, fresh, answers })
     }
 
-    /// Inserts hashes in order into the filter that goes to `output`.
+    /// Inserts hashes in order into the filter that will be written to `output`.
     ///
     /// # Errors
     ///
-    /// If the filter is full, or if the set of hashes exceeds its memory.
+    /// A message if the filter is full, or if the set of hashes exceeds its memory.
     pub fn insert(
         &mut self,
         filter: &mut AnyFilter,

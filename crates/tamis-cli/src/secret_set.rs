@@ -1,15 +1,17 @@
-//! An exact set of hashes that an attacker may have chosen.
+//! An exact set of hashes that resists hashes chosen by an attacker.
 //!
-//! Anyone can compute the hash of a filter without a key, and search for items with a given part of it. A [`DigestSet`] finds a
-//! digest by its high bits, so n chosen hashes that share them take n² steps. This set holds each hash under a secret permutation,
-//! drawn at random for each run: an attacker who does not know it cannot choose hashes that meet.
+//! An attacker can compute the hashes of a filter without a key, and search for items that share a
+//! part of the hash. A [`DigestSet`] places a digest by its high bits, so n chosen hashes that
+//! share them take n² steps. This set stores each hash under a secret permutation, drawn at random
+//! for each run. An attacker who does not know the permutation cannot choose hashes that collide in
+//! the set.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 
 use crate::exit::Failure;
 use crate::hash_key::random_words;
 
-/// A set of hashes, in a secret order.
+/// A set of hashes in a secret order.
 pub struct SecretSet {
     set: DigestSet<u64>,
     permutation: Permutation,
@@ -17,33 +19,34 @@ pub struct SecretSet {
 }
 
 impl SecretSet {
-    /// Creates an empty set that takes at most `max_bytes`.
+    /// Creates an empty set that uses at most `max_bytes`.
     ///
     /// # Errors
     ///
-    /// The system gives no random bytes.
+    /// A message if the system provides no random bytes.
     pub fn within(max_bytes: u64) -> Result<Self, Failure> {
         let permutation = Permutation::new([random_words()?, random_words()?]);
         Ok(Self { set: DigestSet::within(max_bytes), permutation, permuted: Vec::new() })
     }
 
-    /// Inserts hashes in order, and answers which are new.
+    /// Inserts hashes in order and writes to `new` which of them are new.
     ///
     /// # Errors
     ///
-    /// If the set may not take as much memory.
+    /// [`OutOfMemory`] if the set would exceed its memory.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
         self.permuted.clear();
         self.permuted.extend(hashes.iter().map(|&hash| self.permutation.apply(hash)));
         self.set.insert_each(&self.permuted, new)
     }
 
-    /// Counts the hashes.
+    /// Counts the hashes in the set.
     pub fn len(&self) -> u64 {
         self.set.len()
     }
 
-    /// Hands out all hashes in batches, in an order that differs from run to run, and frees the memory on the way.
+    /// Passes all hashes to `each` in batches and frees the memory meanwhile. The order differs
+    /// from run to run.
     pub fn drain_each(self, mut each: impl FnMut(&[u64])) {
         let (permutation, mut hashes) = (self.permutation, self.permuted);
         self.set.drain_each(|permuted| {
@@ -54,7 +57,7 @@ impl SecretSet {
     }
 }
 
-/// A permutation of the 64-bit words, chosen by a key.
+/// A permutation of the 64-bit words, selected by a key.
 #[derive(Clone, Copy)]
 struct Permutation {
     added: [u64; ROUNDS],
@@ -62,12 +65,13 @@ struct Permutation {
     inverses: [u64; ROUNDS],
 }
 
-/// After two rounds, words that differ in their highest bits alone still share some places.
+/// Number of rounds. After two rounds, words that differ only in their highest bits still share
+/// some places.
 const ROUNDS: usize = 3;
 
 impl Permutation {
     fn new(key: [[u64; ROUNDS]; 2]) -> Self {
-        // Odd numbers have inverses.
+        // An odd number has an inverse modulo 2⁶⁴.
         let [added, factors] = [key[0], key[1].map(|word| word | 1)];
         Self { added, factors, inverses: factors.map(inverse) }
     }
@@ -89,7 +93,8 @@ impl Permutation {
 
 /// Returns the inverse of an odd number modulo 2⁶⁴.
 fn inverse(odd: u64) -> u64 {
-    // Right in three bits; each step of Newton's doubles them.
+    // `odd` is its own inverse in the lowest three bits. Each step of Newton's method doubles the
+    // correct bits.
     (0..5).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
@@ -114,7 +119,7 @@ mod tests {
         assert_eq!(drained, hashes);
     }
 
-    /// The places of 10,000 random words among 2¹⁶ are about 9,270 different ones.
+    /// 10,000 random words occupy about 9,270 of 2¹⁶ places.
     #[test]
     fn hashes_that_differ_in_few_bits_are_spread_over_all_places() {
         let permutation = Permutation::new([

@@ -1,4 +1,4 @@
-//! `tamis serve`: the filter server.
+//! `tamis serve`: runs the filter server.
 
 mod config_flags;
 
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
     let config = configure(args)?;
     let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        // A log that cannot be written must not end the server, and there is nowhere to say so.
+        // A failed write to the log must not end the server, and the failure cannot be reported.
         .log_internal_errors(false)
         .with_max_level(if notice::is_quiet() { tracing::Level::ERROR } else { args.loglevel })
         .with_target(false);
@@ -69,13 +69,15 @@ pub fn run(args: &Args) -> Outcome {
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {
             let dir = args.flags.given.iter().find(|given| given.option.name == "dir");
-            // Otherwise the folder is that of --config or the default, and its path is all that the user knows.
+            // Otherwise the folder is the one in the --config file or the default. The user knows
+            // only its path.
             let source = dir.map_or_else(String::new, |given| format!("{}: ", given.source()));
             Failure::new(format!("{source}{error}"))
         }
         error => Failure::new(error),
     })?;
-    // Before the server reports that it is ready: a supervisor that waits for this may stop the server at once.
+    // The handlers start before the server reports that it is ready, because a supervisor may stop
+    // a ready server at once.
     heed_signals(&server)?;
     for address in server.addresses() {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients");

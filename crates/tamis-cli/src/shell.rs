@@ -1,4 +1,4 @@
-//! `tamis completions` and `tamis man`: what a shell and `man` want to know of this program.
+//! `tamis completions` and `tamis man`: generate shell completions and manual pages.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,8 @@ pub fn man(args: &ManArgs) -> Outcome {
     Ok(Exit::Yes)
 }
 
-/// Writes the page of a command after those of its own commands; a page is whole or not there.
+/// Writes the page of a command after the pages of its subcommands. A page is written completely or
+/// not at all.
 fn write_pages(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
     for command in command.get_subcommands() {
         write_pages(command, folder)?;

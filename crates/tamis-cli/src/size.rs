@@ -1,4 +1,4 @@
-//! Sizes as people write them: `512M`, `2G`.
+//! Parses and formats sizes such as `512M` and `2G`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ impl FromStr for Size {
         };
         let number: f64 = digits.parse().map_err(|_| wrong())?;
         let bytes = number * (1_u64 << shift) as f64;
-        // An f64 holds every whole number of bytes up to 2⁵³, eight thousand TiB.
+        // An f64 represents every whole number of bytes up to 2⁵³, eight thousand TiB.
         if !(number >= 0.0 && bytes <= (1_u64 << 53) as f64) {
             return Err(wrong());
         }

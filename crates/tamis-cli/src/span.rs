@@ -1,4 +1,4 @@
-//! Spans of windows as people write them: `24h`, `1M-lines`.
+//! Parses and formats the spans of windows, such as `24h` and `1M-lines`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use tamis::Span;
 
 use crate::count::Count;
 
-/// For how long a window remembers, written as a time (`500ms`, `30s`, `15m`, `24h`, `7d`, `2w`) or as a
-/// number (`1M-lines`, or `1M-items` where there are no lines).
+/// The span of a window, written as a time (`500ms`, `30s`, `15m`, `24h`, `7d`, `2w`) or as a
+/// number (`1M-lines`, or `1M-items` for input without lines).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanArg(pub Span);
 
@@ -22,7 +22,7 @@ const UNITS: [(&str, u64); 6] = [
     ("ms", 1),
 ];
 
-/// What a number may be of.
+/// The suffixes of a span in items.
 const NOUNS: [&str; 4] = ["-lines", "-line", "-items", "-item"];
 
 impl FromStr for SpanArg {
@@ -44,7 +44,7 @@ impl FromStr for SpanArg {
         let unit = UNITS.iter().find(|(unit, _)| *unit == &text[number.len()..]);
         let (_, unit) = unit.ok_or_else(wrong)?;
         let millis = (number.parse::<f64>().map_err(|_| wrong())? * *unit as f64).round();
-        // An f64 holds every whole number up to 2⁵³; a year has 3·10¹⁰ milliseconds.
+        // An f64 represents every whole number up to 2⁵³. A year has 3·10¹⁰ milliseconds.
         if !(1.0..=(1_u64 << 53) as f64).contains(&millis) {
             return Err(wrong());
         }
@@ -53,7 +53,8 @@ impl FromStr for SpanArg {
 }
 
 impl fmt::Display for SpanArg {
-    /// Writes a time in its longest whole unit up to days, a number in groups of three.
+    /// Writes a time in its longest whole unit up to days. Writes a number in groups of three
+    /// digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Span::Items(1) => f.write_str("1 line"),
@@ -67,12 +68,13 @@ impl fmt::Display for SpanArg {
     }
 }
 
-/// Returns into how many slices a window of `items` items is divided, at least `slices`, so that no item is remembered
-/// for more than 1/`slices` of the window longer than asked. All slices are of equal length, which is rounded up.
+/// Returns the number of slices for a window of `items` items. It is at least `slices`, and no item
+/// stays longer than the window plus 1/`slices` of the window. All slices have the same length,
+/// which is rounded up.
 pub fn even_slices(items: u64, slices: u64) -> u64 {
     let allowed = items + items / slices.max(1);
     let most = |slices: u64| (slices + 1) * items.div_ceil(slices) - 1;
-    // With slices of one item each, none is remembered longer.
+    // With slices of one item each, no item stays longer than the window.
     (slices.max(1)..items).find(|&slices| most(slices) <= allowed).unwrap_or(items.max(1))
 }
 

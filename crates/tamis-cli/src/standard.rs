@@ -1,24 +1,25 @@
-//! Which standard streams were closed when the program was started, as by `tamis dedup list >&-`.
+//! Detects standard streams that were closed before the program started, for example by `tamis
+//! dedup list >&-`.
 //!
-//! Before `main` the standard library opens /dev/null in the place of each closed one. A result that goes there would be
-//! lost, and the exit status would say that it was written.
+//! Before `main`, the standard library opens /dev/null in place of each closed stream. A result
+//! written there would be lost, and the exit status would report success.
 
 use crate::exit::Failure;
 
-/// Refuses to write to a standard output that was closed.
+/// Rejects standard output if it was closed.
 ///
 /// # Errors
 ///
-/// If it was.
+/// A message if it was closed.
 pub fn check_output() -> Result<(), Failure> {
     check(1, "standard output")
 }
 
-/// Refuses to read from a standard input that was closed.
+/// Rejects standard input if it was closed.
 ///
 /// # Errors
 ///
-/// If it was.
+/// A message if it was closed.
 pub fn check_input() -> Result<(), Failure> {
     check(0, "standard input")
 }
@@ -36,8 +37,8 @@ mod at_start {
 
     static WERE_CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
-    // SAFETY: the section holds functions that the system calls once, before `main` and on the only thread; `look`
-    // needs nothing that is set up later.
+    // SAFETY: the system calls the functions in this section once, before `main` and on the only
+    // thread. `look` uses nothing that is initialized later.
     #[allow(unsafe_code)]
     #[used]
     #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
@@ -46,7 +47,7 @@ mod at_start {
 
     extern "C" fn look() {
         for (descriptor, was_closed) in (0..).zip(&WERE_CLOSED) {
-            // SAFETY: asks for the flags of a descriptor, which may be any number.
+            // SAFETY: `fcntl` reads the flags of a descriptor, and any number is a valid argument.
             #[allow(unsafe_code)]
             let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
             // Relaxed: no other thread exists yet.

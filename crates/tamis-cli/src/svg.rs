@@ -1,35 +1,36 @@
-//! Charts as SVG: a frame with two axes, and curves, bars and marks inside.
+//! Draws charts as SVG: a frame with two axes, and curves, bars and marks inside.
 //!
-//! Colours follow the reader's light or dark theme, and every curve carries its name, so that no
-//! chart depends on colour alone.
+//! Colours follow the reader's light or dark theme. Every curve carries its name, so that no chart
+//! depends on colour alone.
 
 use std::fmt::Write;
 
-/// How a value becomes a place on an axis.
+/// The mapping from values to places on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps are equal lengths.
+    /// Equal differences have equal lengths.
     Linear,
-    /// Equal factors are equal lengths.
+    /// Equal ratios have equal lengths.
     Log,
 }
 
-/// One side of the frame.
+/// An axis along one side of the frame.
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// The title of the axis, with the unit.
     pub title: String,
     /// The value at the origin.
     pub from: f64,
     /// The value at the far end, above `from`.
     pub to: f64,
-    /// Linear or logarithmic.
+    /// The scale: linear or logarithmic.
     pub scale: Scale,
-    /// Where the lines and numbers stand, with their text.
+    /// The values of the grid lines, with their labels.
     pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// The place of `value`, 0 at the origin and 1 at the far end; values outside are moved there.
+    /// Returns the place of `value`: 0 at the origin and 1 at the far end. Values outside the axis
+    /// are clamped.
     fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -39,38 +40,38 @@ impl Axis {
     }
 }
 
-/// A side of a point.
+/// The side of a mark on which its label stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Above a curve that rises.
+    /// Left of the mark, for a curve that rises.
     Left,
-    /// Above a curve that falls.
+    /// Right of the mark, for a curve that falls.
     Right,
 }
 
-/// Something drawn inside the frame.
+/// An element drawn inside the frame.
 pub enum Layer {
-    /// A curve with its name at the end; `class` is 1 to 7.
+    /// A curve with its name at the end. `class` is 1 to 7.
     Line { name: String, class: u8, points: Vec<(f64, f64)> },
-    /// Bars from the lower axis, each from one value to another.
+    /// Bars on the lower axis. Each bar has a start, an end and a height.
     Bars { bars: Vec<(f64, f64, f64)> },
-    /// A dashed line across at a value of the upright axis.
+    /// A dashed horizontal line at a value of the vertical axis.
     Across { name: String, at: f64 },
-    /// A dashed line up at a value of the lower axis.
+    /// A dashed vertical line at a value of the horizontal axis.
     Up { name: String, at: f64 },
-    /// A point with its name above it, on the side where the curve is not.
+    /// A point with its label above it, on the side away from the curve.
     Mark { name: String, at: (f64, f64), side: Side },
 }
 
-/// A chart.
+/// A chart with two axes.
 pub struct Chart {
-    /// What it shows.
+    /// The title of the chart.
     pub title: String,
-    /// The lower axis.
+    /// The horizontal axis.
     pub x: Axis,
-    /// The upright axis.
+    /// The vertical axis.
     pub y: Axis,
-    /// What is inside, the first at the back.
+    /// The elements inside the frame. The first is drawn at the back.
     pub layers: Vec<Layer>,
 }
 
@@ -81,7 +82,8 @@ const RIGHT: f64 = 120.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 64.0;
 
-/// Plain classes and no variables, which not every viewer knows.
+/// Style sheet with plain classes. It uses no CSS variables, because some viewers do not support
+/// them.
 const STYLE: &str = "
 text{font:13px system-ui,'Noto Sans CJK SC',sans-serif;fill:#1f2430}
 .title{font-size:16px;font-weight:600}.tick,.note{fill:#5d6675;font-size:12px}
@@ -103,7 +105,7 @@ text{fill:#e8eaf0}.tick,.note{fill:#9aa3b2}
 }
 ";
 
-/// Draws charts under each other, as one SVG document.
+/// Draws charts below each other, as one SVG document.
 pub fn document(charts: &[Chart]) -> String {
     let height = HEIGHT * charts.len() as f64;
     let mut svg = format!(
@@ -150,7 +152,7 @@ impl Chart {
             "<text transform=\"translate(20 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
             escape(&self.y.title)
         );
-        // Names at the ends of curves must not lie on each other.
+        // Labels at the ends of curves must not overlap.
         let mut taken: Vec<f64> = Vec::new();
         for layer in &self.layers {
             self.layer(svg, layer, &mut taken);
@@ -184,7 +186,7 @@ impl Chart {
             Layer::Bars { bars } => {
                 for &(from, to, value) in bars {
                     let (x, y) = (self.left(from), self.top(value));
-                    // A bar that is not empty is seen.
+                    // A bar that is not empty must be visible.
                     let height = if value > 0.0 { (bottom - y).max(1.0) } else { 0.0 };
                     let (y, width) = (bottom - height, (self.left(to) - x - 1.0).max(0.5));
                     let _ = writeln!(
@@ -210,7 +212,7 @@ impl Chart {
                 let (x, y) = (self.left(at.0), self.top(at.1));
                 let _ =
                     writeln!(svg, "<circle class=\"mark\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>");
-                // Never out of the frame.
+                // The label must stay inside the frame.
                 let place = self.x.place(at.0);
                 let left = place > 0.7 || (*side == Side::Left && place > 0.3);
                 let (anchor, shift) = if left { ("end", -11.0) } else { ("start", 11.0) };
@@ -237,7 +239,7 @@ fn text(svg: &mut String, x: f64, y: f64, class: &str, anchor: &str, words: &str
     );
 }
 
-/// Makes text of a file safe in XML.
+/// Escapes text for XML.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

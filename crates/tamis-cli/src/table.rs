@@ -1,6 +1,7 @@
-//! Tables for people: columns aligned by the width of what is in them.
+//! Formats text tables with columns aligned by the width of their cells.
 
-/// Appends `rows` to `text`, two spaces between columns; columns named in `right` end alike.
+/// Appends `rows` to `text`, with two spaces between columns. The columns in `right` are aligned to
+/// the right.
 pub fn align(text: &mut String, rows: &[Vec<String>], right: &[usize]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -29,13 +30,14 @@ pub fn align(text: &mut String, rows: &[Vec<String>], right: &[usize]) {
     }
 }
 
-/// How many columns of a terminal `text` takes: Chinese, Japanese and Korean letters take two.
+/// Returns the width of `text` in terminal columns. Chinese, Japanese and Korean characters take
+/// two columns.
 fn columns_of(text: &str) -> usize {
     let wide = |c: char| matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}' | '\u{20000}'..='\u{3fffd}');
     text.chars().map(|c| 1 + usize::from(wide(c))).sum()
 }
 
-/// Returns `text` with control characters spelled out: text of a file must not steer a terminal.
+/// Returns `text` with control characters escaped: text from a file must not control the terminal.
 pub fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

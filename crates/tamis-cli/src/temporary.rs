@@ -1,8 +1,8 @@
-//! A file under a passing name, which goes when the program is interrupted.
+//! Temporary files that are removed when the program is interrupted.
 //!
-//! Signals that end the program (Ctrl-C, a closed terminal, `kill`) are taken by a thread that removes
-//! every such file and then ends the program as the signal would have. Nothing helps against
-//! `kill -9`: then the file stays.
+//! A thread receives the signals that end the program (Ctrl-C, a closed terminal, `kill`). It
+//! removes every temporary file and then ends the program as the signal would have done. A process
+//! cannot catch `kill -9`; the file then remains.
 
 use std::fs::File;
 use std::io;
@@ -11,20 +11,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
-/// A temporary file; gone when dropped, or when the program is interrupted.
+/// A temporary file. It is removed when it is dropped or when the program is interrupted.
 pub struct Temporary {
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     file: Option<NamedTempFile>,
 }
 
-/// The paths of all temporary files. A thread that creates, renames or removes one holds the lock, so that after a signal each
-/// file is either listed here or gone.
+/// The paths of all temporary files. A thread holds the lock while it creates, renames or removes a
+/// temporary file. So after a signal, each file is either listed here or removed.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// What the user reads when the program is interrupted.
+/// The message for the user when the program is interrupted.
 static HINT: Mutex<Option<String>> = Mutex::new(None);
 
-/// Says `hint` when the program is interrupted.
+/// Sets the message that is printed when the program is interrupted.
 pub fn hint_at_interruption(hint: String) {
     #[cfg(unix)]
     signals::watch();
@@ -32,11 +32,11 @@ pub fn hint_at_interruption(hint: String) {
 }
 
 impl Temporary {
-    /// Takes the file that `make` makes.
+    /// Creates a temporary file with `make` and registers its path.
     ///
     /// # Errors
     ///
-    /// Those of `make`.
+    /// The error of `make`.
     pub fn create(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Self> {
         #[cfg(unix)]
         signals::watch();
@@ -56,11 +56,11 @@ impl Temporary {
         self.file.as_mut().expect("there until dropped").as_file_mut()
     }
 
-    /// Gives it the name `path`, in the place of what has that name.
+    /// Renames the file to `path` and replaces an existing file.
     ///
     /// # Errors
     ///
-    /// Those of the system; the file is removed then.
+    /// The error of the system. The temporary file is then removed.
     pub fn persist(mut self, path: &Path) -> io::Result<()> {
         let mut paths = lock();
         let file = self.file.take().expect("there until dropped");
@@ -92,8 +92,8 @@ mod signals {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    /// Starts the thread that waits for signals. Where there is none to be had, signals end the
-    /// program as ever.
+    /// Starts the thread that waits for signals. If the system provides no thread, signals end the
+    /// program as usual.
     pub fn watch() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
@@ -102,29 +102,32 @@ mod signals {
                 let signals = Signals::new(wanted());
                 drop(ready);
                 if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
-                    // Held until the end, so that no other thread makes or renames a file now.
+                    // The lock is held until the end, so that no other thread creates or renames a
+                    // file now.
                     let paths = super::lock();
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
                     }
                     let hint = super::HINT.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some(hint) = &*hint {
-                        // After the `^C` of a terminal.
+                        // A terminal has printed `^C` before this line.
                         note!("interrupted: {hint}");
                     }
-                    // Returns only if the system refuses.
+                    // This call returns only if the system rejects it.
                     emulate_default_handler(signal).ok();
                     std::process::exit(128 + signal);
                 }
             };
             if thread::Builder::new().name("signals".into()).spawn(wait).is_ok() {
-                // Nothing is ever sent: it ends when the signals are taken.
+                // The thread sends nothing. It drops the channel after the signal handlers are
+                // installed.
                 is_ready.recv().ok();
             }
         });
     }
 
-    /// Returns the signals to wait for: not those that the caller had us ignore, as `nohup` does.
+    /// Returns the signals to wait for. Signals that the parent process ignores, for example
+    /// `nohup`, are left out.
     fn wanted() -> Vec<i32> {
         let ignored = ignored();
         [SIGHUP, SIGINT, SIGTERM]
@@ -137,7 +140,8 @@ mod signals {
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        // Elsewhere than on Linux only `nohup` is worth a guess.
+        // On systems other than Linux, the mask is unknown; only the signal that `nohup` ignores is
+        // assumed.
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(1 << (SIGHUP - 1))
     }
 }

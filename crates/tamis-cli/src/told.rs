@@ -66,19 +66,19 @@ pub struct TellArgs {
     pub asks_items: bool,
 }
 
-/// Reads the name of a format. For clap.
+/// Parses the name of a format. For clap.
 pub fn format_parser() -> impl TypedValueParser<Value = String> {
     let values = FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.summary));
     PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| name.to_lowercase())
 }
 
-/// Reads the name of a funnel. For clap.
+/// Parses the name of a funnel. For clap.
 pub fn funnel_parser() -> impl TypedValueParser<Value = String> {
     let values = Funnel::NAMES.iter().map(|&(name, help)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| name.to_lowercase())
 }
 
-/// Reads the name of a charset. For clap.
+/// Parses the name of a charset. For clap.
 pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
     let values = Charset::ALL.map(|it| PossibleValue::new(it.name()).aliases(it.aliases()));
     PossibleValuesParser::new(values)
@@ -99,11 +99,11 @@ impl TellArgs {
         }
     }
 
-    /// Returns the funnel that was given.
+    /// Returns the funnel that the user gave.
     ///
     /// # Errors
     ///
-    /// A funnel of text without a charset; a charset of no text.
+    /// A message for a text funnel without a charset, or for a charset without a text funnel.
     pub fn funnel(&self) -> Result<Option<Funnel>, Failure> {
         let parse = |name: &String| parse_funnel(name, self.charset, "--charset");
         let funnel = self.funnel.as_ref().map(parse).transpose()?;
@@ -117,11 +117,12 @@ impl TellArgs {
     }
 }
 
-/// Returns the funnel of this name, which clap has checked. `option` is the one that gives the charset.
+/// Returns the funnel of this name, which clap has checked. `option` is the option that gives the
+/// charset.
 ///
 /// # Errors
 ///
-/// A funnel of text without a charset.
+/// A message for a text funnel without a charset.
 pub fn parse_funnel(name: &str, charset: Option<Charset>, option: &str) -> Result<Funnel, Failure> {
     Funnel::named(name, charset).ok_or_else(|| {
         let charsets = Charset::ALL.map(Charset::name).join(", ");
@@ -129,16 +130,17 @@ pub fn parse_funnel(name: &str, charset: Option<Charset>, option: &str) -> Resul
     })
 }
 
-/// Tests whether items of a funnel are text in a charset.
+/// Tests whether the items of a funnel are text in a charset.
 pub fn has_charset(funnel: Funnel) -> bool {
     matches!(funnel, Funnel::Text(_) | Funnel::Twice(_))
 }
 
-/// Returns what the items of a filter are.
+/// Returns the funnel for the items of a filter.
 ///
 /// # Errors
 ///
-/// If the file does not store it and the user did not give it; if the format has no items of this funnel.
+/// A message if neither the file nor the user states the funnel, or if the format does not accept
+/// it.
 pub fn funnel(format: &Format, told: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
     match (told, format.items) {
         (Some(funnel), _) if !format.item_domain.accepts(funnel) => Err(Failure::new(format!(
@@ -154,17 +156,18 @@ pub fn funnel(format: &Format, told: Option<Funnel>, name: &str) -> Result<Funne
     }
 }
 
-/// The names of the funnels of such items.
+/// Returns the names of the funnels that a format with these items accepts.
 pub fn funnel_names(item_domain: ItemDomain) -> String {
     let names = Funnel::NAMES.iter().map(|&(name, _)| name).filter(|name| {
-        // In any charset: all are taken, or none.
+        // The charset does not matter: a format accepts text in all charsets or in none.
         Funnel::named(name, Some(Charset::Utf8)).is_some_and(|funnel| item_domain.accepts(funnel))
     });
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Asks for `fact`, without which a filter cannot be read, and for all else that the command needs to read it, by their options.
-/// `keys` are those that [`Parameter::Key`] may be, if they are known.
+/// Returns the failure for a filter that cannot be decoded without `parameter`. The message names
+/// the options for this and all other parameters that the command needs. `keys` lists the
+/// candidates for [`Parameter::Key`], if they are known.
 pub fn missing(
     parameter: Parameter,
     keys: &str,
@@ -201,7 +204,7 @@ pub fn missing(
     Failure::new(all.join("; "))
 }
 
-/// Returns what a fact is called, and its option.
+/// Returns a clause for a parameter, and its option.
 fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
     match parameter {
         Parameter::Items => ("for how many items it was planned", "--items-planned N"),
@@ -213,8 +216,8 @@ fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the failure of a filter that cannot be written without `fact`. It names also the other parameters that its format
-/// needs and the user did not give.
+/// Returns the failure for a filter that cannot be written without `parameter`. The message also
+/// names the other parameters that the format needs and the user did not give.
 pub fn missing_to_write(
     parameter: Parameter,
     told: &DecodeOptions,
@@ -231,7 +234,7 @@ pub fn missing_to_write(
     Failure::new(format!("{name}: {}", asked.join("; ")))
 }
 
-/// Asks for a fact about a filter that is to be written.
+/// Returns the question for a parameter of a filter to be written.
 pub fn asked_of_output(parameter: Parameter) -> &'static str {
     match parameter {
         Parameter::Items => "for how many items is it planned? say --to-items N",

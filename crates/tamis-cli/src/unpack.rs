@@ -1,4 +1,4 @@
-//! Packed bytes: how each format is recognised and unpacked, and in how much memory.
+//! Detects and decompresses compressed data, within a memory limit.
 //!
 //! | format | begins with | may follow |
 //! | --- | --- | --- |
@@ -20,15 +20,15 @@ use lzma_rust2::XzReader;
 
 use crate::input::{is_stdin, read_some};
 
-/// How much packed data is read at once.
+/// Bytes of compressed data per read.
 pub const PACKED_BLOCK_BYTES: usize = 256 << 10;
 
-/// How the bytes of an input are packed.
+/// The compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// No compression.
     Plain,
-    /// Deflate in gzip's frame.
+    /// gzip, with Deflate.
     Gzip,
     /// Zstandard.
     Zstd,
@@ -38,17 +38,18 @@ pub enum Packing {
     Bzip2,
 }
 
-/// How long the longest mark is by which a packing is recognised.
+/// Length of the longest magic bytes that identify a format.
 pub const MARK_BYTES: usize = 10;
 
-/// The bytes with which packed data begin.
+/// The magic bytes of each format.
 const MARKS: [(&[RangeInclusive<u8>], Packing); 6] = [
     (&[0x1f..=0x1f, 0x8b..=0x8b], Packing::Gzip),
     (&[0x28..=0x28, 0xb5..=0xb5, 0x2f..=0x2f, 0xfd..=0xfd], Packing::Zstd),
-    // A zstd stream may open with a skippable frame.
+    // A zstd stream may begin with a skippable frame.
     (&[0x50..=0x5f, 0x2a..=0x2a, 0x4d..=0x4d, 0x18..=0x18], Packing::Zstd),
     (&[0xfd..=0xfd, b'7'..=b'7', b'z'..=b'z', b'X'..=b'X', b'Z'..=b'Z', 0..=0], Packing::Xz),
-    // The first three bytes alone could be those of a line: π in decimal opens a block, √π the end of all.
+    // The first three bytes could also begin a line of text. So the next six bytes are checked too:
+    // the decimal digits of π at the start of a block, or those of √π at the end of the stream.
     (&bzip2([0x31, 0x41, 0x59, 0x26, 0x53, 0x59]), Packing::Bzip2),
     (&bzip2([0x17, 0x72, 0x45, 0x38, 0x50, 0x90]), Packing::Bzip2),
 ];
@@ -58,7 +59,7 @@ const fn bzip2([a, b, c, d, e, f]: [u8; 6]) -> [RangeInclusive<u8>; MARK_BYTES] 
 }
 
 impl Packing {
-    /// Returns the packing of data that begin so.
+    /// Returns the compression of data that begin with `head`.
     pub fn of(head: &[u8]) -> Self {
         let is_of = |mark: &[RangeInclusive<u8>]| {
             head.len() >= mark.len() && mark.iter().zip(head).all(|(may, byte)| may.contains(byte))
@@ -66,7 +67,8 @@ impl Packing {
         MARKS.iter().find(|(mark, _)| is_of(mark)).map_or(Packing::Plain, |(_, packing)| *packing)
     }
 
-    /// Returns whether `head` is a proper prefix of the magic bytes of a compressed format, so that more bytes are needed to decide.
+    /// Tests whether `head` is a proper prefix of the magic bytes of a compressed format. More
+    /// bytes are then needed to decide.
     pub fn may_become_known(head: &[u8]) -> bool {
         MARKS.iter().any(|(mark, _)| {
             head.len() < mark.len() && mark.iter().zip(head).all(|(may, byte)| may.contains(byte))
@@ -84,11 +86,11 @@ impl Packing {
         }
     }
 
-    /// Unpacks what `packed` holds; `name` is that of the input.
+    /// Decompresses `packed`. `name` is the name of the input, for messages.
     ///
     /// # Errors
     ///
-    /// If there is no memory.
+    /// An error if memory is exhausted.
     pub fn unpack(
         self,
         packed: impl Read + Send + 'static,
@@ -112,32 +114,33 @@ impl Packing {
     }
 }
 
-/// Memory that is set aside for unpacking.
+/// Memory reserved for decompression, in bytes.
 static ASIDE_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a decoder may take no more than that.
+/// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// What a decoder takes beside its window or dictionary, at most.
+/// Upper bound for the memory of a decoder besides its window or dictionary.
 const DECODER_BYTES: u64 = 1 << 20;
 
-/// What needs no more is not worth looking at.
+/// Memory needs up to this size are ignored.
 const LITTLE_BYTES: u64 = 512 << 10;
 
-/// Returns what a decoder may take: without a limit as much as the formats' own tools take at their highest levels, so
-/// that a hostile header asks for no more.
+/// Returns the memory limit of a decoder. Without `--memory`, the limit is the memory that the
+/// formats' own tools use at their highest levels. A hostile header cannot request more.
 fn most_bytes() -> u64 {
     if IS_LIMITED.load(Ordering::Relaxed) { aside().max(LITTLE_BYTES) } else { 128 << 20 }
 }
 
-/// Returns how much memory is set aside for unpacking.
+/// Returns the memory reserved for decompression, in bytes.
 pub fn aside() -> u64 {
     ASIDE_BYTES.load(Ordering::Relaxed)
 }
 
-/// Sets aside memory for unpacking `paths`, at most half of `max_bytes`. Data that need more are refused later.
+/// Reserves memory for the decompression of `paths`, at most half of `max_bytes`. Data that need
+/// more memory are rejected later.
 pub fn set_aside(paths: &[PathBuf], max_bytes: u64) {
-    /// For data that come through a pipe, which may be packed.
+    /// Reserve for a pipe, whose data may be compressed.
     const PIPE_BYTES: u64 = 4 << 20;
     let of_path = |path: &PathBuf| {
         if is_stdin(path) || !path.is_file() {
@@ -147,14 +150,14 @@ pub fn set_aside(paths: &[PathBuf], max_bytes: u64) {
         }
     };
     let needed = paths.iter().map(of_path).max().unwrap_or(0);
-    // Relaxed: set before any input is opened.
+    // Relaxed: the values are set before any input is opened.
     if needed > LITTLE_BYTES {
         ASIDE_BYTES.fetch_max(needed, Ordering::Relaxed);
     }
     IS_LIMITED.store(true, Ordering::Relaxed);
 }
 
-/// Reads from the start of a file how much memory it takes to unpack it.
+/// Reads the memory needed for decompression from the start of a file.
 fn needed_bytes(path: &Path) -> Option<u64> {
     let mut head = [0; 64];
     let mut file = File::open(path).ok()?;
@@ -169,17 +172,18 @@ fn needed_bytes(path: &Path) -> Option<u64> {
     Some(match Packing::of(head) {
         Packing::Plain => 0,
         Packing::Gzip => 128 << 10,
-        // Five bytes for each of up to 900,000 in a block.
+        // A block has up to 900,000 bytes, and the decoder needs five bytes for each.
         Packing::Bzip2 => 5 << 20,
         Packing::Xz => xz_bytes(head).unwrap_or(8 << 20) + DECODER_BYTES,
         Packing::Zstd => zstd_bytes(head).unwrap_or(8 << 20) + DECODER_BYTES,
     })
 }
 
-/// Reads the dictionary's size from the header of the first block of an xz stream.
+/// Reads the dictionary size from the header of the first block of an xz stream.
 fn xz_bytes(head: &[u8]) -> Option<u64> {
-    // 12 bytes of stream header; size and flags of the block, then up to two optional sizes that no tool writes for a
-    // single thread; then filters of an id, a length and properties, of which LZMA2 (0x21) has one byte.
+    // The stream header has 12 bytes. The block header follows: its size and flags, then up to two
+    // optional sizes that no single-threaded tool writes, then the filters. A filter has an id, a
+    // length and properties. LZMA2 (0x21) has one byte of properties.
     let block = head.get(12..)?;
     let at = block.windows(2).position(|pair| pair == [0x21, 1])?;
     let bits = u32::from(*block.get(at + 2)?);
@@ -187,7 +191,7 @@ fn xz_bytes(head: &[u8]) -> Option<u64> {
     Some(if bits >= 40 { u64::from(u32::MAX) } else { mantissa << (bits / 2 + 11) })
 }
 
-/// Reads the window's size from the header of a zstd frame.
+/// Reads the window size from the header of a zstd frame.
 fn zstd_bytes(head: &[u8]) -> Option<u64> {
     if !head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return None;
@@ -199,7 +203,7 @@ fn zstd_bytes(head: &[u8]) -> Option<u64> {
         let base = 1_u64 << (10 + (window >> 3));
         return Some(base + base / 8 * u64::from(window & 7));
     }
-    // The window is the whole content, whose size follows the dictionary's number.
+    // The window is the whole content. The content size follows the dictionary ID.
     let at = 5 + [0, 1, 2, 4][usize::from(descriptor & 3)];
     let len = [1, 2, 4, 8][usize::from(descriptor >> 6)];
     let mut size = [0; 8];
@@ -207,7 +211,7 @@ fn zstd_bytes(head: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(size).min(128 << 20))
 }
 
-/// The members of a gzip file, the streams of a bzip2 file or the frames of a zstd file, one after the other.
+/// The members of a gzip file, the streams of a bzip2 file or the frames of a zstd file, in order.
 struct Members<R: BufRead> {
     member: Option<Member<R>>,
     packing: Packing,
@@ -215,7 +219,7 @@ struct Members<R: BufRead> {
 }
 
 enum Member<R: BufRead> {
-    // Boxed: hundreds of bytes of state.
+    // Boxed because the decoders have hundreds of bytes of state.
     Gzip(Box<GzDecoder<R>>),
     Bzip2(Box<BzDecoder<R>>),
     Zstd(Box<zstd::Decoder<'static, R>>),
@@ -233,7 +237,7 @@ impl<R: BufRead> Members<R> {
             Packing::Bzip2 => Member::Bzip2(Box::new(BzDecoder::new(packed))),
             Packing::Zstd => {
                 let mut decoder = zstd::Decoder::with_buffer(packed)?.single_frame();
-                // The least and the most that the library takes.
+                // The library accepts window logs from 10 to 27 here.
                 let window_bytes = most_bytes().saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
                 decoder.window_log_max(window_bytes.next_power_of_two().ilog2().clamp(10, 27))?;
                 Member::Zstd(Box::new(decoder))
@@ -243,7 +247,7 @@ impl<R: BufRead> Members<R> {
         Ok(())
     }
 
-    /// Starts the member that follows, if one does.
+    /// Starts the next member, if there is one.
     fn start_next(&mut self) -> io::Result<()> {
         let mut packed = match self.member.take() {
             Some(Member::Gzip(decoder)) => decoder.into_inner(),
@@ -259,7 +263,7 @@ impl<R: BufRead> Members<R> {
                 return Ok(());
             }
             if head.is_empty() {
-                // Tapes and disks are filled up with zeros.
+                // Tapes and disks pad data with zeros.
                 packed.consume(zeros);
             } else if Packing::of(head) == self.packing || Packing::may_become_known(head) {
                 packed.consume(zeros);
@@ -276,7 +280,8 @@ impl<R: BufRead> Members<R> {
     }
 }
 
-/// Writes a note about an input, which may be read twice: to guess how long it is, and to do the work.
+/// Writes a note about an input once. An input may be read twice: to estimate its length, and to
+/// process it.
 fn note_once(text: String) {
     static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -318,7 +323,8 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_decoder_is_read_from_the_header() {
-        // Written by `xz -6`, `xz -0` and `zstd -19` (window 8 MiB), and by `zstd` of ten bytes (a single segment).
+        // Headers written by `xz -6`, `xz -0` and `zstd -19` (window 8 MiB), and by `zstd` for ten
+        // bytes (a single segment).
         let xz =
             |bits| [&b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01"[..], &[bits, 0]].concat();
         assert_eq!(xz_bytes(&xz(0x16)), Some(8 << 20));

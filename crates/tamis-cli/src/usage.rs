@@ -1,4 +1,4 @@
-//! Mistakes on the command line, reported in one line like every other failure.
+//! Reports mistakes on the command line in one line, like every other failure.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::Cli;
 use crate::exit::{Failure, report};
 
-/// Returns whether `error` is a mistake of the user, and not a request for help.
+/// Tests whether `error` is a mistake of the user and not a request for help.
 pub fn is_mistake(error: &clap::Error) -> bool {
     !matches!(
         error.kind(),
@@ -20,8 +20,8 @@ pub fn is_mistake(error: &clap::Error) -> bool {
     )
 }
 
-/// Prints what was asked for, such as help, and returns the exit status. Help because no command was
-/// given goes to stderr and is a mistake.
+/// Prints the requested text, such as help, and returns the exit status. If the user gave no
+/// command, the help goes to stderr and the status reports a mistake.
 pub fn show(help: &clap::Error) -> ExitCode {
     match help.print().and_then(|()| std::io::stdout().flush()) {
         Ok(()) => ExitCode::from(help.exit_code() as u8),
@@ -29,7 +29,8 @@ pub fn show(help: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns what is wrong with the `words` after the program's name, any tip, and where to read on.
+/// Returns one line with the mistake in `words`, a tip if clap has one, and a reference to the
+/// help. `words` are the arguments after the program name.
 pub fn line<'a>(
     error: &clap::Error,
     words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
@@ -47,7 +48,7 @@ pub fn line<'a>(
         text = text.replace(&format!("'{option}'"), &format!("'{variable}'"));
     }
     if error.kind() == ErrorKind::ValueValidation {
-        // Our own parsers of values say all there is to say.
+        // The parsers of Tamis return complete messages.
         return strip(text.lines().next().unwrap_or_default()).into();
     }
     let said: Vec<String> = text
@@ -58,7 +59,7 @@ pub fn line<'a>(
     format!("{}; see '{name} --help'", strip(&said.join("; ")))
 }
 
-/// Returns the command that the words name, and its name with that of the program. Flags before a command are skipped: none of
+/// Returns the command named by the words, and its full name. Skips flags before a command: none of
 /// them takes a value.
 fn command<'a, 'p>(
     program: &'p clap::Command,
@@ -73,8 +74,8 @@ fn command<'a, 'p>(
     (at, names.join(" "))
 }
 
-/// Returns the option whose value is invalid, as the error shows it, and its variable, if the value comes from the environment:
-/// none of `words` is the option.
+/// Returns the option with the invalid value, as the error shows it, and its environment variable.
+/// Returns `None` if one of `words` is the option: the value then comes from the command line.
 fn source_variable<'a, 'p>(
     error: &clap::Error,
     command: &'p clap::Command,
@@ -89,7 +90,8 @@ fn source_variable<'a, 'p>(
     (!words.any(is_flag)).then_some((option, variable))
 }
 
-/// Returns a variable of the command whose value is not UTF-8, though its option takes text. Paths may be any bytes.
+/// Returns a variable of the command whose value is not UTF-8, although its option takes text.
+/// Paths may contain any bytes.
 fn undecodable_variable(command: &clap::Command) -> Option<&str> {
     let mut args = command.get_arguments().filter(|arg| arg.get_value_hint() != ValueHint::AnyPath);
     args.find_map(|arg| {

@@ -1,17 +1,17 @@
-//! Rate against memory, a curve for each kind.
+//! Draws the rate by memory, with a curve for each kind of filter.
 
 use tamis::{Kind, Plan};
 
 use crate::count::{Count, Rate};
 use crate::svg::{Axis, Chart, Layer, Scale, Side};
 
-/// Bits an item up to which curves are drawn, unless the plan lies further out.
+/// Upper end of the curves in bits per item. The axis is longer if the plan has more bits per item.
 const BITS_PER_ITEM: f64 = 32.0;
 
-/// Draws what rate each kind has at each size, for as many items as `best` is planned for.
+/// Draws the rate of each kind at each size, for the capacity of `best`.
 pub fn rate_by_memory(best: &Plan) -> Chart {
     let most = BITS_PER_ITEM.max((best.bits_per_item() * 1.2 / 8.0).ceil() * 8.0);
-    // Small filters grow in steps of whole blocks. From this number of items on the curves are smooth.
+    // Small filters grow in steps of whole blocks. The curves are smooth from 10,000 items on.
     let items = best.items().clamp(10_000, 1_000_000);
     let mut lowest: f64 = best.rate();
     let mut curves = Vec::new();
@@ -27,7 +27,8 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
         }
         curves.push((kind, class, points));
     }
-    // The highest first, so that names that must move apart keep their order.
+    // The curve with the highest end comes first, so that labels that must move apart keep their
+    // order.
     let end = |points: &[(f64, f64)]| points.last().map_or(0.0, |&(_, rate)| rate);
     curves.sort_by(|(.., one), (.., other)| end(other).total_cmp(&end(one)));
     let mut layers: Vec<Layer> = curves
@@ -63,7 +64,7 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
     }
 }
 
-/// Writes 10⁻ᵈ as people do.
+/// Formats 10⁻ᵈ: as a percentage down to 0.1 %, then as a power of ten.
 pub fn power_of_ten(d: i32) -> String {
     match d {
         0 => "100 %".into(),

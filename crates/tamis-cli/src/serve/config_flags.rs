@@ -1,4 +1,4 @@
-//! A flag and a variable of the environment for each option of the server.
+//! Defines a flag and an environment variable for each option of the server.
 
 use std::sync::LazyLock;
 
@@ -6,15 +6,15 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use tamis_server::{Config, ConfigOption};
 
-/// The options that were given as flags or in the environment.
+/// The options that the user set by flags or environment variables.
 pub struct ConfigFlags {
-    /// These options, in the order of the help text.
+    /// The options in the order of the help text.
     pub given: Vec<Given>,
 }
 
 /// An option with its value.
 pub struct Given {
-    /// The option; [`Config::set`] takes its name.
+    /// The option. [`Config::set`] takes its name.
     pub option: ConfigOption,
     /// The value.
     pub value: String,
@@ -23,8 +23,8 @@ pub struct Given {
 }
 
 impl Given {
-    /// Returns the option as the user gave it, such as `--maxmemory 2gb` or `TAMIS_MAXMEMORY=2gb`. A secret value is left out,
-    /// even if it is mistyped.
+    /// Returns the option as the user wrote it, such as `--maxmemory 2gb` or `TAMIS_MAXMEMORY=2gb`.
+    /// Leaves out a secret value, even if it is mistyped.
     pub fn shown(&self) -> String {
         let Self { option, value, variable } = self;
         match variable {
@@ -34,7 +34,7 @@ impl Given {
         }
     }
 
-    /// Returns where the value comes from: the flag or the variable.
+    /// Returns the source of the value: the flag or the variable.
     pub fn source(&self) -> String {
         self.variable.map_or_else(|| format!("--{}", self.option.name), str::to_owned)
     }
@@ -63,7 +63,7 @@ impl Flag {
             .help(help)
             .help_heading(group.name())
             .env(&*self.variable)
-            // Passwords and keys among them.
+            // Some values are passwords or keys.
             .hide_env_values(true)
             .allow_negative_numbers(true)
     }
