@@ -36,7 +36,7 @@ pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies the permissions. This system has no other attributes to copy.
+/// Copies only the permissions. On Unix, this function copies all attributes.
 ///
 /// # Errors
 ///

@@ -22,7 +22,7 @@ enum Effect {
     Format,
     /// The item type of a filter of another system.
     Items,
-    /// The planned rate of a filter of another system.
+    /// The planned rate, which decides whether a filter of another system is over its rate.
     Rate,
     /// The key in a file of several keys.
     Key,

@@ -74,7 +74,7 @@ impl Bytes {
         Ok(Found::Bytes(Bytes::Mapped(bytes)))
     }
 
-    /// Tests whether the file was modified since it was opened.
+    /// Checks that the file was not modified since it was opened.
     ///
     /// # Errors
     ///

@@ -26,7 +26,7 @@ enum Place {
     Copied(Box<TamisFile>),
 }
 
-/// The trust in the words of a mapped filter.
+/// The verification of a mapped filter before its words are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Verify the checksums: one pass over the file finds every flipped bit.
@@ -77,8 +77,8 @@ impl Source {
         &self.name
     }
 
-    /// Tests whether the file was modified since it was opened. If it was, the bytes read may
-    /// belong neither to the old filter nor to the new one.
+    /// Checks that the file was not modified since it was opened. After a modification, the bytes
+    /// read may belong neither to the old filter nor to the new one.
     ///
     /// # Errors
     ///
@@ -277,8 +277,8 @@ pub fn save<B: Bits<Word = u64>>(path: &Path, file: &TamisFile<B>) -> Result<u64
     Ok(file.len_bytes())
 }
 
-/// Rejects a window filter whose clock is ahead of `now_millis`. Items that are added or merged now
-/// would precede the window, so the filter would expire them at once.
+/// Rejects a window filter whose present slice began after `now_millis`. Items that are added or
+/// merged now would precede the window, so the filter would expire them at once.
 ///
 /// # Errors
 ///

@@ -59,7 +59,7 @@ impl Foreign {
     ///
     /// # Errors
     ///
-    /// A message in that case.
+    /// A message if `output` is that file.
     pub fn check_output(&self, output: &Path) -> Result<(), Failure> {
         if self.is_whole_file || !is_same_file(&self.path, output) {
             return Ok(());

@@ -100,7 +100,7 @@ impl Input {
         self.consumed_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the input is compressed.
+    /// Tests whether the input is compressed.
     pub fn is_packed(&self) -> bool {
         self.packing != Packing::Plain
     }
@@ -182,7 +182,7 @@ pub struct Sample {
     pub is_bound: bool,
 }
 
-/// Most bytes that are decompressed to estimate the compression ratio.
+/// Bytes that a sample decompresses from a compressed input to estimate the compression ratio.
 const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
 
 impl Sample {
@@ -212,19 +212,19 @@ impl Sample {
     }
 }
 
-/// Returns whether `bytes` begin with the magic bytes of a compressed format.
+/// Tests whether `bytes` begin with the magic bytes of a compressed format.
 pub fn starts_packed(bytes: &[u8]) -> bool {
     !matches!(Packing::of(bytes), Packing::Plain)
 }
 
-/// Returns whether `path` has the extension of a compressed format.
+/// Tests whether `path` has the extension of a compressed format.
 pub fn is_named_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         ["gz", "zst", "xz", "bz2"].iter().any(|packed| extension == *packed)
     })
 }
 
-/// Returns whether `path` stands for standard input.
+/// Tests whether `path` stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -235,12 +235,12 @@ pub fn name(path: &Path) -> String {
 }
 
 /// Returns the inputs of a command: its files, or standard input if there are none.
+///
 /// Every file is opened once, so that a missing file is reported before any work.
-/// Every file is opened once, so that a missing one is known before any work is done.
 ///
 /// # Errors
+///
 /// A message for the first file that is missing, unreadable or a directory.
-/// The first file that is missing, unreadable or a directory.
 pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if files.is_empty() {
         return Ok(vec![PathBuf::from("-")]);

@@ -36,7 +36,7 @@ impl Mapped {
         Ok(Self { bytes, file, at_first })
     }
 
-    /// Tests whether the file was modified since it was mapped, for example by `cp new live`.
+    /// Checks that the file was not modified since it was mapped, for example by `cp new live`.
     ///
     /// # Errors
     ///

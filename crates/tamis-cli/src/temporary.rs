@@ -126,8 +126,8 @@ mod signals {
         });
     }
 
-    /// Returns the signals to wait for. Signals that the parent process ignores, for example
-    /// `nohup`, are left out.
+    /// Returns the signals to wait for. Leaves out signals that the parent process set to
+    /// ignored, as `nohup` does.
     fn wanted() -> Vec<i32> {
         let ignored = ignored();
         [SIGHUP, SIGINT, SIGTERM]

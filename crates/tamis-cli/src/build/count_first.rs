@@ -155,7 +155,7 @@ impl Repeated {
         Ok(())
     }
 
-    /// Removes the copies of each item that the filter cannot count in addition to the first.
+    /// Keeps only as many copies of each item as the filter can count in addition to the first.
     fn thin(&mut self) {
         self.hashes.sort_unstable();
         let (mut last, mut times) = (None, 0);

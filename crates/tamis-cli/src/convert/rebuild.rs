@@ -19,8 +19,7 @@ use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_fun
 /// The rate of a filter built from items, if the user gives no rate and IN stores none.
 const RATE: f64 = 0.01;
 
-/// Returns the allowed difference between the number of items given and the number that `info`
-/// states.
+/// Returns how far the number of given items may be below the number that `info` states.
 fn slack(info: &FilterInfo) -> f64 {
     if info.are_items_counted {
         return 0.0;

@@ -149,7 +149,7 @@ impl Args {
         Ok((from, to, told))
     }
 
-    /// Decodes a copy of the filter to convert.
+    /// Decodes the filter to convert into a copy.
     fn decode(&self, recognised: Recognised, tell: &TellArgs) -> Result<Foreign, Failure> {
         let path = &self.input;
         let all = recognised.decode(tell)?;
@@ -203,7 +203,7 @@ impl Args {
             }
             problems.messages.extend(self.missing_of_output(to, kind));
         } else if !to.writes(Parameter::Items) {
-            // A set without a length gets one.
+            // `--to-items` sets the length of a bitmap of integers that has none.
             let gets_length = to.item_domain == ItemDomain::Integers
                 && from.is_some_and(|from| from.contents.downcast_ref::<Roaring>().is_some());
             let options = [
@@ -232,14 +232,14 @@ impl Args {
     /// Tests whether `--union` merges several filters: the filters of row groups, or bitmaps that
     /// OUT stores as one.
     fn joins_several(&self, from: &Foreign, to: &Format, kind: Option<FileKind>) -> bool {
-        // Whether a table has one row group or several, the user need not know.
+        // The user need not know the number of row groups in a table, so one is enough.
         let is_of_groups = kind.is_some_and(|kind| kind.place == Place::Columns);
         let bitmaps = from.contents.downcast_ref::<RedisBitmaps>();
         let has_several = bitmaps.is_some_and(|bitmaps| bitmaps.cursor() > 0);
         is_of_groups || has_several && !self.is_from_items() && from.format.name != to.name
     }
 
-    /// Refuses a version that OUT cannot have.
+    /// Rejects a version that does not exist for OUT.
     fn check_version(&self, to: &Format) -> Result<(), Failure> {
         let Some(version) = &self.to_version else { return Ok(()) };
         match to.versions {
@@ -264,7 +264,7 @@ impl Args {
         }
     }
 
-    /// Collects what prevents that the bits of IN move to OUT.
+    /// Collects the reasons why the bits of IN cannot be copied to OUT.
     fn check_bits_move(
         &self,
         from: &Foreign,
@@ -275,7 +275,8 @@ impl Args {
         if from.funnel().is_err()
             || to.parameters.required.iter().any(|&parameter| !told.has(parameter))
         {
-            // A format without a place for this filter needs no funnel: its reason comes first, and alone.
+            // If the format cannot hold this filter, no funnel is needed, and this reason is the
+            // only one reported.
             let encoded = to.check_encode(&from.contents, told);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
             let not_written = |error| from.not_written(error, &self.output, to, told);
@@ -288,7 +289,7 @@ impl Args {
         Ok(())
     }
 
-    /// The format to write.
+    /// Returns the format of OUT.
     fn to_format(&self) -> Result<&'static Format, Failure> {
         if let Some(name) = &self.to {
             return Ok(Format::named(name).expect("clap checked the name"));
@@ -311,7 +312,8 @@ impl Args {
 
     /// Returns the decode options of OUT.
     fn told_of_output(&self, from: &Foreign, to: &Format) -> DecodeOptions {
-        // What it does not say itself, the program that will ask it knows: it computes places by that.
+        // A program that reads OUT supplies the parameters that OUT does not store, and computes
+        // positions with them. So they must remain those of IN.
         let kept = |parameter| to.parameters.required.contains(&parameter);
         let items = self.to_items.map(|Count(items)| items);
         let version = from.told.version.clone().filter(|_| from.format.name == to.name);
@@ -328,7 +330,7 @@ impl Args {
     /// Returns the parameters that OUT needs and the user did not give, as whole phrases.
     fn missing_of_output(&self, to: &Format, from: Option<FileKind>) -> Vec<String> {
         let name = input::name(&self.output);
-        // A version of the same format is that of IN.
+        // If IN and OUT have the same format, OUT keeps the version of IN.
         let is_version_of_input = self.tell.format_version.is_some()
             && from.is_some_and(|from| from.format.name == to.name);
         let has_version = self.to_version.is_some()
@@ -337,7 +339,7 @@ impl Args {
         let is_missing = |&&parameter: &&Parameter| match parameter {
             Parameter::Version => !has_version,
             Parameter::BlockHash => self.tell.block_hash.is_none(),
-            // Counted, or that of IN.
+            // The command counts the items, or takes the value of IN.
             _ => false,
         };
         let missing = to.parameters.required.iter().filter(is_missing);
