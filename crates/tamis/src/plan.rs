@@ -1,10 +1,10 @@
-//! Sizes of filters: how many bits for how many items at what rate.
+//! Sizes of filters: the number of bits for a number of items and a rate.
 //!
-//! A plan is the smallest filter, with a whole number of probes, whose computed rate at capacity is at most the
-//! requested rate. The formulas are in `rates`, the search is in `search`.
+//! A plan is the smallest filter with a whole number of probes whose computed rate at capacity is
+//! at most the requested rate. The formulas are in `rates`, the search is in `search`.
 //!
-//! The rate of a very small classic filter is computed exactly, but planned by a formula that is never below the exact
-//! rate. Such a plan takes up to two bits more than the smallest filter.
+//! The rate of a very small classic filter is computed exactly. Its plan uses a formula that is
+//! never below the exact rate. So the plan takes up to two bits more than the smallest filter.
 
 mod blocks;
 mod error;
@@ -50,14 +50,15 @@ pub struct Plan {
 /// How much larger than the classic filter a blocked filter may be before [`Plan::new`] chooses the classic one.
 const WORTH_ONE_LINE: f64 = 1.25;
 
-/// Up to this size, a block more or less does not matter.
+/// Up to this size, one block more or less does not matter.
 const TINY_BITS: u64 = 4096;
 
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
-    /// The kind is the default split-block filter. If `rate` is so low (or high) that blocks would take over a quarter
-    /// more memory, the kind is the classic filter. [`why`](Self::why) returns the reason.
+    /// The kind is usually the default split-block filter. For some very low or high rates, blocks
+    /// would take over a quarter more memory. For these rates, the kind is the classic filter.
+    /// [`why`](Self::why) returns the reason.
     ///
     /// `rate` is a probability. Zero `items` are planned as one. Takes 0.3 to 1 µs and allocates nothing.
     ///
@@ -106,8 +107,8 @@ impl Plan {
         Plan::for_geometry(Kind::Counting, Geometry::Counters(counter_bits), items, rate)
     }
 
-    /// Plans a window of `items` whose span is divided into 1 to 255 `slices`. The filter forgets an item at the latest
-    /// 1/`slices` of the span after the end of the item's span.
+    /// Plans a window of `items` whose span is divided into 1 to 255 `slices`. The filter forgets
+    /// an item when its span ends, or up to 1/`slices` of the span later.
     ///
     /// # Errors
     ///
@@ -116,8 +117,9 @@ impl Plan {
         Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
     }
 
-    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default: they take the fewest
-    /// bits and count up to 4. Larger buckets count up to twice their slots and fill up further.
+    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default:
+    /// they take the fewest bits and count up to 4. Larger buckets count up to twice their number
+    /// of slots, and accept more items before the table is full.
     ///
     /// # Errors
     ///
@@ -171,7 +173,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::TooSmall`] if no filter fits, or only filters that answer yes for every item.
+    /// [`PlanError::TooSmall`] if no filter fits, or if every filter that fits answers yes for
+    /// every item.
     pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
         let too_small = PlanError::TooSmall { kind, max_bytes };
         let (items, sizing) = (items.max(1), kind.sizing());
@@ -273,8 +276,8 @@ impl Plan {
         self.kind.sizing().cache_lines(self.geometry)
     }
 
-    /// Computes the rate of this filter when it holds `items` distinct items. Takes 0.1 to 0.3 µs; up to about 20 µs
-    /// for a small classic filter, whose rate is computed exactly.
+    /// Computes the rate of this filter when it holds `items` distinct items. Takes 0.1 to 0.3 µs.
+    /// For a small classic filter, the rate is computed exactly, which takes up to about 20 µs.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
         self.kind.sizing().rate_at(self.geometry, self.bits, items)
@@ -286,11 +289,13 @@ impl Plan {
         self.kind.sizing().items_at(self.geometry, self.bits, rate)
     }
 
-    /// Returns the highest rate that a filter at capacity shows by chance. A filter estimates its present rate from its
-    /// own bits, so half of all filters with exactly `items` items estimate a rate above the planned one.
+    /// Returns the highest rate that a filter at capacity is expected to estimate. A filter
+    /// estimates its present rate from its own bits. So half of all filters with exactly `items`
+    /// items estimate a rate above the planned one.
     ///
-    /// The limit is four standard deviations of the estimate above the planned rate. A filter with a higher [estimated
-    /// rate](crate::Filter::estimate_rate) holds more items than planned.
+    /// The limit is the planned rate plus four standard deviations of the estimate. If the
+    /// [estimated rate](crate::Filter::estimate_rate) of a filter is higher, it holds more items
+    /// than planned.
     ///
     /// # Examples
     ///
@@ -315,15 +320,17 @@ impl Plan {
         // a deviation of √(m(eᵗ − t − 1)) draws.
         let t = draws / m;
         let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
-        // At least one item more, because the rate of a tiny filter changes in large steps.
+        // At least one additional item, because the rate of a tiny filter changes in large steps.
         let items = parts * n + (4.0 * deviation * parts.sqrt()).max(parts);
         (self.rate_at(items.ceil() as u64) + 4.0 * rate_deviation).max(self.rate)
     }
 
-    /// Plans the filter that the first `max_bytes` of this filter are on their own. It holds its share of the items,
-    /// because hashes choose their places evenly; so estimates from the part apply to the whole filter.
+    /// Plans a filter that consists of the first `max_bytes` of this filter. Hashes choose their
+    /// places evenly, so this part holds its share of the items. Therefore estimates from the part
+    /// apply to the whole filter.
     ///
-    /// Returns `None` if the filter is not larger than `max_bytes`, or if its kind counts items without counting bits.
+    /// Returns `None` if the filter is not larger than `max_bytes`, or if its kind knows the number
+    /// of items without counting bits.
     #[must_use]
     pub fn part(&self, max_bytes: u64) -> Option<Plan> {
         let max_bits = (max_bytes / 8).checked_mul(64)?;
@@ -366,8 +373,8 @@ impl Plan {
     }
 }
 
-/// Computes the most bits that [`Plan::new`] accepts for a blocked filter. Tiny filters are always accepted, because
-/// one block is the minimum.
+/// Computes the most bits that [`Plan::new`] accepts for a blocked filter. Tiny blocked filters are
+/// always accepted, because one block is the minimum.
 fn worth_one_line(items: u64, rate: f64) -> u64 {
     ((classic::estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }

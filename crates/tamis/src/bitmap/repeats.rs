@@ -1,10 +1,11 @@
-//! Search for the integers that occur more than once among billions.
+//! Finds the integers that occur more than once among billions.
 //!
-//! Each value has two bits: seen, and seen again. If random values were tested one by one, each would wait for a line
-//! of 512 MiB. So values are first collected in bins by their high bits, 2²⁰ values of range each. The items of a bin
-//! are then applied together, while its 128 KiB of bits are in the second cache (`bins.rs`). Meanwhile the next values
-//! and the bits of the next bin are prefetched. The order of values is lost and does not matter, because the result is
-//! a set.
+//! Each value has two bits: "seen" and "seen again". Testing random values one by one would wait
+//! for memory at each value, because each bit array has 512 MiB. So values are first collected in
+//! bins by their high bits. The values of a bin span a range of 2²⁰. Then all items of a bin are
+//! applied together, while the 128 KiB of bits of the bin are in the L2 cache (`bins.rs`).
+//! Meanwhile, the next values and the bits of the next bin are prefetched. The order of values is
+//! lost. It does not matter, because the result is a set.
 
 use super::{DenseSet, RangeError};
 use crate::arch::prefetch_index;
@@ -15,7 +16,8 @@ use crate::no_std::*;
 
 /// Finds the values that occur more than once among any number of `u32`, exactly.
 ///
-/// It takes 1 GiB for bits, of which only touched pages use memory, and its [scratch memory](Self::with_scratch_bytes).
+/// Allocates 1 GiB of address space for bits, of which only touched pages use memory. It also uses
+/// [scratch memory](Self::with_scratch_bytes).
 ///
 /// # Examples
 ///
@@ -46,19 +48,22 @@ pub struct Repeats {
     pub repeated: DenseSet,
 }
 
-/// The low bits of a value, which are its place in a bin: twice 128 KiB of bits fit in the second cache. Half the size
-/// makes more bins than the cache has space for their buffers; twice the size is as fast.
+/// The number of low bits of a value, which select its place in a bin. A bin has two arrays of 128
+/// KiB of bits, which fit in the L2 cache. With half this size there are more bins, and their
+/// buffers do not fit in the cache. Twice this size is equally fast.
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
-/// One line. With larger buffers, the buffers of all bins would not fit in the caches.
+/// One cache line. With larger buffers, the buffers of all bins would not fit in the caches.
 const BUFFER: usize = 16;
-/// The values of a bin are stored in chunks, which are as large as possible while one chunk for each bin takes at most
-/// a sixteenth of the scratch memory. Reading chunks of 4 KiB took half the time of reading chunks of 1 KiB.
+/// The number of items in a chunk, in which a bin stores its values. Chunks are as large as
+/// possible, as long as one chunk for each bin takes at most a sixteenth of the scratch memory.
+/// Reading chunks of 4 KiB took half the time of reading chunks of 1 KiB.
 const CHUNK_ITEMS: std::ops::RangeInclusive<usize> = 256..=1024;
-/// Words of a bin in a cache line.
+/// Words of the bits of a bin in a cache line.
 const LINE_WORDS: usize = 8;
-/// More threads would only compete for memory. The smallest scratch memory still has 16 chunks for each of 64.
+/// The maximum number of threads. More threads would only compete for memory bandwidth. The
+/// smallest scratch memory still has 16 chunks for each of 64 threads.
 const MAX_THREADS: usize = 64;
 
 impl RepeatFinder {
@@ -73,27 +78,29 @@ impl RepeatFinder {
         Ok(finder.with_scratch_bytes(256 << 20))
     }
 
-    /// Sets the most threads for large slices. Zero counts as one, more than 64 as 64.
+    /// Sets the maximum number of threads for large slices. Zero counts as one, and more than 64 as
+    /// 64.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.clamp(1, MAX_THREADS);
         self
     }
 
-    /// Sets how many bytes of items may wait in bins, all threads together. The bins themselves take 4 MiB for each
-    /// thread or a sixteenth, whichever is more.
+    /// Sets the maximum memory of items that wait in bins, in bytes, for all threads together. The
+    /// bins take additional memory: 4 MiB for each thread or a sixteenth of this value, whichever
+    /// is more.
     ///
-    /// With more waiting items, all bits pass through the caches fewer times, but the system clears more new memory
-    /// first. For hundreds of millions of random items the default of 256 MiB was fastest, twice as much took the same
-    /// time, and a quarter took half as long again. Only used memory is touched. The value is limited to 1 MiB to 8
-    /// GiB.
+    /// With more waiting items, the bits pass through the caches fewer times. But the operating
+    /// system must first clear more new memory. The default of 256 MiB was fastest for hundreds of
+    /// millions of random items. Twice as much took the same time, and a quarter took 1.5 times as
+    /// long. Only used memory is touched. The value is limited to the range from 1 MiB to 8 GiB.
     #[must_use]
     pub fn with_scratch_bytes(mut self, bytes: u64) -> Self {
         self.scratch_items = (bytes.clamp(1 << 20, 8 << 30) / 4) as usize;
         self
     }
 
-    /// Adds `items`. Slices of a megabyte and more are fastest; small ones wait for more.
+    /// Adds `items`. Slices of at least a megabyte are fastest. Items of small slices are buffered.
     pub fn feed(&mut self, items: &[u32]) {
         let mut rest = items;
         while !rest.is_empty() {
@@ -117,9 +124,10 @@ impl RepeatFinder {
         self.found
     }
 
-    /// Creates bins for slices of `items`, if there are none. Returns false if the memory cannot be allocated.
+    /// Creates the bins if they do not exist, for slices of `items`. Returns false if the memory
+    /// cannot be allocated.
     fn allocate(&mut self, items: usize) -> bool {
-        // One thread bins small slices, whatever the number of threads that set bits.
+        // Small slices are binned by one thread, even if more threads set bits.
         let threads = if items < THREAD_ITEMS { 1 } else { self.threads };
         if self.bins.len() < threads {
             self.apply();
@@ -136,7 +144,8 @@ impl RepeatFinder {
     /// Sets the bits of all waiting items.
     fn apply(&mut self) {
         let waiting: usize = self.bins.iter().map(Bins::items).sum();
-        // For each line of items, this number of lines of the next bin is prefetched, so that all arrive in time.
+        // For each cache line of items, this number of lines of the next bin is prefetched. At this
+        // pace, all of them are prefetched before the bin ends.
         let lines_ahead = (BINS * BIN_WORDS / LINE_WORDS).div_ceil(waiting / BUFFER + 1);
         let seen = self.found.seen.bits.words_mut().chunks_exact_mut(BIN_WORDS);
         let repeated = self.found.repeated.bits.words_mut().chunks_exact_mut(BIN_WORDS);
@@ -148,7 +157,7 @@ impl RepeatFinder {
                 let mut part = Part {
                     seen: seen.try_into().expect("a bin of words"),
                     repeated: repeated.try_into().expect("a bin of words"),
-                    // The other threads take the bins in between.
+                    // The bins in between are processed by the other threads.
                     word_ahead: BIN_WORDS * self.threads,
                     end_ahead: BIN_WORDS * (self.threads + 1),
                     lines_ahead,
@@ -174,16 +183,17 @@ impl RepeatFinder {
 struct Part<'a> {
     seen: &'a mut [u64; BIN_WORDS],
     repeated: &'a mut [u64; BIN_WORDS],
-    /// The next word to prefetch, counted from the first word of this bin, and the end of the next bin.
+    /// The next word to prefetch, counted from the first word of this bin. The second value is the
+    /// end of the next bin.
     word_ahead: usize,
     end_ahead: usize,
     lines_ahead: usize,
-    /// Space for the items of a chunk that were seen before.
+    /// Buffer for the items of a chunk that were seen before.
     again: [u32; *CHUNK_ITEMS.end()],
 }
 
 impl Part<'_> {
-    /// Sets the bits of a chunk's items, or of fewer, and prefetches for the items of `ahead`.
+    /// Sets the bits of at most one chunk of items, and prefetches for the items of `ahead`.
     #[inline]
     fn set_each(&mut self, items: &[u32], ahead: &[u32]) {
         let mut repeats = 0;
@@ -198,19 +208,20 @@ impl Part<'_> {
                 let word = &mut self.seen[word_of(item)];
                 let is_again = *word >> (item % 64) & 1;
                 *word |= 1 << (item % 64);
-                // Without a branch: of a billion random items one in ten repeats, and the branch would be mispredicted.
+                // There is no branch here. Among a billion random items, one in ten repeats, so a
+                // branch would often be mispredicted.
                 self.again[repeats] = item;
                 repeats += is_again as usize;
             }
         }
-        // The pages of values that never repeat are not touched.
+        // Pages of `repeated` whose values never repeat are not touched.
         let again = &self.again[..repeats];
         again.iter().for_each(|&item| prefetch_index(&self.repeated[..], word_of(item)));
         again.iter().for_each(|&item| self.repeated[word_of(item)] |= 1 << (item % 64));
     }
 }
 
-/// Returns the word of its bin that contains the bit of `item`.
+/// Returns the word that contains the bit of `item`, counted from the start of its bin.
 #[inline]
 fn word_of(item: u32) -> usize {
     (item >> 6) as usize % BIN_WORDS

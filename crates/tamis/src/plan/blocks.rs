@@ -25,13 +25,13 @@ pub(crate) struct BlockSizing {
 
 /// The blocks of a geometry.
 ///
-/// A place contains everything at the position of an item: one block, or a block for each bit of a counter, or a block
-/// for each slice of a window.
+/// A place holds all data at the position of an item. It is one block, or one block for each bit of
+/// a counter, or one block for each slice of a window.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
     /// Bits of a lane. An item sets one bit in each of the eight lanes of a block.
-    ///
-    /// Counting filters and windows have several blocks at a place. Their lanes are so narrow that a place is one cache
+    /// Counting filters and windows have several blocks at a place. Their lanes are narrow, so that
+    /// a place fits in one cache line where possible.
     /// line where possible.
     pub lane_bits: u64,
     /// Blocks at a place.
@@ -68,19 +68,20 @@ impl Blocks {
         self.head_bits + places * self.place_bits()
     }
 
-    /// Returns the rate of a filter with this number of places, and its slope. In a window, `items` are distributed
-    /// evenly over the slices, and a lookup tests one slice more.
+    /// Returns the rate of a filter with this number of places, and its slope. In a window, `items`
+    /// are distributed evenly over the slices. A lookup in a window tests one additional slice.
     fn rate(self, items: u64, places: u64) -> (f64, f64) {
         let Some(slices) = self.slices else { return blocks_rate(items, places, self.lane_bits) };
         let items = items.div_ceil(u64::from(slices));
         let (of_slice, slope) = blocks_rate(items, places, self.lane_bits);
-        // 1 − (1 − r)ⁿ, in a form that keeps the digits of a low rate.
+        // 1 − (1 − r)ⁿ. This form keeps the digits of a low rate.
         let n = f64::from(slices) + 1.0;
         let rate = -(n * (-of_slice).ln_1p()).exp_m1();
         (rate, slope * n * of_slice * (1.0 - rate) / ((1.0 - of_slice) * rate))
     }
 
-    /// Guesses how many places keep `rate`. At most rates the guess is within three per cent of the result.
+    /// Guesses how many places keep `rate`. At most rates, the guess differs from the result by at
+    /// most three per cent.
     fn guess_places(self, items: u64, rate: f64) -> f64 {
         let (items, rate) = match self.slices {
             Some(slices) => {
@@ -90,21 +91,23 @@ impl Blocks {
             None => (items as f64, rate),
         };
         let l = self.lane_bits as f64;
-        // The share of a lane that is set at this rate, and the items of a block that set it.
+        // The share of set bits in a lane at this rate, and the number of items in a block that
+        // produces this share.
         let filled = rate.sqrt().sqrt().sqrt();
         let even = -l * (-filled).ln_1p();
         let mean = if even < 1.5 {
             // Few blocks have more than two items. With mean λ, E f is about (λ + 127λ²)/L⁸.
             ((1.0 + 508.0 * rate * l.powi(8)).sqrt() - 1.0) / 254.0
         } else {
-            // E f is about f + f″·mean/2. The last term is fitted.
+            // E f is about f + f″·mean/2. The last term was fitted to computed rates.
             even * (1.0 - (8.0 * (1.0 - filled) - 1.0) / (2.0 * l * filled))
                 + (1.0 - filled - (1.0 + l / 16.0) * filled * filled) / (0.28 + 0.11 * even)
         };
         items / mean
     }
 
-    /// Returns the fewest bits, at most `max_bits`, that keep `rate`, starting from a guess of the places.
+    /// Returns the fewest bits, at most `max_bits`, that keep `rate`. The search starts from a
+    /// guess of the places.
     fn fewest_from(self, guess: f64, items: u64, rate: f64, max_bits: u64) -> Option<u64> {
         let rate_of = |places| self.rate(items, places);
         let places = smallest_from(guess, self.most_places(max_bits), rate, rate_of)?;
@@ -171,7 +174,7 @@ impl Sizing for BlockSizing {
         let deviation = blocks_deviation(n.ceil() as u64, places, blocks.lane_bits);
         Some(Sample {
             parts,
-            // An item draws once from each lane of a block.
+            // An item sets one random bit in each lane of a block.
             bits: (places * blocks.lane_bits) as f64,
             draws: n,
             rate_deviation: (parts + 1.0).sqrt() * deviation,
@@ -187,8 +190,8 @@ impl Sizing for BlockSizing {
     }
 
     fn cache_lines(&self, geometry: Geometry) -> u32 {
-        // Adjacent lines. If a place is not a whole number of lines, or half a line, some places reach into one line
-        // more.
+        // A place occupies adjacent cache lines. If its size is not a multiple of a line, or half a
+        // line, some places touch one more line.
         (self.blocks)(geometry).place_bits().div_ceil(LINE_BITS) as u32
     }
 }

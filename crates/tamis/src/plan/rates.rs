@@ -1,30 +1,34 @@
-//! The formulas of false positive rates. Two models:
+//! The formulas of false positive rates. There are two models:
 //!
-//! **Blocks.** `n` items fall into `B` blocks at random. A block holds j of them with the binomial probability P(j) of
-//! j in n at 1/B. A block with j items answers yes to an absent item with probability f(j) = (1 − q^j)^8, where q = 1 −
-//! 1/L and L is the bits of a lane, because the eight lanes are independent. The rate is Σ P(j) f(j). It is above the
-//! classic formula, which uses only the mean.
+//! **Blocks.** `n` items fall into `B` blocks at random. P(j) is the probability that a block holds
+//! j items: binomial, with n draws at 1/B. f(j) is the probability that a block with j items
+//! answers yes to an absent item. The eight lanes are independent, so f(j) = (1 − q^j)^8. Here q =
+//! 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). It is higher than the
+//! classic formula, because that formula uses only the mean.
 //!
-//! The sum has a closed form. By the binomial theorem f(j) is a sum of powers q^ij, and the mean of q^ij is (1 − (1 −
-//! q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i from 0 to 8. Its terms cancel each other, so a
-//! low rate loses its digits. Low rates are therefore summed over j. Their blocks hold few items, so that sum is short.
+//! The sum has a closed form. By the binomial theorem, f(j) is a sum of powers q^ij. The mean of
+//! q^ij is (1 − (1 − q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i from 0 to
+//! 8. The terms of this sum cancel each other, so a low rate loses its digits. Low rates are
+//! therefore summed over j. At a low rate the blocks hold few items, so the sum over j is short.
 //!
-//! **Classic.** An absent item draws k positions out of m, after k·n draws have set X distinct positions. So the rate
-//! is E\[(X/m)^k\]. It is above (1 − e^(−kn/m))^k for k ≥ 2, noticeably in small filters.
+//! **Classic.** The k·n draws of the items set X of the m positions. An absent item then draws k of
+//! the m positions. So the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
+//! difference is noticeable in small filters.
 //!
-//! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a normal distribution
-//! with the mean and variance of X. This is exact to 10⁻³ of the rate down to rates of 10⁻⁹, and errs upwards at lower
-//! rates (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size: the exact rate is never
-//! above it (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
+//! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a
+//! normal distribution with the mean and variance of X. The relative error is at most 10⁻³ for
+//! rates down to 10⁻⁹. Below that, the result is too high
+//! (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size, because
+//! it is never below the exact rate (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
 //!
-//! Formulas that plans search also return their slope: −d ln rate / d ln size.
+//! Some formulas are searched by plans. These also return their slope: −d ln rate / d ln size.
 
 use super::blocks::LANES;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Mean items of a block for each bit of a lane. From this load on, at rates of about 3·10⁻⁴, the closed form has ten
-/// digits.
+/// Mean number of items of a block for each bit of a lane. From this load on, the closed form has
+/// ten correct digits. At this load, the rate is about 3·10⁻⁴.
 const CLOSED_FROM: f64 = 0.4;
 
 /// Returns the rate of `items` in `blocks` blocks of eight lanes, and its slope.
@@ -39,7 +43,7 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
     for choices in [-8.0, 28.0, -56.0, 70.0, -56.0, 28.0, -8.0, 1.0] {
         power -= power / l;
         let x = (1.0 - power) / b;
-        // ln(1 − x). The series is as exact and faster.
+        // ln(1 − x). For small x the series is equally exact and faster.
         let log = match x < 1.0 / 8192.0 {
             true => -x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 3.0 + x * (1.0 / 4.0)))),
             false => (-x).ln_1p(),
@@ -52,10 +56,12 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
     (rate, fall / rate)
 }
 
-/// Returns the standard deviation of the rate of `items` in `blocks` blocks, which comes from their uneven
-/// distribution. It is the variance of f(j) without the part that is linear in j, because Σ j = n is fixed.
+/// Returns the standard deviation of the rate of `items` in `blocks` blocks. The deviation is
+/// caused by the uneven distribution of the items. It is computed from the variance of f(j) without
+/// the part that is linear in j. The linear part does not contribute, because Σ j = n is fixed.
 pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
-    // One block has no deviation. Far above any useful load it does not matter.
+    // One block has no deviation. Loads above 500 items a block are not useful, so the deviation
+    // there does not matter.
     if blocks == 1 || items as f64 / blocks as f64 > 500.0 {
         return 0.0;
     }
@@ -69,9 +75,11 @@ pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     (rest.max(0.0) / blocks as f64).sqrt()
 }
 
-/// Returns the means of several quantities of a block with j items, f(j) first: Σ P(j) g(j), term by term.
+/// Returns the means of several functions g of a block with j items. The first function is f(j).
+/// Each mean is Σ P(j) g(j), summed term by term.
 ///
-/// There are at least two blocks, with at most 700 items each on average: P(0) must not underflow to zero.
+/// The caller passes at least two blocks, with at most 700 items each on average. With more items,
+/// P(0) would underflow to zero.
 fn blocks_mean<const N: usize>(
     items: u64,
     blocks: u64,
@@ -81,14 +89,14 @@ fn blocks_mean<const N: usize>(
     let (n, b) = (items as f64, blocks as f64);
     let (odds, step) = (1.0 / (b - 1.0), 1.0 / lane_bits as f64);
     let mut chance = (n * (-1.0 / b).ln_1p()).exp();
-    // 1 − q^j is computed from 1 − q^(j−1), so that no digits cancel.
+    // 1 − q^j is computed from 1 − q^(j−1), so that no digits are lost by cancellation.
     let (mut means, mut filled, mut j) = ([0.0; N], 0.0, 0.0);
     while j <= n {
         let of = of(j, block_rate(filled));
         for (mean, value) in means.iter_mut().zip(of) {
             *mean += chance * value;
         }
-        // P(j) f(j) rises to one peak and falls.
+        // P(j) f(j) rises to one maximum and then falls.
         if j > 0.0 && chance * of[0] <= 1e-17 * means[0] {
             break;
         }
@@ -99,7 +107,7 @@ fn blocks_mean<const N: usize>(
     means
 }
 
-/// Returns f(j), from the share 1 − q^j of a lane that j items fill.
+/// Returns f(j). `filled` is 1 − q^j, the share of a lane that j items set.
 fn block_rate(filled: f64) -> f64 {
     filled.powi(LANES as i32)
 }
@@ -115,16 +123,17 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     }
 }
 
-/// Up to this number of steps, n·k², a rate is computed exactly, in about 20 µs.
+/// Up to this number of steps, n·k², a rate is computed exactly. This takes about 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
-/// Returns Σ P(the absent item's k draws are j positions) P(those j are all set by the k·n draws of the items).
+/// Returns the sum over j of P(the k draws of the absent item are j distinct positions) × P(the k·n
+/// draws of the items set all of those positions).
 fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (m, k) = (bits as f64, probes as usize);
     // The number of positions is at most the number of bits.
     let most = k.min(usize::try_from(bits).unwrap_or(usize::MAX));
-    // The probability that j given positions are all set, after each further draw: a draw sets one of the unset
-    // positions.
+    // The probability that j given positions are all set, updated for each draw. A draw sets one of
+    // the positions that are not set yet.
     let mut all_set = vec![0.0; most + 1];
     all_set[0] = 1.0;
     for _ in 0..items * u64::from(probes) {
@@ -133,7 +142,7 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
             all_set[j] = hit * all_set[j - 1] + (1.0 - hit) * all_set[j];
         }
     }
-    // The probability of j distinct positions, draw by draw.
+    // The probability that the draws so far are j distinct positions.
     let mut distinct = vec![0.0; most + 1];
     distinct[0] = 1.0;
     for _ in 0..k {
@@ -145,15 +154,16 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// Returns E\[(X/m)^k\] for normally distributed ln X, and its slope to a few per cent.
+/// Returns E\[(X/m)^k\] for normally distributed ln X, and its slope with an error of a few per
+/// cent.
 pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
         return (1.0, 0.0);
     }
-    // The expected share of unset positions is a = (1 − 1/m)^(kn). The expected share of pairs that are both unset is
-    // (1 − 2/m)^(kn) = a²(1 + δ), where 1 + δ = (1 − 1/(m − 1)²)^(kn). So the variance of the share is a²δ + a(1 − a(1
-    // + δ))/m.
+    // The expected share of unset positions is a = (1 − 1/m)^(kn). The expected share of pairs of
+    // positions that are both unset is (1 − 2/m)^(kn). It equals a²(1 + δ), where 1 + δ = (1 − 1/(m
+    // − 1)²)^(kn). So the variance of the share is a²δ + a(1 − a(1 + δ))/m.
     let log_unset = k * n * (-1.0 / m).ln_1p();
     let fill = -log_unset.exp_m1();
     let a = 1.0 - fill;
@@ -187,7 +197,8 @@ mod tests {
 
     #[test]
     fn the_approximation_meets_the_exact_rate() {
-        // At the first number of items that is not computed exactly, and half full.
+        // The smallest number of items whose rate is not computed exactly, in a filter that is half
+        // full.
         for (probes, within) in [(1, 1e-12), (2, 1e-6), (7, 1e-6), (20, 2e-4), (30, 1e-3)] {
             let items = EXACT_STEPS / u64::from(probes * probes) + 1;
             let bits = ((items * u64::from(probes)) as f64 / std::f64::consts::LN_2) as u64;
@@ -203,7 +214,8 @@ mod tests {
 
     #[test]
     fn exact_rates_are_those_of_all_outcomes() {
-        // Every sequence of draws, counted: 3 bits, 2 probes, 2 items and the absent one.
+        // Enumerates every sequence of draws, for 3 bits, 2 probes, 2 inserted items and the absent
+        // item.
         let found = (0..3_u32.pow(6)).filter(|outcome| {
             let draw = |i: u32| outcome / 3_u32.pow(i) % 3;
             let set: Vec<u32> = (0..4).map(draw).collect();

@@ -29,21 +29,23 @@ pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
     Some(over)
 }
 
-/// Steps of Newton's method before the search bisects instead. Three to six steps are usual.
+/// The number of Newton steps before the search switches to bisection. Three to six steps are
+/// usual.
 const NEWTON_STEPS: u32 = 20;
 
 /// From this number on, the rate is nearly linear between two adjacent numbers.
 const STRAIGHT_FROM: u64 = 4096;
 
-/// The largest factor of a step, for places where the rate is nearly constant.
+/// The largest factor of a step. It limits steps where the rate is nearly constant.
 const MAX_FACTOR: f64 = 8.0;
 
 /// Returns the smallest number in `1..=most` whose rate is at most `rate`, starting from a guess.
 ///
-/// `rate_of` returns the rate of a number and −d ln rate / d ln number, to a few per cent. Newton's method finds the
-/// root of ln rate as a function of ln number. The search stops when a number suffices and its predecessor does not, so
-/// neither the guess nor the slope changes the result. Only above [`STRAIGHT_FROM`], the slope alone may show that the
-/// predecessor does not suffice.
+/// `rate_of` returns the rate of a number and its slope, −d ln rate / d ln number, with an error of
+/// a few per cent. Newton's method finds the root of ln rate as a function of ln number. The search
+/// stops when a number suffices and `number - 1` does not. So neither the guess nor the slope
+/// changes the result. Above [`STRAIGHT_FROM`], the search may infer from the slope that
+/// `number - 1` does not suffice.
 pub(crate) fn smallest_from(
     guess: f64,
     most: u64,
@@ -68,7 +70,8 @@ pub(crate) fn smallest_from(
         // A rate of zero has no slope. `max` turns NaN into the smallest factor.
         let factor = (found / rate).powf(1.0 / slope).max(1.0 / MAX_FACTOR);
         guess = number as f64 * factor.min(MAX_FACTOR);
-        // This near, the root is known far better than to a tenth, so the predecessor does not suffice.
+        // So close to the root, the error of the guess is below 0.1. Therefore `number - 1` does
+        // not suffice.
         let above = number as f64 - guess;
         if found <= rate && number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
             break;
@@ -77,15 +80,17 @@ pub(crate) fn smallest_from(
     (over <= most).then_some(over)
 }
 
-/// Returns the fewer bits of two geometries, and that geometry; the first geometry if both are equal. `settle` returns
-/// the fewest bits of a geometry, up to a limit, from a guess.
+/// Compares two geometries and returns the fewer bits and their geometry. If both take the same
+/// number of bits, returns the first geometry. `settle` returns the fewest bits of a geometry, up
+/// to a limit, from a guess.
 pub(crate) fn fewer(
     guesses: [f64; 2],
     geometries: [Geometry; 2],
     max_bits: u64,
     settle: impl Fn(Geometry, f64, u64) -> Option<u64>,
 ) -> Option<(u64, Geometry)> {
-    // The better guess first: then one step shows that the other geometry takes more bits.
+    // Starts with the geometry of the lower guess. Then usually one step shows that the other
+    // geometry takes more bits.
     let first = usize::from(guesses[1] < guesses[0]);
     let of = |i: usize, max_bits| settle(geometries[i], guesses[i], max_bits).map(|bits| (bits, i));
     let found = of(first, max_bits);

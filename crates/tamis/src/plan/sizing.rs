@@ -1,9 +1,10 @@
-//! The formulas that each kind of filter provides for plans: how many bits for how many items at what rate.
+//! The formulas that each kind of filter provides for plans. They compute the number of bits for a
+//! number of items and a rate.
 
 use super::search::smallest;
 use crate::geometry::Geometry;
 
-/// The size of the largest filter. Bit numbers and byte counts stay far below 2⁶⁴.
+/// The size of the largest filter. With this limit, bit numbers and byte counts stay far below 2⁶⁴.
 pub(crate) const MAX_BITS: u64 = 1 << 56;
 
 /// The formulas of a kind. Each row of the table `kinds!` has one.

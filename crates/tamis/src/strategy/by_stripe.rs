@@ -1,17 +1,22 @@
-//! Batches for a filter that several threads fill: sorted by stripe, with hundreds of items under one lock.
+//! Batches for a filter that several threads fill. The items are sorted by stripe, so that one lock
+//! covers hundreds of items.
 //!
-//! A lock for each item costs more than the insert, and between two threads each line of the filter would move for
-//! every item or two. So items wait in a buffer for each stripe. The items of a full buffer are inserted under one
-//! lock, by the kernel for words that no other thread writes. A waiting item is an entry of 64 bits:
+//! Taking a lock for each item costs more than the insert. With two threads, a cache line would
+//! also move between the cores for every one or two items. So each stripe has a buffer in which
+//! items wait. When a buffer is full, its items are inserted under one lock. While the lock is
+//! held, no other thread writes these words, so the kernel for exclusive words is used. A waiting
+//! item is an entry of 64 bits:
 //!
 //! ```text
 //! | line in stripe | position in batch | low half of the hash |
 //! 63           64-shift               32                      0
 //! ```
 //!
-//! An entry is also a hash. In a filter that consists of the stripe alone, it has the same line as the original hash,
-//! and the same lanes, because the low half decides them. The bits between are free and hold the position of the
-//! answer. Items of one stripe keep their order, so of equal items the first is new.
+//! The kernel uses an entry as a hash, in a filter that consists of this stripe alone. The entry
+//! selects the same line as the original hash, because its high bits are the line. It selects the
+//! same lanes, because the low half decides them. The bits between are free and hold the position
+//! of the answer. Items of one stripe keep their order, so the first of equal items is reported as
+//! new.
 
 use std::slice;
 
@@ -24,35 +29,36 @@ use crate::no_std::*;
 /// A batch that is being inserted into a shared filter.
 pub(super) struct ByStripe<'a> {
     bits: &'a AtomicBitmap,
-    /// 1 for each item that is new or waits.
+    /// 1 for each item that is new or still waits.
     answers: &'a mut [u64],
     /// The number of items so far.
     position: u64,
-    /// The buffers of all stripes, `capacity + GAP` apart.
+    /// The buffers of all stripes. Adjacent buffers start `capacity + GAP` entries apart.
     entries: Vec<u64>,
     /// The number of waiting entries in each buffer.
     lens: Vec<u32>,
-    /// The most entries of a buffer.
+    /// The maximum number of entries in a buffer.
     capacity: usize,
 }
 
 impl<'a> ByStripe<'a> {
-    /// Returns how many items of a batch of `len` can be sorted at once, a multiple of 64. Returns `None` if there are
-    /// so few that a lock for each item is cheaper.
+    /// Returns how many items of a batch of `len` can be sorted at once, a multiple of 64. Returns
+    /// `None` if the batch is so small that a lock for each item is cheaper.
     pub(super) fn part_len(bits: &AtomicBitmap, len: usize) -> Option<usize> {
         let position_bits = 32_u32.saturating_sub(bits.stripe_shift()).min(MAX_POSITION_BITS);
         let part_len = 1 << position_bits;
         (len.min(part_len) >= MIN_ITEMS * bits.stripes()).then_some(part_len)
     }
 
-    /// Starts a batch of `len` items, at most [`part_len`](Self::part_len).
+    /// Starts a batch of `len` items. `len` is at most [`part_len`](Self::part_len).
     pub(super) fn new(bits: &'a AtomicBitmap, len: usize, answers: &'a mut [u64]) -> Self {
         answers.fill(u64::MAX);
         if let Some(last) = answers.last_mut() {
             *last >>= len.next_multiple_of(64) - len;
         }
         let stripes = bits.stripes();
-        // More than the mean, so that most buffers of a small batch fill only once.
+        // Larger than the mean number of items of a stripe, so that most buffers of a small batch
+        // fill only once.
         let capacity = (len / stripes / 4 * 5).clamp(1, MAX_CAPACITY);
         let entries = vec![0; stripes * (capacity + GAP)];
         Self { bits, answers, position: 0, entries, lens: vec![0; stripes], capacity }
@@ -74,7 +80,7 @@ impl<'a> ByStripe<'a> {
     }
 
     /// Adds hashes until a buffer is full, and returns the stripe of that buffer.
-    // Out of line, so that the loop can use all registers.
+    // Not inlined, so that the loop can use all registers.
     #[inline(never)]
     fn sort(&mut self, hashes: &mut slice::Iter<'_, u64>) -> Option<usize> {
         let (shift, line, blocks) = (self.bits.stripe_shift(), self.line(), self.blocks());
@@ -85,9 +91,11 @@ impl<'a> ByStripe<'a> {
             let stripe = block >> shift;
             let len = lens[stripe] as usize;
             let end = stripe * (capacity + GAP) + len;
-            // The product loses the number of the stripe, which is above its 64 bits.
+            // The number of the stripe is above bit 63 of the product, so the multiplication drops
+            // it.
             entries[end] = (block as u64).wrapping_mul(line) | position << 32 | hash & LOW_HALF;
-            // Takes 5 % less time, because the buffers of all stripes do not fit in the second cache.
+            // This prefetch saves 5 % of the time, because the buffers of all stripes do not fit in
+            // the L2 cache.
             arch::prefetch_write(entries, end + AHEAD);
             lens[stripe] = len as u32 + 1;
             position += 1;
@@ -109,7 +117,8 @@ impl<'a> ByStripe<'a> {
         let mut first = stripe << shift;
         let mut end = first + (1 << shift);
         if end > blocks {
-            // The last stripe is shorter. Extended to a whole stripe, it begins in the stripe before.
+            // The last stripe is shorter. Its range is extended to a whole stripe, so it begins
+            // inside the previous stripe.
             let moved = end - blocks;
             (first, end) = (first - moved, blocks);
             for entry in &mut *entries {
@@ -117,8 +126,9 @@ impl<'a> ByStripe<'a> {
             }
         }
         let words = &self.bits.words()[first * SplitBlock::WORDS..end * SplitBlock::WORDS];
-        // Prefetched together and before the lock: with two threads, whose lines come from each other's caches, this
-        // takes 5 to 10 % less time. For stripes larger than a buffer, the kernel prefetches the lines that it needs.
+        // With two threads, the lines come from the cache of the other core. Prefetching them
+        // together and before taking the lock saves 5 to 10 % of the time. For stripes larger than
+        // a buffer, the kernel prefetches the lines that it needs.
         if words.len() / SplitBlock::WORDS <= len {
             for line in (0..words.len()).step_by(SplitBlock::WORDS) {
                 arch::prefetch_write(words, line);
@@ -140,7 +150,7 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// Returns the value of one line in an entry. Zero if a stripe has only one line.
+    /// Returns the value that one line has in an entry. Returns zero if a stripe has only one line.
     fn line(&self) -> u64 {
         1_u64.checked_shl(64 - self.bits.stripe_shift()).unwrap_or(0)
     }
@@ -150,21 +160,22 @@ impl<'a> ByStripe<'a> {
     }
 }
 
-/// Entries in a buffer: at most 256 buffers take 1.5 MB. Writing larger ones takes longer. Smaller ones move a line
-/// between two threads more often than every fifth item.
+/// Entries in a buffer. 256 buffers, the maximum, take 1.5 MB. Larger buffers take longer to write.
+/// With smaller buffers, a line moves between two threads more often than every fifth item.
 const MAX_CAPACITY: usize = 768;
 
-/// A gap between buffers. Buffers at distances of a power of two would use only a few sets of the caches.
+/// A gap between buffers. If the distance were a power of two, the buffers would use only a few
+/// sets of the caches.
 const GAP: usize = 8;
 
 /// How many entries ahead a buffer's next line is prefetched.
 const AHEAD: usize = 6;
 
-/// With fewer items for each stripe, sorting costs more than the locks. The model checker has no time for more than one
-/// item.
+/// With fewer items for each stripe, sorting costs more than the locks. For the model checker the
+/// limit is one item, because its run time grows too fast with more.
 const MIN_ITEMS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// With stripes of one line all 32 bits between are free, more than any part needs.
+/// With stripes of one line, all 32 bits between are free. No part needs that many.
 const MAX_POSITION_BITS: u32 = 24;
 
 const LOW_HALF: u64 = 0xffff_ffff;
