@@ -1,19 +1,21 @@
-//! Bins: items wait in them until the items of a bin are worth loading their part of a table.
+//! Bins collect the items for each part of a table. A part is loaded when enough items wait for it.
 //!
-//! In a table larger than the caches, each of many random items waits for a cache line. So items are first sorted by
-//! the part of the table that they touch. Then all items of a part are applied together, while the part is in the
-//! second cache:
+//! In a table larger than the caches, each random item waits for a cache line. So items are first
+//! sorted by the part of the table that they touch. Then all items of a part are applied together,
+//! while the part is in the L2 cache:
 //!
 //! ```text
 //! item → bin → buffer of a few lines → chunk of many buffers → part of the table
 //!                    (in cache)             (streamed)            (in cache)
 //! ```
 //!
-//! Each thread fills bins of its own. Then each thread takes whole parts of the table, with the items that all threads
-//! have binned for it. So no data is shared and no atomic is needed. The order of items is lost.
+//! Each thread fills its own bins. Then each thread takes whole parts of the table, and processes
+//! the items that all threads have binned for these parts. So no two threads write the same data,
+//! and no atomic operation is needed. The order of items is lost.
 //!
-//! Invariant: a bin gets a new chunk only when its last chunk is full. So `n` items fill at most `n / chunk_items`
-//! chunks, whatever their bins, and a pool with that many chunks and one more for each bin never runs out.
+//! Invariant: a bin gets a new chunk only when its last chunk is full. So `n` items fill at most
+//! `n / chunk_items` chunks, whatever their bins. Therefore a pool with this number of chunks, and
+//! one more chunk for each bin, is always large enough.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;
@@ -23,14 +25,15 @@ use crate::arch::partition::partition;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The waiting items of one thread, by bin. A bin writes `BUFFER` items to memory at a time.
+/// The waiting items of one thread, sorted by bin. A bin writes `BUFFER` items to memory at a time.
 ///
-/// A larger buffer causes fewer mispredicted branches. A smaller one keeps the buffers of more bins in the caches.
+/// A larger buffer causes fewer mispredicted branches. With smaller buffers, the buffers of more
+/// bins fit in the caches.
 pub(crate) struct Bins<T, const BUFFER: usize> {
     heads: Vec<u32>,
     buffers: Integers<T>,
     pool: Integers<T>,
-    // The chunk that a bin filled before this one, or `NO_CHUNK`.
+    // The chunk that the bin filled before this chunk, or `NO_CHUNK`.
     before: Vec<u32>,
     chunk_items: usize,
     free: u32,
@@ -40,12 +43,13 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
 
 const NO_CHUNK: u32 = u32::MAX;
 
-/// With fewer items, a second thread costs more than it saves.
+/// With fewer items, a second thread costs more time than it saves.
 pub(crate) const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
-    /// Creates `bins` bins for `max_items` items. The items of a bin are stored in chunks of `chunk_items`. Besides the
-    /// items, the bins take a chunk each. Returns `None` if the memory cannot be allocated.
+    /// Creates `bins` bins for `max_items` items. The items of a bin are stored in chunks of
+    /// `chunk_items`. Each bin takes memory for one additional chunk. Returns `None` if the memory
+    /// cannot be allocated.
     ///
     /// # Panics
     ///
@@ -95,11 +99,12 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         });
     }
 
-    /// Calls `visit` with the items of `bin`, at most a chunk at a time, and with the items of the next call.
+    /// Calls `visit` with the items of `bin`, at most one chunk for each call. The second argument
+    /// holds the items of the next call.
     fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T], &[T])) {
         let head = self.heads[bin] as usize;
         let buffered = head % BUFFER;
-        // The last chunk, up to the head, and then the chunks before it, which are full.
+        // First the last chunk, up to the head. Then the earlier chunks, which are full.
         let mut chunk = head / self.chunk_items;
         let mut items = &self.pool[chunk * self.chunk_items..head - buffered];
         visit(&self.buffers[bin * BUFFER..][..buffered], items);
@@ -120,7 +125,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         for (bin, head) in self.heads.iter_mut().enumerate() {
             *head = (bin * self.chunk_items) as u32;
         }
-        // The entries of later chunks are written when a bin gets the chunk.
+        // The entries of later chunks are initialized when a bin gets the chunk.
         let bins = self.heads.len();
         self.before[..bins].fill(NO_CHUNK);
         self.free = bins as u32;
@@ -128,8 +133,8 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     }
 }
 
-/// Calls `take` with a share of `items` for the bins with the most room, on this thread: without the standard library
-/// there are no other threads. Returns the items that had no room.
+/// Calls `take` on this thread, with a share of `items` for the bins with the most room. Without
+/// the standard library there is only one thread. Returns the items that did not fit.
 #[cfg(not(feature = "std"))]
 pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -142,7 +147,8 @@ pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     rest
 }
 
-/// Calls `apply_to` with the waiting items of each part of a table, on this thread, and then empties the bins.
+/// Calls `apply_to` on this thread, with each part of a table and its waiting items. Then empties
+/// the bins.
 #[cfg(not(feature = "std"))]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -158,8 +164,8 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
 }
 
-/// Calls `take` with a share of `items` for each of `all`, on a thread of its own if there are many items. Returns the
-/// items that had no room.
+/// Calls `take` for each of `all`, with a share of `items`. If there are many items, each call runs
+/// on its own thread. Returns the items that did not fit.
 #[cfg(feature = "std")]
 pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -186,8 +192,8 @@ pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     })
 }
 
-/// Calls `apply_to` with each part of a table and the waiting items of its bin, and then empties the bins. The first
-/// part belongs to bin 0. Uses up to `threads` threads if there are many items.
+/// Calls `apply_to` with each part of a table and the waiting items of its bin. Then empties the
+/// bins. The first part belongs to bin 0. Uses up to `threads` threads if there are many items.
 #[cfg(feature = "std")]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -217,15 +223,15 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
 }
 
-/// The waiting items of one bin, of all threads.
+/// The waiting items of one bin, collected by all threads.
 pub(crate) struct Waiting<'a, T, const BUFFER: usize> {
     all: &'a [Bins<T, BUFFER>],
     bin: usize,
 }
 
 impl<T: Integer, const BUFFER: usize> Waiting<'_, T, BUFFER> {
-    /// Calls `visit` with the items, at most a chunk at a time, and with the items of the next call, for prefetching.
-    /// The second slice is empty if the next items are not known.
+    /// Calls `visit` with the items, at most one chunk for each call. The second argument holds the
+    /// items of the next call, for prefetching. It is empty if the next items are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);

@@ -1,6 +1,7 @@
-//! The traits of filters, for generic code. Batches are the primitive operation; single items are a convenience.
+//! The traits of filters, for generic code. Batches are the primitive operation. Methods for single
+//! items are provided for convenience.
 //!
-//! Every filter has the same methods as inherent methods (`inherent.rs`), which need no import.
+//! Every filter also has these methods as inherent methods (`inherent.rs`), which need no import.
 
 use std::fmt;
 
@@ -25,7 +26,8 @@ pub trait Filter {
     /// Returns the layout. Two filters of equal layout can be merged.
     fn layout(&self) -> Layout {
         let plan = self.plan();
-        // A growing filter has no fixed size: filters of equal rate merge, whatever number of items they hold.
+        // A growing filter has no fixed size. Filters of equal rate can be merged, whatever number
+        // of items they hold.
         let bits = if plan.kind().grows() { 0 } else { plan.bits() };
         Layout { kind: plan.kind(), bits, geometry: plan.geometry(), hasher: self.hasher() }
     }
@@ -33,22 +35,24 @@ pub trait Filter {
     /// Tests whether an item with this hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Tests a batch of hashes and writes the answers to a bit mask: hash `i` is bit `i % 64` of word `i / 64`.
+    /// Tests a batch of hashes and writes the answers to a bit mask. Hash `i` is bit `i % 64` of
+    /// word `i / 64`.
     ///
     /// # Panics
     ///
     /// If `answers` does not have one word for each 64 hashes.
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Tests whether `item` may have been inserted. `false` is certain. `true` is wrong for an absent item at the
-    /// filter's [present rate](Self::estimate_rate).
-    // Always inlined, together with the hash: see `Hasher::hash`.
+    /// Tests whether `item` may have been inserted. The answer false is always correct. An absent
+    /// item returns true with the probability of the [present rate](Self::estimate_rate).
+    // Always inlined, together with the hash. `Hasher::hash` states the reason.
     #[inline(always)]
     fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hasher().hash_item(item))
     }
 
-    /// Tests many items, several times as fast as one by one. Answer `i` is the answer for `items[i]`.
+    /// Tests many items. This is several times as fast as testing one by one. Answer `i` is the
+    /// answer for `items[i]`.
     fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(&mut &*self, hasher, items, words, |filter, hashes, words| {
@@ -56,9 +60,9 @@ pub trait Filter {
         });
     }
 
-    /// Returns true if every item of `items` may have been inserted, as [`contains_each`](Self::contains_each) answers.
-    /// Returns true for an empty slice. Works in batches of up to 1024 items and stops after the first batch with an
-    /// absent item.
+    /// Returns true if every item of `items` may have been inserted. The answers are those of
+    /// [`contains_each`](Self::contains_each). Returns true for an empty slice. Works in batches of
+    /// up to 1024 items and stops after the first batch with an absent item.
     fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let is_all = try_each_chunk(&mut &*self, self.hasher(), items, |filter, _, hashes| {
             let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
@@ -68,8 +72,8 @@ pub trait Filter {
         is_all.is_ok()
     }
 
-    /// Returns true if the filter holds nothing and answers false for every item. Reads the bits up to the first set
-    /// bit.
+    /// Returns true if the filter holds no item and answers false for every item. Reads the bits up
+    /// to the first set bit.
     fn is_empty(&self) -> bool {
         self.fill() == 0.0
     }
@@ -79,14 +83,15 @@ pub trait Filter {
     /// The estimate is infinite if every bit is set.
     fn estimate_items(&self) -> f64;
 
-    /// Estimates the present false positive rate, a probability, from the bits. Reads all bits.
+    /// Estimates the present false positive rate from the bits. The rate is a probability. Reads
+    /// all bits.
     fn estimate_rate(&self) -> f64;
 
     /// Returns the share of bits that are set. Reads all bits.
     fn fill(&self) -> f64;
 
-    /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by more than
-    /// [chance](Plan::rate_limit) explains. Reads all bits.
+    /// Returns true if the [present rate](Self::estimate_rate) is above the highest rate that is
+    /// explained by [chance](Plan::rate_limit) in a filter at capacity. Reads all bits.
     fn is_over_rate(&self) -> bool {
         self.estimate_rate() > self.plan().rate_limit()
     }
@@ -94,7 +99,8 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&Bloom<S, AtomicBitmap>` implements this trait too, so that threads share a filter as they share a `&File`.
+/// `&Bloom<S, AtomicBitmap>` also implements this trait. So threads can share a filter by
+/// reference, as with `&File`.
 pub trait Insert: Filter {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;
@@ -106,15 +112,16 @@ pub trait Insert: Filter {
     /// If `answers` does not have one word for each 64 hashes.
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Inserts `item`. Returns true if it is new to the filter, which is certain. `false` is wrong for a new item at
-    /// the filter's present rate.
+    /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
+    /// correct. A new item returns false with the probability of the present false positive rate.
     #[inline]
     fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         let hash = self.hasher().hash_item(item);
         self.insert_hash(hash)
     }
 
-    /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was new.
+    /// Inserts many items in order. This is several times as fast as inserting one by one. Answer
+    /// `i` is true if `items[i]` was new.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -122,7 +129,8 @@ pub trait Insert: Filter {
         });
     }
 
-    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were new.
+    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns the number
+    /// of new items.
     fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
         count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.insert_hashes(hashes, words);
@@ -145,8 +153,8 @@ pub trait TryInsert: Filter {
     ///
     /// # Errors
     ///
-    /// [`InsertError`] at the first hash without space. The hashes before it were inserted, and the mask holds their
-    /// answers.
+    /// [`InsertError`] for the first hash without space. The hashes before it were inserted, and
+    /// the mask holds their answers.
     ///
     /// # Panics
     ///
@@ -154,8 +162,8 @@ pub trait TryInsert: Filter {
     fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
     -> Result<(), InsertError>;
 
-    /// Inserts `item`. Returns true if it is new to the filter, which is certain. `false` is wrong for a new item at
-    /// the filter's present rate.
+    /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
+    /// correct. A new item returns false with the probability of the present false positive rate.
     ///
     /// # Errors
     ///
@@ -166,7 +174,8 @@ pub trait TryInsert: Filter {
         self.try_insert_hash(hash)
     }
 
-    /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was new.
+    /// Inserts many items in order. This is several times as fast as inserting one by one. Answer
+    /// `i` is true if `items[i]` was new.
     ///
     /// # Errors
     ///
@@ -184,8 +193,8 @@ pub trait TryInsert: Filter {
         })
     }
 
-    /// Inserts many items in order, as [`try_insert_each`](Self::try_insert_each) does. Returns how many
-    /// were new.
+    /// Inserts many items in order, as [`try_insert_each`](Self::try_insert_each) does. Returns the
+    /// number of new items.
     ///
     /// # Errors
     ///
@@ -218,7 +227,7 @@ impl<F: Insert> TryInsert for F {
 /// The filter has no space for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertError {
-    /// How many items of the batch were inserted: those before the refused item.
+    /// The number of inserted items of the batch: all items before the refused one.
     pub inserted: usize,
     /// Why the filter refused the item.
     pub reason: NoRoom,
@@ -228,13 +237,14 @@ pub struct InsertError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoRoom {
-    /// The filter holds all the items that it can hold.
+    /// The filter is at its maximum number of items.
     Full {
-        /// How many items the filter holds.
+        /// The number of items in the filter.
         items: u64,
     },
-    /// So many items belong to the place of this item that an attacker must have chosen them by their hashes. The
-    /// filter still accepts items that belong to other places.
+    /// Too many items have the same place as this item. With random hashes this does not happen, so
+    /// an attacker must have chosen the items by their hashes. The filter still accepts items with
+    /// other places.
     Crowded,
     /// The filter must grow, and the memory cannot be allocated.
     Memory(OutOfMemory),
@@ -261,8 +271,8 @@ impl std::error::Error for InsertError {}
 
 /// A filter from which items can be removed.
 ///
-/// Remove only items that were inserted. The filter takes some absent items for present, at its rate; removing such an
-/// item removes a part of other items.
+/// Remove only items that were inserted. The filter reports some absent items as present. Removing
+/// such an item also removes a part of other items.
 pub trait Remove: Filter {
     /// Removes an item by its hash. An item that was inserted several times is removed once.
     fn remove_hash(&mut self, hash: u64) -> Removed;
@@ -281,7 +291,8 @@ pub trait Remove: Filter {
         self.remove_hash(hash)
     }
 
-    /// Removes many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was removed.
+    /// Removes many items in order. This is several times as fast as removing one by one. Answer
+    /// `i` is true if `items[i]` was removed.
     fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -289,8 +300,8 @@ pub trait Remove: Filter {
         });
     }
 
-    /// Removes many items in order, as [`remove_each`](Self::remove_each) does. Returns how many were removed
-    /// ([`Removed::Yes`]).
+    /// Removes many items in order, as [`remove_each`](Self::remove_each) does. Returns the number
+    /// of items with the result [`Removed::Yes`].
     fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
         count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.remove_hashes(hashes, words);
@@ -302,19 +313,19 @@ pub trait Remove: Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Removed {
-    /// The item was present. Its count is now one lower.
+    /// The item was present. Its count is now lower by one.
     Yes,
     /// The item was absent. The filter is unchanged.
     Absent,
-    /// The item was inserted more often than the filter can count. Its true count is unknown, so the item stays. The
-    /// filter is unchanged.
+    /// The item was inserted more often than the filter can count. Its true count is unknown, so
+    /// the item is not removed. The filter is unchanged.
     Saturated,
 }
 
 /// A filter that counts how often an item was inserted.
 pub trait Count: Filter {
-    /// Returns an upper bound of how often an item with this hash was inserted. The bound holds up to
-    /// [`max_count`](Self::max_count).
+    /// Returns an upper bound of the number of times that an item with this hash was inserted. If
+    /// the result is [`max_count`](Self::max_count), the true number may be higher.
     fn count_hash(&self, hash: u64) -> u64;
 
     /// Returns the highest count. An item with this count may have been inserted more often.
@@ -329,13 +340,14 @@ pub trait Count: Filter {
 
 /// A filter that can be emptied and reused.
 pub trait Clear: Filter {
-    /// Removes all items. The plan and the hasher stay; a window also keeps its time. Writes all bits.
+    /// Removes all items. Keeps the plan and the hasher. A window also keeps its time. Writes all
+    /// bits.
     fn clear(&mut self);
 }
 
 /// A filter that accepts all items of another filter with the same layout.
 pub trait Merge<Other: ?Sized = Self> {
-    /// Makes `self` hold the items of both filters.
+    /// Inserts all items of `other` into `self`.
     ///
     /// # Errors
     ///
@@ -347,21 +359,22 @@ pub trait Merge<Other: ?Sized = Self> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// The filters place items differently.
+    /// The filters map items to different places.
     Layout {
         /// The layout of the target filter.
         expected: Layout,
         /// The layout of the source filter.
         found: Layout,
     },
-    /// The windows differ in span or in its unit, or only one of them refreshes.
+    /// The windows have different spans or different units of the span, or only one of them
+    /// refreshes.
     Span,
     /// The target has no space for the items of both filters.
     NoRoom(NoRoom),
 }
 
 impl MergeError {
-    /// Checks that two filters have one layout.
+    /// Checks that two filters have the same layout.
     pub(crate) fn check_layouts(one: &impl Filter, other: &impl Filter) -> Result<(), MergeError> {
         let (expected, found) = (one.layout(), other.layout());
         if expected == found { Ok(()) } else { Err(MergeError::Layout { expected, found }) }

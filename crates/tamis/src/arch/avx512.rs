@@ -1,11 +1,12 @@
-//! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later). A block of the default filter is one register,
-//! and one instruction tests a bit in each of its lanes.
+//! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later). A block of the default
+//! filter is one register. One instruction tests a bit in each of its lanes.
 //!
-//! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. With these eight bytes in
-//! every lane, `vpshufbitqmb` tests all eight numbers in every lane. Of its 64 answers only those of number i in lane i
-//! are used: the diagonal.
+//! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. These
+//! eight bytes are copied to every lane. Then `vpshufbitqmb` tests all eight numbers in every lane,
+//! which gives 64 answers. Only the answers of number i in lane i are used. They form the diagonal.
 //!
-//! Vector units execute two instructions a cycle. A test by shift, rotation and test would take three; this takes one.
+//! Vector units execute two instructions a cycle. A test with shift, rotation and test would take
+//! three instructions. This test takes one.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -53,8 +54,9 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 
-/// Tests one item. Registers 16 and up do not exist in legacy code and need no `vzeroupper`. So this function is
-/// inlined into code that is compiled for any x86-64; a call would double the cost.
+/// Tests one item. Legacy SSE code cannot access registers 16 and up, so these registers need no
+/// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64.
+/// A call would double the cost.
 ///
 /// # Safety
 ///
@@ -63,8 +65,9 @@ static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = SplitBlock::first_word(hash, words.len());
     let missing: u64;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words that other threads may
-    // set is equivalent to eight relaxed loads: each 8-byte lane is read whole, and bits only change from 0 to 1.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable. Other threads may set bits of
+    // the words. The assembly load is equivalent to eight relaxed loads: each 8-byte lane is read
+    // whole, and bits only change from 0 to 1.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {spread}",
@@ -84,7 +87,8 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     missing == 0
 }
 
-/// Sets the bits of one item. Returns true if one of them was not set. It is inlined like [`contains_one_512`].
+/// Sets the bits of one item. Returns true if at least one of them was not set. Inlined for the
+/// same reason as [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -128,7 +132,8 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
         let hash = load_8(hashes);
         let start = match u32::try_from(blocks) {
             Ok(blocks) => {
-                // The high half of a product of 64 by 32 bits, in two steps of 32 by 32 bits.
+                // Computes the high half of a product of 64 by 32 bits, in two steps of 32 by 32
+                // bits.
                 let blocks = _mm512_set1_epi64(i64::from(blocks));
                 let low = _mm512_srli_epi64::<32>(multiply_32(hash, blocks));
                 let high = multiply_32(_mm512_srli_epi64::<32>(hash), blocks);
@@ -143,7 +148,7 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
         store_8(&mut located.lanes[i * 8..], lanes);
     }
     if !rest.is_empty() {
-        // The last eight are padded; the caller discards the surplus answers.
+        // The last group of eight is padded. The caller discards the additional answers.
         let mut padded = [0; 8];
         padded[..rest.len()].copy_from_slice(rest);
         let mut tail = Located::NONE;
@@ -159,10 +164,11 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
     }
 }
 
-/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
+/// Smaller filters fit in the L2 cache. The CPU hides its latency without prefetches.
 const PREFETCH_FROM_BYTES: usize = 1 << 20;
 
-/// Tests item `$i` of eight. The results go to memory, where one vector reads eight of them.
+/// Tests item `$i` of eight. The result is written to memory, from where one vector load reads
+/// eight results.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -187,9 +193,9 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     each_batch::<true>(words, hashes, answers, |located, len| {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
-            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight, and the bit numbers 512
-            // bytes behind them. The pointer covers all of `located`, not only its first field. Shared words: as in
-            // `contains_one_512`.
+            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight. It
+            // wrote the bit numbers 512 bytes behind them. The pointer covers all of `located`, not
+            // only its first field. Words shared with other threads: as in `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
@@ -222,7 +228,7 @@ fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     unsafe { insert_each_512(words, hashes, answers) }
 }
 
-/// Sets the bits of hashes in blocks that no other thread writes.
+/// Sets the bits of hashes in blocks that no other thread writes at the same time.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 pub(super) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: atomic words may be written through a shared reference.
@@ -270,7 +276,8 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     });
 }
 
-/// Calls `answer` with each batch of located hashes, while the next batch's lines are being loaded.
+/// Calls `answer` with each batch of located hashes. Meanwhile, the lines of the next batch are
+/// loaded.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn each_batch<const CUT: bool>(
@@ -294,12 +301,13 @@ fn each_batch<const CUT: bool>(
     answers[last] = answer(&ring[last % 2], len) & (u64::MAX >> (BATCH - len));
 }
 
-/// Returns the products of the low halves of each lane.
+/// Returns the products of the low halves of the lanes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply_32(a: __m512i, b: __m512i) -> __m512i {
     let product;
-    // The intrinsic compiles to a mask and a 64-bit multiplication, three operations instead of one.
+    // The intrinsic would compile to three operations instead of one: a mask for each factor and a
+    // 64-bit multiplication.
     // SAFETY: registers only.
     unsafe {
         asm!(
@@ -317,7 +325,7 @@ fn multiply_32(a: __m512i, b: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn load_8(words: &[u64]) -> __m512i {
     let words = &words[..8];
-    // SAFETY: 64 readable bytes, and `loadu` asks for no alignment.
+    // SAFETY: 64 bytes are readable, and `loadu` needs no alignment.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
@@ -325,6 +333,6 @@ fn load_8(words: &[u64]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn store_8(words: &mut [u64], value: __m512i) {
     let words = &mut words[..8];
-    // SAFETY: 64 writable bytes, and `storeu` asks for no alignment.
+    // SAFETY: 64 bytes are writable, and `storeu` needs no alignment.
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) };
 }

@@ -1,11 +1,12 @@
 //! The values that the kernels of the default filter compute for a batch before they access its blocks.
 
-/// Items in a batch. The lines of all of them are loaded while the batch before is answered.
+/// Items in a batch. While the answers of one batch are computed, the lines of the next batch are
+/// loaded.
 pub(super) const BATCH: usize = 64;
 
 /// The computed values of the items of a batch.
-// Aligned, because a vector store across two lines would not be forwarded to later loads. The order of the fields is
-// fixed: assembly finds `lanes` 512 bytes behind `starts`.
+// Aligned, because the CPU does not forward a vector store across two lines to later loads. The
+// order of the fields is fixed: the assembly reads `lanes` 512 bytes behind `starts`.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Located {

@@ -5,9 +5,9 @@
 //! counter of bit b of a narrow block: bit b of each
 //! ```
 //!
-//! Bit p of all counters of a block is one register, so incrementing is a carry that ripples through whole registers.
-//! It increments eight counters at once, in about forty instructions; with adjacent counters in words it took over a
-//! hundred.
+//! Bit p of all counters of a block is one register. So an increment adds a carry to one register
+//! after the other. This increments eight counters at once, in about forty instructions. With the
+//! bits of a counter adjacent in a word, it took over a hundred instructions.
 
 use std::ops::Range;
 
@@ -165,7 +165,7 @@ pub(crate) struct CounterKernels {
     pub contains_each: fn(words: &[u64], hashes: &[u64], answers: &mut [u64]),
     /// Increments the counters of items. The answer is 1 if the item is new.
     pub insert_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
-    /// Decrements the counters of items. The answer is 1 if the item was present and could be removed.
+    /// Decrements the counters of items. The answer is 1 if the item was present and was removed.
     pub remove_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
     /// Tests one item.
     pub contains: fn(words: &[u64], hash: u64) -> bool,
@@ -187,8 +187,8 @@ const fn plain<const P: usize>() -> CounterKernels {
     }
 }
 
-/// The same with a slice in a register. The functions are written out, because the compiler does not apply the target
-/// features to closures.
+/// The same kernels, with a slice in a register. Each function is written out, because the compiler
+/// does not apply the target features to closures.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
     use super::{CounterKernels, Removed, Slice, first_slice, place};
@@ -206,8 +206,8 @@ mod avx2 {
             bits.xor(carry).store(slice);
             (any, carry) = (any.or(bits), carry.and(bits));
         }
-        // Counters that had their highest value are now zero. They get it back. This is rare, so that reading all
-        // slices beforehand would cost more.
+        // Some counters had their highest value and are now zero. Their highest value is restored.
+        // This case is rare, so checking all slices beforehand would cost more.
         if !carry.is_zero() {
             for slice in block {
                 Narrow::load(slice).or(carry).store(slice);

@@ -1,11 +1,13 @@
-//! Batches of the cuckoo filter: the keys of items, and whether they are present.
+//! Batch kernels of the cuckoo filter: they compute the keys of items, and test whether the keys
+//! are present.
 //!
-//! The rules are those of `cuckoo/table.rs` and `cuckoo/lanes.rs`, which are used if there is no kernel.
+//! The rules are those of `cuckoo/table.rs` and `cuckoo/lanes.rs`. That code is used if there is no
+//! kernel.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use super::{Level, avx2, level};
 
-/// The parameters of a table in which every bucket is one read, and slot numbers have 32 bits.
+/// The parameters of a table whose buckets fit in one read and whose slot numbers fit in 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", not(miri), not(loom))),
@@ -17,11 +19,12 @@ pub(crate) struct Pairs {
     /// The first slot of the right half.
     pub right: u64,
     pub fingerprints: u64,
-    /// The multiplier of a fingerprint for the other bucket.
+    /// The multiplier that is applied to a fingerprint to compute the other bucket.
     pub multiplier: u64,
     /// The bits of a slot.
     pub width: u64,
-    /// Multiplied by a fingerprint, and added to the offsets, it is the content of a bucket full of this fingerprint.
+    /// A fingerprint times this value, plus the offsets, is the content of a bucket with this
+    /// fingerprint in every slot.
     pub spread: u64,
     pub offsets: u64,
     /// The lowest bit of every slot of a bucket.

@@ -1,6 +1,7 @@
 //! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots. Zero is an empty slot.
 //!
-//! No branch depends on an answer: with mixed input every other branch would be mispredicted.
+//! No branch depends on an answer. If half of the digests are new, every other branch would be
+//! mispredicted.
 
 use super::{Level, memory::prefetch_index};
 use crate::strategy::scale;
@@ -8,10 +9,10 @@ use crate::strategy::scale;
 /// Words in a line.
 const LINE_WORDS: usize = 8;
 
-/// How many digests ahead the home line is prefetched.
+/// The home line of a digest is prefetched this number of digests ahead.
 const BATCH: usize = 64;
 
-/// Returns the words of a wide digest. The first one determines its place.
+/// Returns the words of a wide digest. The first word determines its place.
 #[inline]
 pub(crate) const fn halves(digest: u128) -> [u64; 2] {
     [(digest >> 64) as u64, digest as u64]
@@ -35,7 +36,7 @@ enum Found {
     Empty(usize),
 }
 
-/// Searches from line `at` on. A table with an empty slot ends every search.
+/// Searches from line `at` on. An empty slot ends the search. The table has at least one.
 #[inline]
 fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Found {
     loop {
@@ -67,11 +68,13 @@ fn insert_from<const W: usize>(words: &mut [u64], at: usize, digest: [u64; W]) -
     }
 }
 
-/// Inserts digests that the table does not hold. None of them is zero, and the table has space for them.
+/// Inserts digests that the table does not hold. No digest is zero. The table has enough space for
+/// them.
 ///
-/// A table that is rebuilt receives its digests almost in the order of its lines. There a search with vectors would
-/// wait for the previous store each time, and a search slot by slot mispredicts the end of a line: with it, growing
-/// took 1.2 times as long, and 1.5 times with wide digests.
+/// A table that is rebuilt receives its digests almost in the order of its lines. So most digests
+/// go to the line that was written last. A search with vectors would then wait for the previous
+/// store each time. A search slot by slot mispredicts the end of a line: with it, growing took 1.2
+/// times as long, and 1.5 times as long for wide digests.
 pub(crate) fn insert_absent<const W: usize>(
     words: &mut [u64],
     digests: impl Iterator<Item = [u64; W]>,
@@ -87,17 +90,18 @@ pub(crate) fn insert_absent<const W: usize>(
     }
 }
 
-/// Returns how many words of a line are taken: those before its first empty slot.
+/// Returns the number of taken words of a line: the words before the first empty slot.
 #[inline(always)]
 pub(crate) fn taken_words<const W: usize>(line: &[u64]) -> usize {
-    // Bisects, because slots fill from the front.
+    // Bisection works because slots fill from the front.
     let is_taken = |at: usize| line[at..at + W].iter().fold(0, |any, word| any | word) != 0;
     let (mut taken, mut step) = (0, LINE_WORDS / 2);
     while step >= W {
         taken += usize::from(is_taken(taken + step - W)) * step;
         step /= 2;
     }
-    // The halves sum to one slot less than a line.
+    // The steps of the bisection add up to one slot less than a line, so the last slot is tested
+    // here.
     taken + usize::from(is_taken(LINE_WORDS - W)) * W
 }
 
@@ -106,7 +110,8 @@ fn next(words: &[u64], at: usize) -> usize {
     if at + LINE_WORDS == words.len() { 0 } else { at + LINE_WORDS }
 }
 
-/// Inserts digests in order. The answer is 1 if the digest was new. Zero counts as present.
+/// Inserts digests in order. The answer is 1 if the digest was new. The digest zero is reported as
+/// present.
 ///
 /// The caller ensures that at least one slot stays empty.
 pub(crate) fn insert_64(level: Level, words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
@@ -149,12 +154,14 @@ fn insert_scalar<D: Copy, const W: usize>(
     );
 }
 
-/// Calls `insert` with each digest and its home line, which was prefetched [`BATCH`] digests before.
+/// Calls `insert` with each digest and its home line. The line was prefetched [`BATCH`] digests
+/// before.
 ///
-/// One prefetch precedes each insert. If all prefetches of a batch are issued at once, the core first waits for free
-/// miss buffers and then leaves them empty during the inserts: 16 ns a digest instead of 11.
+/// One prefetch precedes each insert. If all prefetches of a batch were issued at once, the core
+/// would first wait for free miss buffers. During the inserts the miss buffers would then be empty.
+/// This took 16 ns a digest instead of 11 ns.
 ///
-/// Always inlined, so that it and `insert` are compiled for the CPU features of the caller.
+/// Always inlined. So this function and `insert` are compiled for the CPU features of the caller.
 #[inline(always)]
 fn each_batch<D>(
     words: &mut [u64],
@@ -190,7 +197,8 @@ fn both(mask: u8) -> u8 {
     mask & mask >> 1 & 0b0101_0101
 }
 
-/// A line is two AVX2 registers. Outside the caches this takes a fifth less time than testing slot by slot.
+/// A line is two AVX2 registers. If the table does not fit in the caches, this takes a fifth less
+/// time than testing slot by slot.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod half {
     use std::arch::x86_64::*;
@@ -215,7 +223,8 @@ mod half {
                 }
                 let (is_new, mut elsewhere) = (held == 0, 0);
                 let slot = empty.trailing_zeros() as usize % LINE_WORDS;
-                // A branch would be mispredicted, and a store to a taken slot would be written back to memory.
+                // There is no branch, because it would be mispredicted. A taken slot is not stored
+                // to, because the line would then be written back to memory.
                 let place = &mut words[at..at + LINE_WORDS][slot];
                 *select_unpredictable(is_new, place, &mut elsewhere) = digest;
                 is_new
@@ -256,7 +265,7 @@ mod half {
         unsafe { [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))] }
     }
 
-    /// Returns a bit for each word of the line that equals `wanted`.
+    /// Returns a mask with a bit for each word of the line that equals `wanted`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn equal(line: [__m256i; 2], wanted: __m256i) -> u8 {

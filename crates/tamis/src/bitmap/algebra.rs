@@ -1,4 +1,5 @@
-//! And, or, exclusive or, and-not, not. They work on whole words, which compilers vectorize.
+//! And, or, exclusive or, and-not, not. The loops process whole words, and the compiler vectorizes
+//! them.
 
 use super::{DenseSet, RangeMismatch};
 use crate::bits::{Bits as _, BitsMut as _};
@@ -62,7 +63,7 @@ impl DenseSet {
         for word in &mut *words {
             *word = !*word;
         }
-        // A range holds at least one value, so there is a last word.
+        // A range holds at least one value, so there is always a last word.
         if let Some(last) = words.last_mut() {
             *last &= u64::MAX >> unused_bits;
         }

@@ -18,7 +18,7 @@ pub enum Order {
 }
 
 impl DenseSet {
-    /// Reads a set from the bytes of a bitmap, whose first bit stands for `first`.
+    /// Reads a set from the bytes of a bitmap. The first bit stands for the value `first`.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl DenseSet {
         Ok(set)
     }
 
-    /// Returns the set as the bytes of a bitmap: one byte for each eight values of the range. The unused bits of the
-    /// last byte are zero.
+    /// Returns the set as the bytes of a bitmap, with one byte for each eight values of the range.
+    /// The unused bits of the last byte are zero.
     #[must_use]
     pub fn to_bytes(&self, order: Order) -> Vec<u8> {
         let len_bytes = ((self.last - self.first) / 8 + 1) as usize;
@@ -64,11 +64,13 @@ impl DenseSet {
     }
 }
 
-/// Reverses the bits of each byte if `order` differs from the order in a word. The function is its own inverse.
+/// Reverses the bits of each byte if `order` differs from the bit order of a word. The function is
+/// its own inverse.
 fn in_order(word: u64, order: Order) -> u64 {
     match order {
         Order::LsbFirst => word,
-        // Reversing all 64 bits and then the 8 bytes leaves each byte in place, with its bits reversed.
+        // Reverses all 64 bits and then the order of the 8 bytes. So each byte keeps its place, and
+        // its bits are reversed.
         Order::MsbFirst => word.reverse_bits().swap_bytes(),
     }
 }

@@ -1,4 +1,4 @@
-//! Compressed sets of integers: memory in proportion to their values and not to their range.
+//! Compressed sets of integers. Their memory grows with the number of values, not with the range.
 
 use std::fmt;
 use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssign};
@@ -11,9 +11,10 @@ use crate::bits::{BitsMut as _, set_bit};
 
 /// An exact set of `u64` values, compressed as Roaring bitmaps.
 ///
-/// Each stretch of 65 536 values is a sorted list, a bitmap or a list of runs, whichever is smallest: 2 bytes a value
-/// in sparse stretches, 1 bit a value in dense ones, almost nothing for runs. The methods are those of [`DenseSet`],
-/// without a range. Values that are far apart in `u64` take some hundred bytes each; for those a hash set is smaller.
+/// Each block of 65 536 values is stored as a sorted list, a bitmap or a list of runs, whichever is
+/// smallest. This takes 2 bytes a value in sparse blocks, 1 bit a value in dense blocks, and almost
+/// nothing for runs. The methods are those of [`DenseSet`], but the set has no range. Values that
+/// are far apart in `u64` take some hundred bytes each. For such values a hash set is smaller.
 ///
 /// # Examples
 ///
@@ -38,14 +39,16 @@ impl CompressedSet {
         Self::default()
     }
 
-    /// Returns the approximate memory of the set, in bytes. Visits each stretch of 65 536 values that holds one.
+    /// Returns the approximate memory of the set, in bytes. Visits each non-empty block of 65 536
+    /// values.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.map
             .bitmaps()
             .map(|(_, bitmap)| {
                 let of = bitmap.statistics();
-                // Roaring reports the capacity of lists as if entries had 4 bytes; they have 2.
+                // Roaring reports the capacity of a list as if an entry had 4 bytes. An entry has 2
+                // bytes.
                 MAP_BYTES
                     + u64::from(of.n_containers) * STRETCH_BYTES
                     + of.n_bytes_array_containers / 2
@@ -87,8 +90,8 @@ impl CompressedSet {
 
     /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.
     ///
-    /// Time and memory grow with the range: about 3.5 MB and a few milliseconds for each 2³² values. A large share of
-    /// `u64` does not fit in memory.
+    /// Time and memory grow with the range: about 3.5 MB and a few milliseconds for each 2³²
+    /// values. A large part of the `u64` range does not fit in memory.
     ///
     /// # Examples
     ///
@@ -147,7 +150,7 @@ impl CompressedSet {
         *self = complement;
     }
 
-    /// Returns the number of values. Visits each stretch of 65 536 values that holds one.
+    /// Returns the number of values. Visits each non-empty block of 65 536 values.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.map.len()
@@ -171,13 +174,15 @@ impl CompressedSet {
         self.map.max()
     }
 
-    /// Counts the values at or below `value`. Visits each stretch of 65 536 values below it.
+    /// Counts the values at or below `value`. Visits each non-empty block of 65 536 values below
+    /// it.
     #[must_use]
     pub fn rank(&self, value: u64) -> u64 {
         self.map.rank(value)
     }
 
-    /// Returns the value that has `n` lower values in the set. Returns `None` if the set holds at most `n` values.
+    /// Returns the value at index `n` in ascending order. Index 0 is the lowest value. Returns
+    /// `None` if the set holds at most `n` values.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         self.map.select(n)
@@ -247,7 +252,7 @@ impl IntoIterator for CompressedSet {
     }
 }
 
-/// An iterator over the values of a consumed [`CompressedSet`], ascending.
+/// An iterator over the values of a consumed [`CompressedSet`], in ascending order.
 pub struct IntoValues {
     values: roaring::treemap::IntoIter,
 }
@@ -282,6 +287,6 @@ impl fmt::Debug for CompressedSet {
     }
 }
 
-/// The overhead of a stretch of 65 536 values, and of a tree node for 2³² values.
+/// The overhead of a block of 65 536 values, and of a tree node for 2³² values.
 const STRETCH_BYTES: u64 = 48;
 const MAP_BYTES: u64 = 64;

@@ -5,12 +5,13 @@ use std::iter::FusedIterator;
 use super::DenseSet;
 use crate::bits::Bits as _;
 
-/// An iterator over the values of a [`DenseSet`], ascending.
+/// An iterator over the values of a [`DenseSet`], in ascending order.
 #[derive(Clone, Debug)]
 pub struct Values<'a> {
     words: std::slice::Iter<'a, u64>,
     word: u64,
-    // The value of bit 0 of `word`. After the last word it may wrap around, and is not used.
+    // The value of bit 0 of `word`. After the last word it may overflow and wrap around. It is not
+    // used then.
     base: u64,
 }
 
@@ -31,7 +32,8 @@ impl Iterator for Values<'_> {
 
 impl FusedIterator for Values<'_> {}
 
-/// An iterator over the non-empty words of a [`DenseSet`], ascending: the value of bit 0, and the 64 bits.
+/// An iterator over the non-empty words of a [`DenseSet`], in ascending order. An item is the value
+/// of bit 0, and the 64 bits.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     words: std::iter::Enumerate<std::slice::Iter<'a, u64>>,
@@ -52,14 +54,15 @@ impl Iterator for Words<'_> {
 impl FusedIterator for Words<'_> {}
 
 impl DenseSet {
-    /// Iterates over the values in ascending order. An empty stretch costs one step for each word.
+    /// Iterates over the values in ascending order. A part without values costs one step for each
+    /// word.
     #[must_use]
     pub fn iter(&self) -> Values<'_> {
         let before_first = self.first.wrapping_sub(64);
         Values { words: self.bits.words().iter(), word: 0, base: before_first }
     }
 
-    /// Iterates over the non-empty words: the fastest way to read the whole set.
+    /// Iterates over the non-empty words. This is the fastest way to read the whole set.
     ///
     /// # Examples
     ///

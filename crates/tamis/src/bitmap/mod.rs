@@ -1,4 +1,4 @@
-//! Exact sets of integers: one bit for each value, no false answer.
+//! Exact sets of integers. They store one bit for each value and return no false answers.
 //!
 //! | set | memory | for |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! Operations on whole ranges of values, a word at a time.
+//! Operations on whole ranges of values. They process one word at a time.
 
 use std::ops::RangeInclusive;
 
@@ -36,7 +36,8 @@ impl DenseSet {
         Ok(new)
     }
 
-    /// Removes every value of `range`, which may extend beyond the set's range. Returns how many were in the set.
+    /// Removes every value of `range`. Returns the number of values that were in the set. `range`
+    /// may extend beyond the set's range.
     pub fn remove_range(&mut self, range: RangeInclusive<u64>) -> u64 {
         let mut removed = 0;
         if let Some(bits) = self.clip(&range) {
@@ -76,7 +77,7 @@ impl DenseSet {
         count
     }
 
-    /// Returns the bits of the part of `range` that is inside the set's range.
+    /// Returns the bit numbers of the part of `range` that is inside the set's range.
     fn clip(&self, range: &RangeInclusive<u64>) -> Option<RangeInclusive<u64>> {
         let first = self.first.max(*range.start());
         let last = self.last.min(*range.end());
@@ -84,8 +85,8 @@ impl DenseSet {
     }
 }
 
-/// Calls `visit` with each word that contains some of `bits`, and their mask, until `visit` returns false. Returns true
-/// if it never did.
+/// Calls `visit` with each word that contains some of `bits`, and the mask of these bits. Stops if
+/// `visit` returns false. Returns true if no call returned false.
 fn for_each_mask(bits: RangeInclusive<u64>, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
     let (first, last) = bits.into_inner();
     (first / 64..=last / 64).all(|at| {

@@ -1,18 +1,19 @@
-//! Rank and select: how many values are at or below a value, and which value is the n-th.
+//! Rank counts the values at or below a value. Select returns the value with a given index.
 
 use super::DenseSet;
 use crate::bits::Bits as _;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Words between two entries of the directory: 4096 bits, so that the directory adds 1.6 % to the set.
+/// Words between two entries of the directory. With 4096 bits, the directory adds 1.6 % to the
+/// memory of the set.
 const STRIDE_WORDS: usize = 64;
 
 impl DenseSet {
-    /// Counts the values at or below `value`, as roaring's `rank` does.
+    /// Counts the values at or below `value`, as `rank` of the crate roaring does.
     ///
-    /// Reads all bits below the value, about 50 ms for all of `u32`. For more than a few calls build a
-    /// [`rank_index`](Self::rank_index).
+    /// Reads all bits below the value, which takes about 50 ms for all of `u32`. For more than a
+    /// few calls, build a [`rank_index`](Self::rank_index).
     #[must_use]
     pub fn rank(&self, value: u64) -> u64 {
         if value < self.first {
@@ -21,8 +22,8 @@ impl DenseSet {
         self.count_range(self.first..=value)
     }
 
-    /// Returns the value that has `n` lower values in the set: 0 returns the lowest. Returns `None` if the set holds at
-    /// most `n` values.
+    /// Returns the value at index `n` in ascending order. Index 0 is the lowest value. Returns
+    /// `None` if the set holds at most `n` values.
     ///
     /// Reads all bits below the value, as [`rank`](Self::rank) does.
     #[must_use]
@@ -30,7 +31,7 @@ impl DenseSet {
         select_in(self.bits.words(), n).map(|bit| self.first + bit)
     }
 
-    /// Builds a directory for rank in constant and select in logarithmic time.
+    /// Builds a directory. With it, rank takes constant time and select takes logarithmic time.
     ///
     /// Reads the set once. The directory takes 8 bytes for each 512 bytes of the set.
     ///
@@ -56,12 +57,12 @@ impl DenseSet {
     }
 }
 
-/// A directory of a [`DenseSet`], created by [`DenseSet::rank_index`]. It borrows the set, which therefore cannot
-/// change.
+/// A directory of a [`DenseSet`], created by [`DenseSet::rank_index`]. It borrows the set, so the
+/// set cannot change.
 #[derive(Clone, Debug)]
 pub struct RankIndex<'a> {
     set: &'a DenseSet,
-    // How many values are before each stride.
+    // The number of values before each stride.
     before: Vec<u64>,
     total: u64,
 }
@@ -83,8 +84,8 @@ impl RankIndex<'_> {
             + u64::from(in_word.count_ones())
     }
 
-    /// Returns the value that has `n` lower values in the set, if there is one. Searches the directory, then reads at
-    /// most 64 words.
+    /// Returns the value at index `n` in ascending order. Returns `None` if there is none. Searches
+    /// the directory, then reads at most 64 words.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         if n >= self.total {
@@ -101,7 +102,7 @@ fn count(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Returns the number of the set bit that has `n` set bits below it.
+/// Returns the bit number of the set bit with index `n`. Index 0 is the lowest set bit.
 fn select_in(words: &[u64], mut n: u64) -> Option<u64> {
     for (at, &word) in words.iter().enumerate() {
         let ones = u64::from(word.count_ones());
