@@ -1,4 +1,4 @@
-//! Reads a page entry by entry, and checks that this module could have written it.
+//! Reads a page entry by entry, and checks that this module could have written the page.
 
 use super::page::{
     BLOCK_QUOTIENTS, BLOCKS, EMPTY_WORDS, Form, HEAD_WORDS, MAX_WORDS, block_bounds, entry,
@@ -9,8 +9,9 @@ use super::page::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsound;
 
-/// Calls `each` with each entry in order. First checks that this module could have written the page, so that reading it
-/// returns what was inserted, and growing it stays inside it.
+/// Calls `each` with each entry in order. First checks that this module could have written the
+/// page. This guarantees that reading the page returns what was inserted, and that growing it stays
+/// inside the page.
 pub(super) fn each_entry(
     page: &[u64],
     form: &Form,
@@ -61,7 +62,8 @@ fn each_block_entry(
                 return Err(Unsound);
             }
             let entry = entry(page, end, number, form);
-            // As binary fractions, entries lie in the middle of the interval that they cover. No entry covers another.
+            // As binary fractions, an entry is the middle of the interval that it covers. No entry
+            // covers another entry.
             let half = entry & entry.wrapping_neg();
             if entry == 0 || entry - half < last_end {
                 return Err(Unsound);
@@ -75,7 +77,7 @@ fn each_block_entry(
     if free >= 64 {
         return Err(Unsound);
     }
-    // The bits in between are zeros. Inserts rely on this.
+    // The bits between the code and the entries are zeros. Inserts rely on this.
     let is_free = |bit: usize| block[bit / 64] >> (bit % 64) & 1 == 0;
     if (bit..bit + free).all(is_free) { Ok(()) } else { Err(Unsound) }
 }

@@ -1,4 +1,5 @@
-//! The rule of growth: the remainders at each depth, and when pages split, so that the filter keeps its rate for ever.
+//! The rule of growth: the remainder bits at each depth, and when pages split. With this rule, the
+//! filter keeps its rate at any size.
 
 use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
@@ -6,31 +7,34 @@ use crate::no_std::*;
 
 use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 
-/// The rule by which a filter grows. It follows from the rate alone.
+/// The rule by which a filter grows. It depends only on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Remainder bits at the depths of most filters: 6 to 19, about 64 k to 700 M items.
+    /// Remainder bits at the depths of most filters: 6 to 19. These depths hold about 64 k to 700 M
+    /// items.
     base_bits: u32,
-    /// The mean number of entries of a page when the pages of its depth begin to split.
+    /// The mean number of entries of a page at which the pages of a depth begin to split.
     split_at: u32,
     /// The largest depth whose prefixes fit in a hash.
     max_depth: u32,
 }
 
-/// The pages of a depth split while the filter grows by 1/`SPLIT_STRETCH`.
+/// All pages of a depth split while the filter grows by 1/`SPLIT_STRETCH`.
 const SPLIT_STRETCH: u64 = 8;
 
-/// The limits of the number of entries at which pages split. With fewer, the code of the quotients takes too much
-/// space; with more, runs become long.
+/// The limits of the number of entries at which pages split. With fewer entries, the code of the
+/// quotients takes too much space. With more entries, runs become long.
 const SPLIT_AT: (u32, u32) = (640, 1280);
 
-/// Words of a page beside its blocks: its head, and in the directory its address and a copy of the head.
+/// Words of a page in addition to its blocks: its head, and the entry in the directory, which holds
+/// the address and a copy of the head.
 const EMPTY_HEAD_WORDS: f64 = 10.0;
 
-/// The directory has fewer than 2⁴¹ pages, far more than fit in any memory.
+/// With this limit, the directory has fewer than 2⁴¹ pages. This is far more than fit in any
+/// memory.
 const MAX_DEPTH: u32 = 40;
 
-/// Returns the remainder bits at a depth beyond those of the rule.
+/// Returns the remainder bits at a depth in addition to those of the rule.
 const fn extra_bits(depth: u32) -> u32 {
     match depth {
         0..=3 => 3,
@@ -46,7 +50,7 @@ const fn power_of_half(exponent: u32) -> f64 {
     f64::from_bits((1023 - exponent as u64) << 52)
 }
 
-/// The largest depth whose prefixes fit in a hash, by the bits of a rule.
+/// The largest depth whose prefixes fit in a hash, for each number of base bits of a rule.
 static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
     let mut depths = [0; ENTRY_BITS_MAX as usize];
     let mut base_bits = 0;
@@ -65,7 +69,8 @@ static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
     depths
 };
 
-/// The rate for ever, by the largest depth, if each page has an entry for each quotient and no bits but the extra ones.
+/// The highest rate of a filter that grows to a given largest depth, indexed by this depth. The
+/// rule has no base bits, and each page has one entry for each quotient.
 static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
     let (mut rates, mut rate, mut depth) = ([0.0; MAX_DEPTH as usize + 1], 0.0, 0);
     while depth <= MAX_DEPTH {
@@ -78,8 +83,9 @@ static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
 };
 
 impl Growth {
-    /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items. Returns `None` if `rate`
-    /// is not a probability, or if not even a small filter of 64-bit hashes keeps it.
+    /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items.
+    /// Returns `None` if `rate` is not a probability, or if even a small filter of 64-bit hashes
+    /// cannot keep it.
     pub(crate) fn for_rate(rate: f64) -> Option<Self> {
         if !(rate > 0.0 && rate < 1.0) {
             return None;
@@ -93,7 +99,7 @@ impl Growth {
         })
     }
 
-    /// Returns the rules of the smallest pages, with ascending lengths of remainders.
+    /// Returns the rules of the smallest pages, in ascending order of the remainder length.
     fn all() -> impl Iterator<Item = Self> {
         (1..ENTRY_BITS_MAX - 4)
             .map(|base_bits| Self::new(base_bits, SPLIT_AT.0))
@@ -104,7 +110,7 @@ impl Growth {
         Self { base_bits, split_at, max_depth: MAX_DEPTHS[base_bits as usize] }
     }
 
-    /// Returns true if at least a small filter can follow the rule.
+    /// Returns true if the rule allows at least a small filter.
     const fn is_deep(&self) -> bool {
         self.max_depth >= 8
     }
@@ -121,7 +127,7 @@ impl Growth {
         Geometry::Prefixes { bits: self.base_bits, split_at: self.split_at }
     }
 
-    /// Restores a rule. Returns `None` if [`for_rate`](Self::for_rate) could not have returned it.
+    /// Restores a rule. Returns `None` if [`for_rate`](Self::for_rate) never returns this rule.
     pub(crate) fn of_geometry(geometry: Geometry) -> Option<Self> {
         let Geometry::Prefixes { bits: base_bits, split_at } = geometry else { return None };
         let is_known = (1..ENTRY_BITS_MAX - 4).contains(&base_bits)
@@ -130,34 +136,36 @@ impl Growth {
         growth.filter(Self::is_deep)
     }
 
-    /// Returns how many bits of remainder a new entry has in a page of this depth.
+    /// Returns the number of remainder bits of a new entry in a page of this depth.
     ///
-    /// Small filters take little memory, so their remainders are longer. Beyond 2³⁰ pages they grow with each depth, so
-    /// that the sum over all depths is finite. From one depth to the next at most one bit is lost, and it becomes part
-    /// of the address, so no prefix is ever shortened.
+    /// Small filters take little memory, so their remainders are longer. Beyond 2³⁰ pages, the
+    /// remainders grow with each depth, so that the sum over all depths is finite. From one depth
+    /// to the next, a remainder loses at most one bit. This bit becomes part of the address, so no
+    /// prefix becomes shorter.
     pub(crate) const fn remainder_bits(self, depth: u32) -> u32 {
         self.base_bits + extra_bits(depth)
     }
 
-    /// Returns the highest rate for any number of items: the sum over all depths.
-    ///
-    /// While the shallowest pages have `depth`, the number of entries of a page grows from 9/16 to 9/8 of `split_at`
-    /// (at depth 0 from none, to the threshold of one page). No entry has a shorter prefix than those of that depth.
+    /// Returns the highest rate at any number of items. It is the sum over all depths.
+    /// While the shallowest pages have `depth`, the number of entries of a page grows from 9/16 to
+    /// 9/8 of `split_at`. At depth 0, it grows from zero to the threshold of one page. Every entry
+    /// has a prefix at least as long as the prefixes of that depth.
     pub(crate) fn rate_for_ever(self) -> f64 {
         f64::from(self.split_at) * self.rate_per_entry()
     }
 
-    /// Returns the rate for ever, divided by `split_at`.
+    /// Returns the result of [`rate_for_ever`](Self::rate_for_ever), divided by `split_at`.
     fn rate_per_entry(self) -> f64 {
         let until_depth = RATES_UNTIL_DEPTH[self.max_depth as usize];
         until_depth / QUOTIENTS as f64 * power_of_half(self.base_bits)
     }
 
-    /// Computes the rate of a filter with `items` items: the sum over all depths up to the present one.
+    /// Computes the rate of a filter with `items` items. It is the sum over all depths up to the
+    /// present one.
     pub(crate) fn rate_at(self, items: u64) -> f64 {
         let (mut rate, mut before) = (0.0, 0.0);
         for depth in 0..=self.max_depth {
-            // While the shallowest pages have this depth: until the last of them splits.
+            // The shallowest pages have this depth until the last of them splits.
             let pages = f64::from(depth).exp2();
             let stretch = SPLIT_STRETCH as f64;
             let last = f64::from(self.split_at) * ((stretch + 1.0) * pages - 1.0) / stretch;
@@ -171,30 +179,33 @@ impl Growth {
         rate.min(1.0)
     }
 
-    /// Estimates how many bits a filter with `items` items takes, with its directory and unused words.
+    /// Estimates how many bits a filter with `items` items takes, including its directory and
+    /// unused words.
     pub(crate) fn bits_at(self, items: u64) -> u64 {
         let n = (items as f64).max(1.0);
         let depth =
             (n / f64::from(self.split_at)).log2().ceil().clamp(0.0, f64::from(self.max_depth));
         let entry_bits = f64::from(self.remainder_bits(depth as u32)) + 1.0;
-        // Between the sizes at which all pages of a depth have split, at most the bits of the next such size.
+        // Between two sizes at which all pages of a depth have split, the result is at most the
+        // bits of the larger size.
         let pages =
             (n / f64::from(self.split_at)).max(1.0).min(depth.exp2()).max(depth.exp2() / 2.0);
-        // For each page: head and directory, a mark for each quotient, half a word of each block, unused words.
+        // The terms for each page: head and directory, a mark for each quotient, half a word of
+        // each block, unused words.
         let of_page = 64.0 * EMPTY_HEAD_WORDS + QUOTIENTS as f64 + 32.0 * BLOCKS as f64 + 128.0;
         let bits = n * (entry_bits + 1.0) + pages * of_page;
-        // In f64, so that nothing overflows, rounded up to whole words.
+        // Computed in f64, so that nothing overflows. Rounded up to whole words.
         (bits / 64.0).ceil().min(2_f64.powi(50)) as u64 * 64
     }
 
-    /// Returns the number of entries at which the next page splits, if `split` of the 2^`depth` pages are already
-    /// split. Returns `None` if prefixes would not fit in a hash any more.
+    /// Returns the number of entries at which the next page splits. `split` of the 2^`depth` pages
+    /// are already split. Returns `None` if the prefixes would no longer fit in a hash.
     pub(crate) fn next_split(self, depth: u32, split: u64) -> Option<u64> {
         let eighths = (SPLIT_STRETCH << depth) + split;
         (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
     }
 
-    /// Returns the most entries, when no page can split any more.
+    /// Returns the maximum number of entries. At this number no page can split any more.
     pub(crate) fn max_entries(self) -> u64 {
         u64::from(self.split_at) << self.max_depth
     }

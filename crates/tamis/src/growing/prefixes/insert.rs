@@ -1,4 +1,5 @@
-//! Inserts an entry into a page: its block shifts by an entry, and sometimes the page by a word.
+//! Inserts an entry into a page. The insert shifts part of the block by one entry, and sometimes
+//! part of the page by one word.
 
 use std::hint::select_unpredictable;
 
@@ -13,11 +14,11 @@ pub(super) enum Inserted {
     InPlace,
     /// Its blocks have moved, and its head was updated.
     Moved,
-    /// The page is unchanged: it has no spare word, and the block needs one.
+    /// The page is unchanged. The block needs another word, and the page has no spare word.
     NoRoom,
 }
 
-/// Inserts an entry into its run, if there is room.
+/// Inserts an entry into its run if the page has room.
 #[inline(always)]
 pub(super) fn insert(
     page: &mut [u64],
@@ -40,7 +41,7 @@ pub(super) fn insert(
         end += 1;
         inserted = Inserted::Moved;
     }
-    // Entries that do not move: those before the run, and the smaller ones in it.
+    // These entries do not move: those before the run, and the smaller ones in the run.
     let number = run.first + smaller(page, end, form, run, new_entry);
     insert_zero(&mut page[run.start..end], select, run.code_at, code_bits);
     let high = end * 64 - number * f;
@@ -59,7 +60,8 @@ fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> 
     form.count_smaller(window(page, end, run.first, form).unwrap_or(0), run.len as u32, new_entry)
 }
 
-/// Moves everything after bit `at` of the page up by a word: the entries of this block, and the blocks behind it.
+/// Moves everything after bit `at` of the page up by one word: the entries of this block, and the
+/// later blocks.
 #[inline(never)]
 fn open_word(page: &mut [u64], block: usize, at: usize) {
     let (word, used) = (at / 64, used_words(page));
@@ -70,15 +72,15 @@ fn open_word(page: &mut [u64], block: usize, at: usize) {
     lengthen(page.first_chunk_mut().expect("pages have a head"), block);
 }
 
-/// Inserts a zero at bit `at` of a code that ends before bit `end`, which is free.
+/// Inserts a zero at bit `at` of a code. The code ends before bit `end`, which is free.
 #[inline(always)]
 fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        // All ones except for the place of the new bit, if it is in this word.
+        // All ones, except for the new bit if it is in this word.
         let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
-        // What follows the code may be entries.
+        // The bits after the code may belong to entries.
         let behind = |word: usize| {
             u64::MAX.checked_shl((end + 1).saturating_sub(word * 64) as u32).unwrap_or(0)
         };
@@ -93,7 +95,7 @@ fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     let mut kept = (1_u64 << (at % 64)) - 1;
     let mut carry = 0;
     for (i, word) in block.iter_mut().enumerate().take(end / 64 + 1).skip(at / 64) {
-        // Entries may share the last word of the code.
+        // The last word of the code may also contain entries.
         let after = if i == end / 64 { u64::MAX << 1 << (end % 64) } else { 0 };
         let moved = *word & !kept & !after;
         *word = *word & (kept | after) | moved << 1 | carry;

@@ -1,4 +1,4 @@
-//! Inserts the prefixes of another table.
+//! Merges another table by inserting its prefixes.
 
 use super::check;
 use super::page::{self, Run};
@@ -7,7 +7,8 @@ use super::{Found, GrowError, Pages, Table, write};
 use crate::no_std::*;
 
 impl<P: Pages> Table<P> {
-    /// Returns how far the table has split its pages.
+    /// Returns the depth and the number of split pages. A higher value means that the table has
+    /// grown further.
     fn progress(&self) -> (u32, u64) {
         (self.depth, (1 << self.depth) - self.pages.len_unsplit() as u64)
     }
@@ -18,15 +19,18 @@ impl<P: Pages> Table<P> {
 }
 
 impl Table {
-    /// Inserts every prefix of another table with the same rule of growth. The result covers what either of the two
-    /// covered, so its rate is at most the sum of their rates. Takes time in proportion to `other`.
+    /// Inserts every prefix of another table with the same rule of growth. The result covers every
+    /// hash that one of the tables covered. So its rate is at most the sum of the two rates. Takes
+    /// time in proportion to the size of `other`.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]. The table then holds all of its own prefixes and some of the other's.
+    /// [`GrowError`]. The table then holds all of its own prefixes and some of the prefixes of
+    /// `other`.
     pub(crate) fn merge<P: Pages>(&mut self, other: &Table<P>) -> Result<(), GrowError> {
         assert!(self.grows_as(other), "the layouts were compared");
-        // Pages that are at least as deep as the other's have room for its remainders, so nothing is cut.
+        // Pages that are at least as deep as those of the other table have room for its remainders.
+        // So no remainder is shortened.
         while self.progress() < other.progress() {
             self.split_next()?;
         }
@@ -40,13 +44,14 @@ impl Table {
         })
     }
 
-    /// Inserts a prefix, the highest `len` bits of a word. Returns true if not all of it was covered.
+    /// Inserts a prefix, which is the highest `len` bits of a word. Returns true if a part of it
+    /// was not covered before.
     fn insert_prefix(&mut self, bits: u64, len: u32) -> Result<bool, GrowError> {
         let Found { page, block, is_split, number, rest } = self.find(bits);
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
         let Some(known) = len.checked_sub(depth + page::QUOTIENT_BITS) else {
-            // The prefix covers several quotients, or pages. There are fewer of its halves.
+            // The prefix covers several quotients or several pages. It is divided into two halves.
             let first = self.insert_prefix(bits, len + 1)?;
             let second = self.insert_prefix(bits | 1 << (63 - len), len + 1)?;
             return Ok(first | second);
@@ -70,7 +75,7 @@ impl Table {
         Ok(true)
     }
 
-    /// Rewrites a page with an entry in place of the entries that it covers.
+    /// Rewrites a page. A new entry replaces the entries that it covers.
     fn replace_covered(
         &mut self,
         is_split: bool,
@@ -86,7 +91,7 @@ impl Table {
         let mut dropped = Vec::new();
         let read = check::each_entry(old, &form, |of, stored| {
             let is_covered = of == quotient && page::covers(entry, stored);
-            // It replaces at least one entry, so there is room for the new one.
+            // The new entry replaces at least one entry, so there is room for it.
             if is_covered && dropped.is_empty() {
                 entries.push((of as u16, entry));
             }
@@ -107,7 +112,8 @@ impl Table {
             1_u64 << (64 - depth - page::QUOTIENT_BITS - known)
         };
         self.counts.entries -= dropped.len() as u64 - 1;
-        // Never negative: what was covered is a part of what is covered now.
+        // The difference is never negative: the entries that were replaced are part of what is
+        // covered now.
         let gone: u64 = dropped.into_iter().map(hashes).sum();
         self.counts.covered = self.counts.covered.saturating_add(hashes(entry) - gone);
         Ok(())

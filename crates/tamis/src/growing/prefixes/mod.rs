@@ -1,31 +1,36 @@
-//! A filter that grows without reading its items again, and keeps its false positive rate for ever.
+//! A filter that grows without reading its items again, and keeps its false positive rate at any
+//! size.
 //!
-//! The filter is a set of **prefixes** of hashes. An item is stored as the first p bits of its 64-bit hash, and any
-//! hash with this prefix finds it. So the rate is exactly the sum of 2⁻ᵖ over all prefixes.
+//! The filter is a set of **prefixes** of hashes. An item is stored as the first p bits of its
+//! 64-bit hash. A lookup returns true for every hash with this prefix. So the rate is exactly the
+//! sum of 2⁻ᵖ over all prefixes.
 //!
 //! ```text
 //! hash | address: depth bits | block: 4 | quotient: 5 | remainder: r bits | not kept
 //!        picks the page        picks a run of entries   is the entry
 //! ```
 //!
-//! Growing moves the first bit of each remainder into the address: a page splits into two, and no prefix changes. New
-//! entries always have r bits of remainder. So their prefixes are a bit longer after each doubling of the filter, and
-//! each doubling adds about 2⁻ʳ to the rate.
+//! When the filter grows, a page splits into two. The first bit of each remainder moves into the
+//! address, so no prefix changes. New entries always have r bits of remainder. After each doubling
+//! of the filter the address is longer, so the prefixes of new entries are also longer. Each
+//! doubling therefore adds about 2⁻ʳ to the rate.
 //!
-//! A slightly larger r for the first few thousand items, and again beyond 500 million, keeps the sum over all doublings
-//! below the planned rate (`growth.rs`). This costs almost nothing, because most items are from the last few doublings.
-//! A chain of ever larger filters, in contrast, reads each of them for every lookup.
+//! For the first few thousand items and beyond 500 million items, r is slightly larger. This keeps
+//! the sum over all doublings below the planned rate (`growth.rs`). It costs almost no memory,
+//! because most items are from the last few doublings. In contrast, a lookup in a chain of growing
+//! filters must read each filter.
 //!
-//! Pages split one after the other from the last to the first, as in linear hashing. So the directory has no gaps, and
-//! a lookup reads it once. The pages of the next depth are numbered in the opposite direction, so that the directory of
-//! the present depth only shrinks at its end, and that of the next depth only grows at its end:
+//! Pages split one after the other, from the last to the first, as in linear hashing. So the
+//! directory has no gaps, and a lookup reads it once. The pages of the next depth are numbered in
+//! the opposite direction. Therefore the directory of the present depth only shrinks at its end,
+//! and the directory of the next depth only grows at its end:
 //!
 //! ```text
 //! unsplit | 0 | 1 | ... | u−1 |          depth d, by the first d bits of the hash
 //! split   | 0 | 1 | ... | 2(2ᵈ−u)−1 |    depth d+1, by the first d+1 bits, inverted
 //! ```
 //!
-//! The table is a function of the hashes in their order: the same input gives the same bytes.
+//! The table depends only on the sequence of hashes. The same input gives the same bytes.
 //!
 //! Sources: Pagh, Segev, Wieder, "How to approximate a set without knowing its size in advance" (2013);
 //! Dayan, Bercea, Reviriego, Pagh, "InfiniFilter: expanding filters to infinity and beyond" (2023);
@@ -65,7 +70,7 @@ use write::WriteError;
 pub(crate) struct Table<P = OwnedPages> {
     growth: Growth,
     select: Select,
-    /// The depth of the unsplit pages. Split pages have one more.
+    /// The depth of the unsplit pages. The depth of split pages is higher by one.
     depth: u32,
     /// All ones if the unsplit pages are numbered by the inverted address.
     flip: u64,
@@ -77,23 +82,25 @@ pub(crate) struct Table<P = OwnedPages> {
     next_split: u64,
 }
 
-/// The numbers that a table maintains of its entries.
+/// The counters of a table's entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Items that were new when they were inserted.
+    /// The number of items that were new when they were inserted.
     pub items: u64,
-    /// Stored entries: never fewer than items, and more if an entry covers several pages.
+    /// The number of stored entries. It is at least the number of items. It is higher if an entry
+    /// covers several pages.
     pub entries: u64,
-    /// How many of the 2⁶⁴ hashes are covered by an entry.
+    /// The number of hashes, out of 2⁶⁴, that an entry covers.
     pub covered: u64,
 }
 
 /// Why an item cannot be inserted. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrowError {
-    /// The prefixes would need more bits than a hash has.
+    /// The prefixes need more bits than a hash has.
     Full,
-    /// The item's page has so many entries that its hashes cannot be uniform. Other pages still accept items.
+    /// The item's page has more entries than uniform hashes can cause. Other pages still accept
+    /// items.
     Crowded,
     /// The memory for the next page cannot be allocated.
     Memory(OutOfMemory),
@@ -114,13 +121,13 @@ impl From<OutOfMemory> for GrowError {
     }
 }
 
-/// Where a lookup searches for an item.
+/// The position at which a lookup searches for an item.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     page: &'a [u64],
-    /// The words of the item's block: start and end.
+    /// The words of the item's block: first word and end.
     block: (usize, usize),
-    /// 1 if the page is split, and so has the second form; otherwise 0.
+    /// 1 if the page is split, and so has the second form. Otherwise 0.
     is_split: bool,
     number: usize,
     /// The hash without its address bits.
@@ -130,13 +137,14 @@ struct Found<'a> {
 const NOTHING_FOUND: Found<'_> =
     Found { page: &[], block: (0, 0), is_split: false, number: 0, rest: 0 };
 
-/// How many items are prefetched before the first of them is looked up.
+/// The number of items that are prefetched before the first of them is looked up.
 const BATCH: usize = 32;
 
-/// Tables with fewer pages fit in the second cache, where prefetches for inserts cost more than they save.
+/// Tables with fewer pages fit in the L2 cache. For them, prefetches for inserts cost more time
+/// than they save.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
-/// The same limit for the directories alone.
+/// The same limit for prefetches of the directories alone.
 const PREFETCH_DIRECTORY_FROM_DEPTH: u32 = 14;
 
 impl<P: Pages> Table<P> {
@@ -175,7 +183,7 @@ impl<P: Pages> Table<P> {
     fn place(&self, hash: u64) -> (bool, usize) {
         let unsplit = self.unsplit_number(hash);
         let is_split = unsplit >= self.pages.len_unsplit();
-        // While pages split, the choice cannot be predicted.
+        // Not a branch: while pages split, the CPU cannot predict the result.
         (is_split, select_unpredictable(is_split, self.split_number(hash), unsplit))
     }
 
@@ -206,14 +214,15 @@ impl<P: Pages> Table<P> {
         page::contains(found.page, found.block, form, self.select, Place::of(found.rest, form))
     }
 
-    /// Prefetches the directory entry of a hash, which a lookup reads first.
+    /// Prefetches the directory entry of a hash. A lookup reads this entry first.
     #[inline]
     fn prefetch(&self, hash: u64) {
         let (is_split, number) = self.place(hash);
         self.pages.prefetch_entry(is_split, number);
     }
 
-    /// Prefetches everything that a batch reads: one step for all hashes, then the next step for all hashes.
+    /// Prefetches everything that a batch reads. Each step runs for all hashes before the next step
+    /// starts.
     #[inline(always)]
     fn prefetch_each<'a>(&'a self, hashes: &[u64], found: &mut [Found<'a>]) {
         if self.depth >= PREFETCH_DIRECTORY_FROM_DEPTH {
@@ -245,7 +254,8 @@ impl<P: Pages> Table<P> {
 
     #[inline(always)]
     fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
-        // In small tables too: the steps of many items overlap, whereas the steps of one item wait for each other.
+        // This is used in small tables too. The steps of many items overlap, but each step of one
+        // item waits for the previous one.
         let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
@@ -260,17 +270,18 @@ impl<P: Pages> Table<P> {
         }
     }
 
-    /// Returns the numbers of the table's entries.
+    /// Returns the counters of the table's entries.
     pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns true if the next new hash is refused, because the prefixes use all bits of a hash. Constant time.
+    /// Returns true if the next new hash is refused, because the prefixes use all bits of a hash.
+    /// Constant time.
     pub(crate) fn is_full(&self) -> bool {
         self.depth >= self.growth.max_depth() && self.counts.entries >= self.next_split
     }
 
-    /// Returns the probability that a hash that was not inserted is covered.
+    /// Returns the probability that an entry covers a hash that was not inserted.
     pub(crate) fn rate(&self) -> f64 {
         self.counts.covered as f64 * (-64_f64).exp2()
     }
@@ -279,7 +290,8 @@ impl<P: Pages> Table<P> {
         (2 << self.depth) - self.pages.len_unsplit() as u64
     }
 
-    /// Calls `each` with each page, its depth, and its address in the lowest bits of a word.
+    /// Calls `each` with each page, its depth, and its address. The address is in the lowest bits
+    /// of a word.
     fn each_page<E>(
         &self,
         mut each: impl FnMut(&[u64], u32, u64) -> Result<(), E>,
@@ -296,7 +308,8 @@ impl<P: Pages> Table<P> {
         Ok(())
     }
 
-    /// Calls `each` with each prefix: its bits in the highest bits of a word, and their number.
+    /// Calls `each` with each prefix and its length in bits. The prefix is in the highest bits of a
+    /// word.
     fn each_prefix<E>(&self, mut each: impl FnMut(u64, u32) -> Result<(), E>) -> Result<(), E> {
         self.each_page(|page, depth, address| {
             let form = &self.forms[usize::from(depth > self.depth)];
@@ -313,12 +326,13 @@ impl<P: Pages> Table<P> {
     }
 }
 
-/// Returns the prefix of an entry, in the highest bits of a word, and its length.
+/// Returns the prefix of an entry in the highest bits of a word, and its length.
 fn prefix(form: &Form, depth: u32, address: u64, quotient: usize, entry: u64) -> (u64, u32) {
     let known = form.entry_bits - 1 - entry.trailing_zeros();
     let bits = address << page::QUOTIENT_BITS | quotient as u64;
     let len = depth + page::QUOTIENT_BITS + known;
-    // Prefixes fit in a hash. A length of zero is impossible, because quotients have bits.
+    // Prefixes fit in a hash. A prefix is never empty, because it contains the bits of the
+    // quotient.
     (((bits << 1) << known | entry >> entry.trailing_zeros()) >> 1 << (64 - len), len)
 }
 
@@ -335,7 +349,7 @@ impl Table {
         Ok(Self::with_pages(growth, 0, false, pages, Counts::default()))
     }
 
-    /// Returns the memory of all allocations with their unused words, in bytes.
+    /// Returns the memory of all allocations, including unused words, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let pages = &self.pages;
         let directory =
@@ -343,7 +357,7 @@ impl Table {
         (size_of::<Self>() + directory + pages.len_words * 8) as u64
     }
 
-    /// Returns the memory behind the table, with the allocator's overhead, in bytes.
+    /// Returns the heap memory of the table, including the overhead of the allocator, in bytes.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let pages = &self.pages;
         let directory = [pages.unsplit.capacity(), pages.split.capacity()]
@@ -376,7 +390,8 @@ impl Table {
             if page::run_covers(page, form, &run, place.entry) {
                 return Ok(false);
             }
-            // Before the item is inserted: a failed split leaves everything unchanged.
+            // Splits before the item is inserted, so that a failed split leaves everything
+            // unchanged.
             if is_split_done || self.counts.entries < self.next_split {
                 break (is_split, number, place, run);
             }
@@ -386,14 +401,14 @@ impl Table {
         self.insert_into(is_split, number, place.quotient, &run, place.entry)?;
         let form = &self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
-        // Words from other sources may claim any number of items.
+        // Words from other sources may contain any number of items.
         self.counts.items = self.counts.items.saturating_add(1);
         self.counts.entries += 1;
         self.counts.covered += 1 << (64 - depth - page::QUOTIENT_BITS - (form.entry_bits - 1));
         Ok(true)
     }
 
-    /// Inserts an entry into its run. The caller counts it.
+    /// Inserts an entry into its run. The caller updates the counters.
     #[inline(always)]
     fn insert_into(
         &mut self,
@@ -422,8 +437,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// Returns the number of inserted hashes and why the next one was refused. The mask holds the answers of the
-    /// inserted hashes.
+    /// Returns the number of inserted hashes and the error of the next hash. The mask holds the
+    /// answers of the inserted hashes.
     pub(crate) fn insert_each(
         &mut self,
         hashes: &[u64],
@@ -456,7 +471,7 @@ impl Table {
         Ok(())
     }
 
-    /// Splits the last of the unsplit pages.
+    /// Splits the last unsplit page.
     #[cold]
     #[inline(never)]
     fn split_next(&mut self) -> Result<(), GrowError> {
@@ -468,13 +483,13 @@ impl Table {
         pages.split.try_reserve(2).map_err(|_| OutOfMemory { bytes: wanted as u64 })?;
         let parent = pages.unsplit.last().expect("an unsplit page, or the depth had grown").words();
         let [first, second] = write::split(parent, &self.forms[0], &self.forms[1])?;
-        // Entries that are in both halves.
+        // These entries are in both halves.
         let entries = |page: &[u64]| page::count_entries(page, self.select);
         self.counts.entries += entries(&first) + entries(&second) - entries(parent);
         pages.len_words += first.len() + second.len();
         pages.len_words -= parent.len();
         pages.unsplit.pop();
-        // The pages are numbered by the inverted address, so the last page is numbered first.
+        // The pages are numbered by the inverted address. So the last page gets the first numbers.
         let [first, second] = if self.flip == 0 { [second, first] } else { [first, second] };
         pages.split.push(OwnedPage::new(first));
         pages.split.push(OwnedPage::new(second));

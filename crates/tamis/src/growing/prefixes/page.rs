@@ -1,4 +1,4 @@
-//! A page: the prefixes of 512 quotients, in blocks without gaps.
+//! A page: the prefixes of 512 quotients, in adjacent blocks.
 //!
 //! ```text
 //! word 0                4        start of block 1            used words
@@ -8,24 +8,26 @@
 //!      | 1 | 0…01 for each of 32 quotients | 0…0 | entry n−1 | ... | entry 0 |
 //! ```
 //!
-//! Slot `b` of the starts is the first word of block `b`. Slot 0 is the end of the last block, because block 0 always
-//! starts at word 4. The code of a block gives each quotient as many zeros as it has entries. Entry `i` ends `i`
-//! entries before the block's last bit, so the position of an entry does not depend on their number. Between code and
-//! entries are fewer than 64 zeros.
+//! Slot `b` of the starts is the first word of block `b`. Block 0 always starts at word 4, so slot
+//! 0 stores the end of the last block instead. The code of a block has as many zeros for each
+//! quotient as the quotient has entries. Entry `i` ends `i` entries before the last bit of the
+//! block. So the position of an entry does not depend on the number of entries. There are fewer
+//! than 64 zeros between the code and the entries.
 //!
-//! In memory, the directory of a table keeps a copy of each page's starts, so that a lookup goes from the directory to
-//! the block without waiting for the page's head (`pages.rs`). In words of a file, the starts of the page are read.
+//! In memory, the directory of a table keeps a copy of the starts of each page. So a lookup goes
+//! from the directory to the block without waiting for the head of the page (`pages.rs`). If the
+//! table is read from the words of a file, the starts in the page are used.
 //!
-//! An entry of F bits is the remainder, then a one, then zeros. Remainders that were inserted when the filter was
-//! smaller have since lost bits to the address, and are shorter (Dayan, Bercea, Reviriego, Pagh, "InfiniFilter", 2023,
-//! §4). The entries of a quotient ascend.
+//! An entry of F bits is the remainder, then a one, then zeros. When the filter grows, remainders
+//! lose bits to the address. So the remainders of older entries are shorter (Dayan, Bercea,
+//! Reviriego, Pagh, "InfiniFilter", 2023, §4). The entries of a quotient are in ascending order.
 
 use std::hint::select_unpredictable;
 
 use crate::arch::prefetch_index;
 use crate::arch::select::Select;
 
-/// Bits of a hash that are the quotient in its page.
+/// The number of bits of a hash that select the quotient in its page.
 pub(super) const QUOTIENT_BITS: u32 = BLOCK_NUMBER_BITS + QUOTIENT_IN_BLOCK_BITS;
 
 /// Quotients in a page.
@@ -49,28 +51,32 @@ pub(super) type Head = [u64; HEAD_WORDS];
 /// The words of a page without entries.
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
 
-/// The most words of a page: they are numbered in 16 bits. Uniform hashes fill far fewer.
+/// The maximum number of words of a page, because words are numbered in 16 bits. Uniform hashes
+/// fill much less.
 pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 
 /// A page with this number of words accepts no more entries. Uniform hashes fill a twelfth of it.
 ///
-/// An insert into a long page moves half of it, so the limit also bounds the time of inserts with chosen hashes. It is
-/// so far below [`MAX_WORDS`] that such a page can always split: even if one half gets all entries, each up to two bits
-/// longer, its words can be numbered. A page that could not split would block the splits of all others.
+/// An insert into a long page moves half of the page. So this limit also bounds the time of inserts
+/// with chosen hashes. The limit is far below [`MAX_WORDS`], so that a page can always split. In
+/// the worst case one half gets all entries, and each entry is up to two bits longer. Even then the
+/// words of this half can be numbered. This matters because a page that cannot split would block
+/// the splits of all other pages.
 pub(super) const CROWDED_WORDS: usize = 1 << 14;
 
 /// The code of a block without entries.
 const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
 
-/// Entries are shorter than a word, so that one window contains any entry.
+/// Entries are shorter than a word, so that one window of 64 bits contains any entry.
 pub(super) const ENTRY_BITS_MAX: u32 = 56;
 
-/// The width of entries, and the constants for comparing as many of them at once as fit in a word.
+/// The width of entries, and the constants for comparing several of them at once. A word holds as
+/// many as fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     /// F: the bits of an entry.
     pub entry_bits: u32,
-    /// Entries in a word, from its highest bit down.
+    /// The number of entries in a word. The first is in the highest bits.
     pub lanes: u32,
     /// The lowest bit of each lane, and the highest.
     lows: u64,
@@ -81,13 +87,14 @@ impl Form {
     /// Returns the form of entries whose new remainders have `remainder_bits` bits.
     pub fn of(remainder_bits: u32) -> Self {
         let entry_bits = remainder_bits + 1;
-        // Fewer than 64 bits, so that a shift by all lanes is valid.
+        // All lanes together have fewer than 64 bits, so a shift by all lanes is valid.
         let lanes = 63 / entry_bits;
         let lows = (1..=lanes).fold(0, |lows, lane| lows | 1 << (64 - lane * entry_bits));
         Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
     }
 
-    /// Returns the entries of a run in the highest bits of a word, and zeros below. Returns `None` if they do not fit.
+    /// Returns the entries of a run in the highest bits of a word. The bits below are zero. Returns
+    /// `None` if the entries do not fit.
     #[inline(always)]
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
@@ -100,8 +107,8 @@ impl Form {
         self.highs
     }
 
-    /// Removes the highest bit of each of the `len` entries of a window, and counts the entries that had it set.
-    /// Returns `None` if an entry has no bits left.
+    /// Removes the highest bit of each of the `len` entries of a window, and counts the entries
+    /// whose highest bit was set. Returns `None` if an entry has no bits left.
     #[inline(always)]
     pub fn halve(&self, window: u64, len: usize) -> Option<(u64, usize)> {
         let others = u64::MAX >> (len as u32 * self.entry_bits);
@@ -115,27 +122,30 @@ impl Form {
     #[inline(always)]
     fn any_covers(&self, window: u64, len: u32, query: u64) -> bool {
         let others = u64::MAX >> (len * self.entry_bits);
-        // Only words from other sources have entries that are zero, so no lane borrows from the one above.
+        // An entry is zero only in words from other sources. So in valid words, no lane borrows
+        // from the next higher lane.
         let entries = window | others;
         let after_remainder = entries ^ entries.wrapping_sub(self.lows);
         let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
-        // The lowest lane without a difference has its highest bit set here. No lane has it if all differ.
+        // The result has the highest bit of the lowest lane without a difference. It has no such
+        // bit if all lanes differ.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
     }
 
-    /// Counts those of the first `len` entries of a window that are smaller than `entry`.
+    /// Counts how many of the first `len` entries of a window are smaller than `entry`.
     #[inline(always)]
     pub fn count_smaller(&self, window: u64, len: u32, entry: u64) -> usize {
         let others = u64::MAX >> (len * self.entry_bits);
         let entries = entry.wrapping_mul(self.lows);
-        // Without their highest bits, lanes subtract without borrowing. The highest bits are compared separately.
+        // Without their highest bits, the lanes can be subtracted without a borrow. The highest
+        // bits are compared separately.
         let not_smaller = (window | self.highs).wrapping_sub(entries & !self.highs);
         let is_smaller = (!window & entries) | (!(window ^ entries) & !not_smaller);
         (is_smaller & self.highs & !others).count_ones() as usize
     }
 }
 
-/// The place of an item in its page: the hash without the address, and the entry for comparisons.
+/// The place of an item in its page: the quotient, and the entry for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// The block number, then the quotient in the block.
@@ -145,7 +155,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns the place of a hash that is shifted past the address. Its remainder has all bits.
+    /// Returns the place of a hash whose address bits were shifted out. Its remainder has all bits.
     #[inline(always)]
     pub fn of(rest: u64, form: &Form) -> Self {
         let quotient = (rest >> (64 - QUOTIENT_BITS)) as usize;
@@ -166,17 +176,17 @@ pub(super) struct Run {
     pub len: usize,
 }
 
-/// Returns the block number of a hash that is shifted past the address.
+/// Returns the block number of a hash whose address bits were shifted out.
 #[inline(always)]
 pub(super) fn block_of(rest: u64) -> usize {
     (rest >> (64 - BLOCK_NUMBER_BITS)) as usize
 }
 
-/// Returns the words of a block: start and end.
+/// Returns the words of a block: first word and end.
 #[inline(always)]
 pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
-    // Without branches, because blocks are random.
+    // There are no branches, because the block is random and a branch would be mispredicted.
     let start = select_unpredictable(block == 0, HEAD_WORDS, slot(block));
     (start, slot((block + 1) % BLOCKS))
 }
@@ -187,11 +197,11 @@ pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
     page.first_chunk().map_or((0, 0), |head| bounds(head, block))
 }
 
-/// Makes a block one word longer in a head. It ends a word later, and so do the blocks behind it. No slot overflows if
-/// fewer than [`MAX_WORDS`] were in use.
+/// Makes a block one word longer in a head. The end of the block moves by one word, and so do the
+/// later blocks. No slot overflows if fewer than [`MAX_WORDS`] were in use.
 #[inline(always)]
 pub(super) fn lengthen(head: &mut Head, block: usize) {
-    // Adds one to slot 0, the end of the last block, and to the slots of later blocks.
+    // Adds one to slot 0, which is the end of the last block, and to the slots of later blocks.
     head[0] += 1;
     for (first, word) in (0..BLOCKS).step_by(4).zip(head) {
         let before = (block + 1).clamp(first, first + 4) - first;
@@ -236,8 +246,8 @@ pub(super) fn contains(
     contains_far(page, start, end, form, place)
 }
 
-/// Returns the entries of a quotient, from the highest bit of a word down, and their number. Returns `None` if the run
-/// is long or far into the code.
+/// Returns the entries of a quotient and their number. The first entry is in the highest bits of a
+/// word. Returns `None` if the run is long or is far from the start of the code.
 #[inline(always)]
 fn near_window(
     page: &[u64],
@@ -253,7 +263,8 @@ fn near_window(
     (len <= form.lanes as usize).then_some((window, len as u32))
 }
 
-/// Returns the entries from number `first` on of a block that ends at word `end`, the first entry in the highest bits.
+/// Returns the entries from number `first` on, of a block that ends at word `end`. The first entry
+/// is in the highest bits.
 #[inline(always)]
 pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Option<u64> {
     let at = first * form.entry_bits as usize;
@@ -261,8 +272,9 @@ pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Opt
     Some(high << (at % 64) | low >> 1 >> (63 - at % 64))
 }
 
-/// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros, if both are in the
-/// first two words. They are, except for a few quotients at the end of a block that is about to split.
+/// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros.
+/// Returns `None` unless both are in the first two words. This is rare: only a few quotients at the
+/// end of a block that is about to split are affected.
 #[inline(always)]
 fn run_in_two_words(
     page: &[u64],
@@ -270,12 +282,12 @@ fn run_in_two_words(
     select: Select,
     quotient: usize,
 ) -> Option<(usize, usize)> {
-    // The words may include words of the next block, but a valid code ends before them.
+    // The slice may extend into the next block. The code of a valid block ends before that.
     let &[zeroth, first, second] = page.get(start..)?.first_chunk()?;
-    // The run follows the one with this number in the code.
+    // The run of a quotient follows the one with this number in the code.
     let k = (quotient % BLOCK_QUOTIENTS) as u32;
     let ones = select.count_ones(zeroth);
-    // Which word contains it cannot be predicted.
+    // Not a branch: the CPU cannot predict which word contains it.
     let is_later = k >= ones;
     let this = select_unpredictable(is_later, first, zeroth);
     let next = select_unpredictable(is_later, second, first);
@@ -288,8 +300,8 @@ fn run_in_two_words(
     Some((base + at as usize, after.trailing_zeros() as usize))
 }
 
-/// Like [`run_in_two_words`], for any code, one word after the other. Returns `None` if the code is cut off, which
-/// happens only in words from other sources.
+/// Like [`run_in_two_words`], but for any code. Reads one word after the other. Returns `None` if
+/// the code is incomplete, which happens only in words from other sources.
 fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     let mut k = quotient % BLOCK_QUOTIENTS;
     let mut ones = block.iter().enumerate().flat_map(|(i, &word)| {
@@ -310,13 +322,13 @@ fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     Some((code_at, ones.next()? - code_at))
 }
 
-/// Like [`contains`], for a long run or one far into the code.
+/// Like [`contains`], for a run that is long or far from the start of the code.
 #[cold]
 #[inline(never)]
 fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Place) -> bool {
     let block = page.get(start..end).unwrap_or_default();
     let Some((code_at, mut len)) = run_in_words(block, place.quotient) else { return false };
-    // Negative only in words from other sources.
+    // The difference is negative only in words from other sources.
     let mut first = (code_at - 1).saturating_sub(place.quotient % BLOCK_QUOTIENTS);
     let lanes = form.lanes as usize;
     while len > 0 {
@@ -331,7 +343,8 @@ fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Plac
     false
 }
 
-/// Returns the run of a quotient, given its block. The page is valid, for example one that this module wrote.
+/// Returns the run of a quotient, given its block. The page must be valid, as pages from this
+/// module are.
 #[inline(always)]
 pub(super) fn run(
     page: &[u64],
@@ -370,13 +383,13 @@ pub(super) fn entry(page: &[u64], end: usize, number: usize, form: &Form) -> u64
     window(page, end, number, form).unwrap_or(0) >> (64 - form.entry_bits)
 }
 
-/// Returns how many bits the code of a block has: 33, and one for each entry.
+/// Returns the number of bits of a block's code: 33, plus one for each entry.
 #[inline(always)]
 pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
     if let &[zeroth, first, ..] = block {
         let k = BLOCK_QUOTIENTS as u32;
         let ones = select.count_ones(zeroth);
-        // Which word contains it cannot be predicted.
+        // Not a branch: the CPU cannot predict which word contains it.
         let is_later = k >= ones;
         let this = select_unpredictable(is_later, first, zeroth);
         let at = select.select(this, k - select_unpredictable(is_later, ones, 0));
@@ -410,13 +423,13 @@ pub(super) fn clear(page: &mut [u64]) {
     page[HEAD_WORDS..EMPTY_WORDS].fill(EMPTY_CODE);
 }
 
-/// Writes the end of a block to a slot that is zero.
+/// Writes the end of a block to its slot. The slot must be zero before.
 pub(super) fn set_block_end(page: &mut [u64], block: usize, end: usize) {
     let slot = (block + 1) % BLOCKS;
     page[slot / 4] |= (end as u64) << (slot % 4 * 16);
 }
 
-/// Tests whether an entry covers everything that another entry covers.
+/// Tests whether one entry covers everything that another entry covers.
 #[inline]
 pub(super) fn covers(entry: u64, other: u64) -> bool {
     let after_remainder = entry ^ entry.wrapping_sub(1);

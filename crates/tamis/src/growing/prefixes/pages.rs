@@ -7,14 +7,14 @@ use crate::arch::prefetch_index;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A page and its head. If pages are owned, the head is in the directory, beside the page's address.
+/// A page and its head. For owned pages, the head is in the directory, next to the page's address.
 #[derive(Clone, Copy)]
 pub(crate) struct PageRef<'a> {
     pub(super) words: &'a [u64],
     pub(super) head: &'a Head,
 }
 
-/// A missing page: none of its blocks has words.
+/// An absent page. Its blocks have no words.
 const NO_PAGE: PageRef<'_> = PageRef { words: &[], head: &[0; HEAD_WORDS] };
 
 impl Default for PageRef<'_> {
@@ -36,22 +36,22 @@ impl<'a> PageRef<'a> {
 
 /// The storage of pages.
 pub(crate) trait Pages {
-    /// True if a page's head is in the directory instead of the page.
+    /// True if the head of a page is in the directory and not in the page.
     const HEAD_APART: bool;
 
-    /// Returns how many pages have the smaller depth.
+    /// Returns the number of pages of the smaller depth.
     fn len_unsplit(&self) -> usize;
 
-    /// Returns a page of the smaller depth, or of the larger one if it `is_split`. Returns an empty page if none has
-    /// this number.
+    /// Returns a page of the smaller depth, or of the larger depth if `is_split` is true. Returns
+    /// an empty page if the number does not exist.
     fn page(&self, is_split: bool, number: usize) -> PageRef<'_>;
 
     /// Prefetches the directory entry of a page.
     fn prefetch_entry(&self, is_split: bool, number: usize);
 }
 
-/// A page in owned memory. The head is a copy, so that the directory alone determines the block that a lookup reads
-/// next.
+/// A page in owned memory. The head is a copy. With it, the directory is sufficient to find the
+/// block that a lookup reads next.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedPage {
     head: Head,
@@ -69,14 +69,14 @@ impl OwnedPage {
         &self.words
     }
 
-    /// Returns the words for a change. The caller must update the head if blocks move.
+    /// Returns the words for a change. If blocks move, the caller must update the head.
     #[inline(always)]
     pub(super) fn words_mut(&mut self) -> &mut Box<[u64]> {
         &mut self.words
     }
 
-    /// Makes a block one word longer in the head, as it is in the words. Reading the words back would wait for the
-    /// store.
+    /// Makes a block one word longer in the head, as in the words. The head is not read back from
+    /// the words, because the read would wait for the store.
     #[inline(always)]
     pub(super) fn move_head(&mut self, block: usize) {
         lengthen(&mut self.head, block);
@@ -98,7 +98,7 @@ impl OwnedPage {
 pub(crate) struct OwnedPages {
     pub(super) unsplit: Vec<OwnedPage>,
     pub(super) split: Vec<OwnedPage>,
-    /// The words of all pages, with their unused words.
+    /// The number of words of all pages, including unused words.
     pub(super) len_words: usize,
 }
 

@@ -1,13 +1,15 @@
-//! Inserts bits between other bits, which move down.
+//! Inserts bits into a bit sequence. The bits below the new bits move down.
 //!
-//! The words of a run are moved eight at a time, with vectors. The bits of the first and the last word outside the run
-//! are then restored. The compiler vectorizes the loop if it is inlined into [`run_wide`](crate::arch::run_wide). No
-//! branch depends on the bit at which the run begins or ends.
+//! The words of a run are moved eight at a time, with vectors. This also changes bits of the first
+//! and the last word outside the run, so these bits are restored afterwards. The compiler
+//! vectorizes the loop if it is inlined into [`run_wide`](crate::arch::run_wide). No branch depends
+//! on the bit at which the run begins or ends.
 
-/// Words that are moved at once.
+/// The number of words that are moved at once.
 const STEP: usize = 8;
 
-/// Ones, then zeros: from index `STEP - n` on, the mask of the first `n` words of a step.
+/// Ones, then zeros. The slice from index `STEP - n` on is the mask of the first `n` words of a
+/// step.
 static FIRST: [u64; 2 * STEP] = {
     let mut masks = [0; 2 * STEP];
     let mut i = 0;
@@ -23,14 +25,15 @@ fn first(n: usize) -> &'static [u64; STEP] {
     FIRST[STEP - n..].first_chunk().expect("at most a step")
 }
 
-/// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`, numbered from the lowest
-/// bit of the first word. The bits from `low + width` on move down by `width`, to `low`. All other bits stay. The bits
-/// of `bits` above `width` are zero.
+/// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`. Bits
+/// are numbered from the lowest bit of the first word. The bits from `low + width` on move down by
+/// `width`, so they start at `low`. All other bits are unchanged. The bits of `bits` above `width`
+/// must be zero.
 ///
 /// # Panics
 ///
-/// If the range is not inside the words or shorter than `width`, if `width` is not in 1..=63, or if there are fewer
-/// than nine words.
+/// If the range is outside the words or shorter than `width`; if `width` is not in 1..=63; if there
+/// are fewer than nine words.
 #[inline(always)]
 pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
     assert!((1..64).contains(&width) && low + width <= high && high <= words.len() * 64);
@@ -40,11 +43,11 @@ pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usi
     let stays = u64::MAX << 1 << (used - 1);
     let old_bottom = words[bottom];
     let old_top = words[top];
-    // With the new bits above the moving bits, one shift of two words moves both.
+    // The new bits are placed above the moving bits. So one shift of two words moves both.
     let moved = u128::from(bits) << used | u128::from(old_top & !stays);
     let new_top = old_top & stays | (moved >> width) as u64;
     let next = words[top.saturating_sub(1)] >> width | (moved as u64) << (64 - width);
-    // From the bottom up: a step reads only words that no earlier step has written.
+    // Works from the lowest word upwards. A step reads only words that no earlier step has written.
     let mut from = bottom;
     while from < top {
         let start = from.min(words.len() - STEP - 1);
@@ -73,7 +76,7 @@ mod tests {
     use super::*;
     use crate::arch::run_wide;
 
-    /// Bit by bit.
+    /// The expected result, computed bit by bit.
     fn expected(words: &[u64], low: usize, high: usize, width: usize, bits: u64) -> Vec<u64> {
         let mut new = words.to_vec();
         let mut set = |at: usize, bit: u64| {

@@ -1,19 +1,19 @@
-//! A table as one run of words, on which lookups work directly.
+//! A table as one slice of words. Lookups work directly on these words.
 //!
 //! ```text
 //! word 0                 1       2         3          3 + pages
 //!      | depth and order | items | unsplit | page ends | pages ...
 //! ```
 //!
-//! * Word 0: the depth in bits 0 to 7; bit 8 is set if the unsplit pages are numbered by the inverted address. All
-//!   other bits are zero.
-//! * `items`: how many items were new when they were inserted.
-//! * `unsplit`: the number of pages of that depth, 1 to 2^depth. The other pages, two for each missing page, are one
-//!   deeper: there are 2^(depth+1) − unsplit pages.
-//! * `page ends`: for each page, unsplit pages first, the number of the word after it.
-//! * `pages`: one after the other, without unused words (`page.rs`).
+//! * Word 0: the depth is in bits 0 to 7. Bit 8 is set if the unsplit pages are numbered by the
+//!   inverted address. All other bits are zero.
+//! * `items`: the number of items that were new when they were inserted.
+//! * `unsplit`: the number of pages of this depth, 1 to 2^depth. Each missing page was split into
+//!   two pages of the next depth. So there are 2^(depth+1) − unsplit pages in total.
+//! * `page ends`: for each page, the number of the word after it. Unsplit pages are first.
+//! * `pages`: the pages in order, without unused words (`page.rs`).
 //!
-//! The rule of growth is not stored: it follows from the rate of the plan.
+//! The rule of growth is not stored. It is computed from the rate of the plan.
 
 use super::pages::{OwnedPage, PageRef};
 use super::{Counts, Growth, OwnedPages, Pages, Table, check, page, prefix, write};
@@ -29,7 +29,7 @@ pub(crate) struct FlatPages<B> {
 }
 
 impl<B: Bits<Word = u64>> FlatPages<B> {
-    /// Uses any words as pages. Lookups return an answer for any words.
+    /// Uses any words as pages, without a check. Lookups return an answer for any words.
     pub(super) fn unchecked(bits: B, unsplit: u64, len: u64) -> Self {
         Self { bits, unsplit: unsplit as usize, len: len as usize }
     }
@@ -79,12 +79,12 @@ const HEAD_WORDS: usize = 3;
 
 const FLIP_BIT: u64 = 1 << 8;
 
-/// Why words are not a table with this rule of growth.
+/// Why words are not a valid table with this rule of growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordsError {
-    /// The head has values that are impossible, or do not fit the number of words.
+    /// The head has invalid values, or its values do not match the number of words.
     Head,
-    /// The page with this number is not one that a table writes.
+    /// The page with this number is invalid: a table never writes it.
     Page(u64),
 }
 
@@ -102,13 +102,13 @@ impl<P: Pages> Table<P> {
         lower.chain((0..split).map(|number| self.pages.page(true, number)))
     }
 
-    /// Returns how many words each page has, from their heads.
+    /// Returns the number of words of each page, from the heads.
     fn page_lens(&self) -> impl Iterator<Item = u64> {
         self.page_refs().map(|page| page::used_words(page.head) as u64)
     }
 
-    /// Passes the words from number `start` on to `write`, in order, a run at a time. Of earlier pages it reads only
-    /// the heads.
+    /// Passes the words from number `start` on to `write`, in order, in several slices. Of skipped
+    /// pages it reads only the heads.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl<P: Pages> Table<P> {
         start: u64,
         mut write: impl FnMut(&[u64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        // How many words remain to be skipped.
+        // The number of words that must still be skipped.
         let mut skip = start;
         let mut write_rest = |skip: &mut u64, run: &[u64]| {
             let skipped = (*skip).min(run.len() as u64);
@@ -183,11 +183,11 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
         Table::with_pages(self.growth, self.depth, self.flip != 0, pages, self.counts)
     }
 
-    /// Borrows words as a table, after a check of all words.
+    /// Borrows words as a table, after checking all words.
     ///
     /// # Errors
     ///
-    /// [`WordsError`] if no table with this rule of growth could have written the words.
+    /// [`WordsError`] if a table with this rule of growth never writes these words.
     pub(crate) fn view(growth: Growth, bits: B) -> Result<Self, WordsError> {
         let words = bits.words();
         let &[order, items, unsplit, ..] = words else { return Err(WordsError::Head) };
@@ -195,7 +195,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
         if order & !(0xff | FLIP_BIT) != 0 || depth > growth.max_depth() {
             return Err(WordsError::Head);
         }
-        // The split pages are one deeper.
+        // Split pages are deeper by one.
         let is_split = unsplit < 1 << depth;
         if unsplit == 0 || unsplit > 1 << depth || is_split && depth == growth.max_depth() {
             return Err(WordsError::Head);
@@ -232,7 +232,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
             number += 1;
             Ok(())
         })?;
-        // The entries of a merged table may cover all hashes, but not more.
+        // The entries of a merged table may cover all 2⁶⁴ hashes, but not more.
         counts.covered = u64::try_from(covered).unwrap_or(u64::MAX);
         Ok(counts)
     }

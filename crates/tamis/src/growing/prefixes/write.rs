@@ -1,4 +1,4 @@
-//! Writes whole pages: the two halves of a page that splits, and any sorted entries.
+//! Writes whole pages: the two halves of a page that splits, and pages of any sorted entries.
 
 use super::page::{
     BLOCK_QUOTIENTS, BLOCKS, CROWDED_WORDS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds,
@@ -10,14 +10,15 @@ use crate::bits::OutOfMemory;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Writes the entries of a page, which it receives in order.
+/// Writes the entries of a page. The caller passes the entries in order.
 pub(super) struct PageWriter {
     form: Form,
     select: Select,
-    /// The page so far: its head and its complete blocks.
+    /// The page so far: its head and its completed blocks.
     page: Vec<u64>,
     block: usize,
-    /// The code of the present block, and its entries, from the highest bit of the first word down.
+    /// The code of the present block, and its entries. The first entry is in the highest bits of
+    /// the first word.
     code: Vec<u64>,
     code_bits: usize,
     entries: Vec<u64>,
@@ -25,11 +26,12 @@ pub(super) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Creates a writer for pages with at most `max_entries` entries. It allocates no more memory later.
+    /// Creates a writer for pages with at most `max_entries` entries. All memory is allocated here.
     pub fn new(form: Form, max_entries: usize) -> Result<Self, OutOfMemory> {
         let f = form.entry_bits as usize;
         let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 3;
-        // A run is appended as a whole word of which only a part is valid. So the last word needs one word more.
+        // A run is appended as a whole word, of which only a part is valid. So one additional word
+        // is needed at the end.
         let entries_words = max_entries * f / 64 + 3;
         let page_words = HEAD_WORDS + BLOCKS * 2 + (max_entries * (f + 1) + QUOTIENTS) / 64;
         let mut writer = Self {
@@ -73,19 +75,19 @@ impl PageWriter {
         self.entries_bits += len * self.form.entry_bits as usize;
     }
 
-    /// Ends the code of a quotient, after `len` zeros.
+    /// Ends the code of a quotient. `len` zeros precede the mark.
     fn push_mark(&mut self, len: usize) {
         let at = self.code_bits + len;
         let last = (self.code_bits - 1) / 64;
         if at / 64 > last {
-            // Left over from the previous block.
+            // These bits may be left over from the previous block.
             self.code[last + 1..=at / 64].fill(0);
         }
         self.code[at / 64] |= 1 << (at % 64);
         self.code_bits = at + 1;
     }
 
-    /// Sets the whole code of a block: the bits after the first one, with this number of bits.
+    /// Sets the whole code of a block. `bits` is the number of bits after the first bit.
     #[inline(always)]
     fn set_code(&mut self, code: u128, bits: usize) {
         let code = code << 1 | 1;
@@ -93,7 +95,7 @@ impl PageWriter {
         self.code_bits = bits + 1;
     }
 
-    /// Ends a block whose quotients have all been appended. Returns `None` if the page is too long.
+    /// Ends a block after all its quotients were appended. Returns `None` if the page is too long.
     #[inline(always)]
     fn end_block(&mut self) -> Option<()> {
         let start = self.page.len();
@@ -105,7 +107,7 @@ impl PageWriter {
         self.page[start..][..self.code_bits.div_ceil(64)]
             .copy_from_slice(&self.code[..self.code_bits.div_ceil(64)]);
         let entries = &mut self.entries[..self.entries_bits.div_ceil(64)];
-        // They may share a word with the code.
+        // The entries may share a word with the code.
         for (word, &entries) in self.page[start..].iter_mut().rev().zip(&*entries) {
             *word |= entries;
         }
@@ -115,7 +117,7 @@ impl PageWriter {
         Some(())
     }
 
-    /// Returns the page, with unused words behind it as an allocation provides them, at least `spare`.
+    /// Returns the page, followed by the unused words that its allocation provides.
     fn end_page(&mut self) -> Result<Box<[u64]>, OutOfMemory> {
         let page = boxed(&self.page)?;
         self.start_page();
@@ -127,7 +129,7 @@ impl PageWriter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
     Memory(OutOfMemory),
-    /// One page has so many entries that its words cannot be numbered. Its hashes are not uniform.
+    /// One page has more words than can be numbered. Its hashes are not uniform.
     Crowded,
 }
 
@@ -137,15 +139,16 @@ impl From<OutOfMemory> for WriteError {
     }
 }
 
-/// Splits a valid page in two, by the first bit of its quotients. The first bit of each remainder becomes the last bit
-/// of the quotient. An entry without a remainder covers both halves of its quotient, and is written to both.
+/// Splits a valid page in two, by the first bit of its quotients. The first bit of each remainder
+/// becomes the last bit of the quotient. An entry without a remainder covers both halves of its
+/// quotient, so it is written to both.
 pub(super) fn split(
     page: &[u64],
     form: &Form,
     child_form: &Form,
 ) -> Result<[Box<[u64]>; 2], WriteError> {
     let max_entries = used_words(page) * 64 / (form.entry_bits as usize + 1);
-    // Twice, for entries that are in both halves.
+    // Twice the number, because an entry may be in both halves.
     let mut writer = PageWriter::new(*child_form, max_entries * 2)?;
     let children = [0, BLOCKS / 2].map(|first_block| -> Result<_, WriteError> {
         run_wide(
@@ -159,10 +162,10 @@ pub(super) fn split(
     Ok([first?, second?])
 }
 
-/// Splits the blocks from one on that form a page.
+/// Splits half of the blocks of a page, from block `first` on. They become one page.
 #[inline(always)]
 fn split_blocks(page: &[u64], first: usize, form: &Form, writer: &mut PageWriter) -> Option<()> {
-    // A loop, because the compiler does not always inline what an iterator calls.
+    // A loop, because the compiler does not always inline the closures of an iterator.
     for block in first..first + BLOCKS / 2 {
         let (start, end) = block_bounds(page, block);
         split_block(page, start, end, form, writer)?;
@@ -201,11 +204,11 @@ fn split_block(
     Some(())
 }
 
-/// Splits half a block, which becomes a whole block, without a step for each quotient. All entries move up by a bit,
-/// and a mark is added to the code of each run before the entries of its second half.
+/// Splits half a block into a whole block, without a step for each quotient. All entries move up by
+/// one bit. In the code of each run, a mark is inserted before the entries of the second half.
 ///
-/// Returns the number of entries. Returns `None`, with the writer's block unfinished, if the code is not in one word or
-/// an entry has no bits left.
+/// Returns the number of entries. Returns `None` if the code is not in one word or an entry has no
+/// bits left. The writer's block is then unfinished.
 #[inline(always)]
 fn split_half(
     page: &[u64],
@@ -224,7 +227,7 @@ fn split_half(
     let all = u64::MAX >> (63 - last);
     let marks = word_at(block, bit) & all;
     let len = last as usize + 1 - BLOCK_QUOTIENTS / 2;
-    // The first bits of all entries, with that of the first entry highest.
+    // The first bits of all entries. The bit of the first entry is the highest.
     let (mut firsts, mut done) = (0, 0);
     while done < len {
         let now = (len - done).min(form.lanes as usize);
@@ -236,11 +239,11 @@ fn split_half(
         done += now;
     }
     let firsts = firsts.reverse_bits() >> 1 >> (63 - len);
-    // Ones for marks and for entries of second halves. In each run they are its last bits.
+    // Ones for marks and for entries of second halves. They are the last bits of each run.
     let ones = marks | select.deposit(firsts, all & !marks);
     let starts = ones & (marks << 1 | 1 | !(ones << 1));
-    // A mark is inserted before each start: every bit becomes two, and the first of the two is kept if the bit is a
-    // start.
+    // Inserts a mark before each start. Every bit is doubled. The first of the two bits is kept if
+    // the bit is a start.
     let half = |from: u32| {
         let [marks, starts, all] = [marks, starts, all].map(|bits| bits >> from & 0xffff_ffff);
         let starts = select.deposit(starts, EVEN);
@@ -255,7 +258,7 @@ fn split_half(
 
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
-/// Splits the run of a quotient entry by entry.
+/// Splits the run of a quotient, one entry at a time.
 fn split_run(
     page: &[u64],
     end: usize,
@@ -272,7 +275,7 @@ fn split_run(
             if entry == whole {
                 writer.push_entries(1 << 63, 1);
             } else if entry >> (f - 1) == half {
-                // An entry of the child that is a bit shorter loses the zero at its end.
+                // If an entry of the child is one bit shorter, it loses the zero at its end.
                 let rest = entry << (64 - f) << 1;
                 debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is ever cut");
                 writer.push_entries(rest, 1);
@@ -285,7 +288,7 @@ fn split_run(
     }
 }
 
-/// Counts the zeros of a valid code from a bit on.
+/// Counts the zeros of a valid code from a given bit on.
 #[inline(always)]
 fn zeros_from(block: &[u64], bit: usize) -> usize {
     let zeros = word_at(block, bit).trailing_zeros() as usize;
@@ -296,7 +299,7 @@ fn zeros_from(block: &[u64], bit: usize) -> usize {
     }
 }
 
-/// Returns the 64 bits from a bit on, with zeros behind the last bit.
+/// Returns the 64 bits from a given bit on. Bits after the last bit are zero.
 #[inline(always)]
 fn word_at(block: &[u64], bit: usize) -> u64 {
     let word = |i: usize| block.get(i).copied().unwrap_or(0);
@@ -326,8 +329,8 @@ pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, W
     Ok(writer.end_page()?)
 }
 
-/// Returns the size of an allocation for `used` words, in steps of a cache line. One word of a line is left for the
-/// allocator.
+/// Returns the allocation size for `used` words, in steps of a cache line. One word of a line is
+/// reserved for the allocator.
 pub(super) fn capacity_for(used: usize) -> usize {
     ((used + 1).next_multiple_of(STEP_WORDS) - 1).min(MAX_WORDS)
 }
@@ -342,7 +345,8 @@ pub(super) fn boxed(used: &[u64]) -> Result<Box<[u64]>, OutOfMemory> {
     Ok(page.into_boxed_slice())
 }
 
-/// Extends a full page, and returns the number of new words. Returns `Crowded` if the page has too many words.
+/// Extends a full page and returns the number of new words. Returns `Crowded` if the page has too
+/// many words.
 pub(super) fn grow(page: &mut Box<[u64]>) -> Result<usize, WriteError> {
     let capacity = capacity_for(page.len() + 1);
     if page.len() >= CROWDED_WORDS {
