@@ -7,30 +7,34 @@ use std::ptr::NonNull;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicU64;
 
-/// A cache line, and the block of the default filter.
+/// The size of a cache line, and of a block of the default filter.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Below this size a huge page wastes more memory than it saves time.
+/// Below this size, a huge page wastes more memory than it saves time.
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
 /// The size of huge pages on x86-64 and most of arm64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The largest base page (arm64 may use 64 KiB), a multiple of all others.
+/// The size of the largest base page. It is a multiple of all other sizes. On arm64, a base page
+/// may have 64 KiB.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// The pages to request from the system, for a filter that is large enough to have pages of its own.
+/// The kind of pages to request from the operating system. It applies to filters that are large
+/// enough for pages of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// Huge pages: a lookup needs no page-table walk.
+    /// Huge pages. A lookup then needs no page-table walk.
     Huge,
-    /// The smallest pages: untouched memory is not used.
+    /// The smallest pages. Untouched pages then use no memory.
     Small,
 }
 
-/// Zeroed words that start on a cache line, and above a few MiB lie on huge pages if Linux has them.
+/// Zeroed words that start on a cache line. Above a few MiB they are on huge pages, if Linux
+/// provides them.
 ///
-/// The system provides the memory zeroed and untouched, so a large filter that is partly used costs only the used part.
+/// The operating system provides zeroed memory and does not touch it before the first access. So a
+/// large filter that is partly used takes memory only for the used part.
 pub(crate) struct Lines {
     first: NonNull<u64>,
     len_words: usize,
@@ -67,7 +71,8 @@ impl Lines {
         Some(Self { first, len_words })
     }
 
-    /// Frees memory before word `until` if the system supports it. Those words are then zero or unchanged.
+    /// Frees the memory before word `until` if the operating system supports it. The content of
+    /// those words is then zero or unchanged.
     pub(crate) fn release(&mut self, until: usize) {
         let len_bytes = until.min(self.len_words) * size_of::<u64>();
         if is_mapped(self.len_words * size_of::<u64>()) {
@@ -95,7 +100,7 @@ impl std::ops::Deref for Lines {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        // SAFETY: `first` is valid for `len_words` initialised words, which live as long as `self`.
+        // SAFETY: `first` is valid for `len_words` initialized words, which live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len_words) }
     }
 }
@@ -115,15 +120,17 @@ impl Drop for Lines {
             if is_mapped(layout.size()) {
                 return unmap(self.first, layout.size());
             }
-            // SAFETY: allocated in `zeroed` with this layout.
+            // SAFETY: `zeroed` allocated the memory with this layout.
             unsafe { dealloc(self.first.as_ptr().cast(), layout) };
         }
     }
 }
 
-/// Returns the memory that an allocation of `len_bytes` takes from the system, in bytes, with headers and rounding.
+/// Returns the memory that an allocation of `len_bytes` takes, in bytes. It includes headers and
+/// rounding.
 ///
-/// The numbers are those of glibc on 64-bit systems. Other allocators differ by a few bytes. Zero bytes take no memory.
+/// The numbers are those of glibc on 64-bit systems. Other allocators differ by a few bytes. An
+/// allocation of zero bytes takes no memory.
 ///
 /// # Examples
 ///
@@ -138,7 +145,7 @@ pub const fn allocation_bytes(len_bytes: usize) -> u64 {
     match bytes {
         0 => 0,
         1..=24 => 32,
-        // A mapping of its own, in whole pages.
+        // A separate mapping, in whole pages.
         MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
         _ => (bytes + 8 + 15) & !15,
     }
@@ -147,10 +154,10 @@ pub const fn allocation_bytes(len_bytes: usize) -> u64 {
 /// From this size on, glibc maps each allocation separately.
 const MAPPED_FROM_BYTES: u64 = 128 << 10;
 
-/// [`Lines`] that several threads read and write at the same time.
+/// [`Lines`] that several threads may read and write at the same time.
 #[cfg(not(loom))]
 pub(crate) struct AtomicLines {
-    // Accessed only through `deref`, so that no plain reference to the words exists.
+    // Only `deref` accesses this field, so that no plain reference to the words exists.
     lines: Lines,
 }
 
@@ -180,15 +187,15 @@ impl std::ops::Deref for AtomicLines {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: as in `Lines`. An `AtomicU64` has the layout of a `u64`, the words are aligned, and there is no other
-        // access to them.
+        // SAFETY: as in `Lines`. An `AtomicU64` has the layout of a `u64`, the words are aligned,
+        // and no other reference to them exists.
         unsafe {
             std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), self.lines.len_words)
         }
     }
 }
 
-/// An integer for which any bits are valid.
+/// An integer type for which every bit pattern is valid.
 pub(crate) trait Integer: Copy + Default + Send + Sync + sealed::Sealed {}
 impl Integer for u32 {}
 impl Integer for u64 {}
@@ -206,7 +213,8 @@ pub(crate) struct Integers<T> {
 }
 
 impl<T: Integer> Integers<T> {
-    /// Allocates at least `len` zeroed integers, in whole lines. Returns `None` if the memory cannot be allocated.
+    /// Allocates at least `len` zeroed integers, in whole cache lines. Returns `None` if the memory
+    /// cannot be allocated.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         let len_lines = len.div_ceil(LINE_BYTES / size_of::<T>());
         let lines = Lines::zeroed(len_lines.checked_mul(LINE_BYTES / size_of::<u64>())?)?;
@@ -220,7 +228,8 @@ impl<T: Integer> std::ops::Deref for Integers<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         let len = self.lines.len_words * (size_of::<u64>() / size_of::<T>());
-        // SAFETY: the words are initialised and aligned to more than any integer, and any bits are a valid integer.
+        // SAFETY: the words are initialized, and their alignment is larger than that of any
+        // integer. Every bit pattern is a valid integer.
         unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len) }
     }
 }
@@ -234,13 +243,15 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
     }
 }
 
-/// Returns true if memory of this size is mapped from the system. The allocator would clear memory with this alignment
-/// itself, and so touch all of it in small pages before the advice is given.
+/// Returns true if memory of this size is mapped directly from the operating system. With this
+/// alignment, the allocator would clear the memory itself. It would then touch all of it in small
+/// pages before the advice for huge pages is given.
 const fn is_mapped(len_bytes: usize) -> bool {
     cfg!(all(target_os = "linux", feature = "std", not(miri))) && len_bytes >= HUGE_FROM_BYTES
 }
 
-/// Returns the length of a mapping for `len_bytes` bytes: whole pages, so that all of them can be unmapped.
+/// Returns the length of a mapping for `len_bytes` bytes. It is a whole number of pages, so that
+/// all of them can be unmapped.
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 const fn kept_bytes(len_bytes: usize) -> usize {
     len_bytes.next_multiple_of(PAGE_BYTES)
@@ -249,10 +260,11 @@ const fn kept_bytes(len_bytes: usize) -> usize {
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
-    // A length from `Layout` is far enough below the maximum for both.
+    // A length from a `Layout` is so far below the maximum that neither addition overflows.
     let kept_bytes = kept_bytes(len_bytes);
     let whole_bytes = kept_bytes.checked_add(HUGE_PAGE_BYTES)?;
-    // SAFETY: a new private mapping at an address that the system chooses affects nothing else.
+    // SAFETY: the call creates a new private mapping at an address that the operating system
+    // chooses. It affects no other memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -268,14 +280,15 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     }
     let before_bytes = start.addr().next_multiple_of(HUGE_PAGE_BYTES) - start.addr();
     let first = start.wrapping_byte_add(before_bytes);
-    // Above zero, because the part before is smaller than a huge page.
+    // This is above zero, because the part before is smaller than a huge page.
     let after_bytes = HUGE_PAGE_BYTES - before_bytes;
     let advice = match pages {
         Pages::Huge => libc::MADV_HUGEPAGE,
         Pages::Small => libc::MADV_NOHUGEPAGE,
     };
-    // SAFETY: both ranges are whole pages inside the new mapping and outside the part that is kept. If `munmap` fails,
-    // address space is lost; if the advice is refused, the pages stay small.
+    // SAFETY: both ranges are whole pages inside the new mapping and outside the part that is kept.
+    // If `munmap` fails, only address space is lost. If the advice is refused, the pages stay
+    // small.
     unsafe {
         if before_bytes > 0 {
             libc::munmap(start, before_bytes);
@@ -288,13 +301,14 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: `map` returned this range for this length, and its owner is being dropped.
+    // SAFETY: `map` returned this range for this length. Its owner is being dropped.
     unsafe { libc::munmap(first.as_ptr().cast(), kept_bytes(len_bytes)) };
 }
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: whole pages of a private mapping with a unique owner. They read as zero afterwards.
+    // SAFETY: the range is whole pages of a private mapping with one owner. Afterwards they read as
+    // zero.
     unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_DONTNEED) };
 }
 
@@ -311,8 +325,8 @@ fn unmap_contents(_: NonNull<u64>, _: usize) {}
 
 /// Asks the CPU to load the cache line of `slice[index]`, for a read that follows soon.
 ///
-/// This is a hint: it never fails, and an index past the end has no effect. With prefetches a few dozen lookups ahead,
-/// lookups in a large table overlap their memory accesses.
+/// This is a hint. It never fails, and an index past the end has no effect. Prefetch a few dozen
+/// lookups ahead: then lookups in a large table overlap their memory accesses.
 ///
 /// # Examples
 ///
@@ -327,13 +341,14 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
     }
 }
 
-/// Like [`prefetch`], for an index that is in range. An index out of range is a wasted hint.
+/// Like [`prefetch`], for an index that should be in range. An index out of range only wastes the
+/// hint.
 #[inline(always)]
 pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
     prefetch_address(slice.as_ptr().wrapping_add(index));
 }
 
-/// Prefetches every cache line of a range of `words`, which starts on a line.
+/// Prefetches every cache line of a range of `words`. The range starts on a line.
 #[inline(always)]
 pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
@@ -342,14 +357,14 @@ pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     }
 }
 
-/// Prefetches the cache line of `slice[index]` for a write that follows soon: other cores lose the line at once, and
-/// not only at the write. An index out of range is a wasted hint.
+/// Prefetches the cache line of `slice[index]` for a write that follows soon. Other cores lose the
+/// line at the prefetch, and not only at the write. An index out of range only wastes the hint.
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is allowed and cannot fault. CPUs without this instruction treat it as a
-    // prefetch for a read, or ignore it.
+    // SAFETY: a prefetch of any address is allowed and cannot fault. CPUs without this instruction
+    // ignore it, or treat it as a prefetch for a read.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags));
     }
@@ -363,11 +378,11 @@ pub(crate) fn prefetch_address<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch of any address is allowed; it cannot fault.
+        // SAFETY: a prefetch of any address is allowed and cannot fault.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: a prefetch of any address is allowed; it cannot fault.
+    // SAFETY: a prefetch of any address is allowed and cannot fault.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, readonly));
     }
@@ -405,7 +420,8 @@ mod tests {
         }
     }
 
-    /// A filter made and dropped for each request must not run the system out of mappings.
+    /// If a filter is created and dropped for each request, the process must not run out of
+    /// mappings.
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     #[test]
     fn a_dropped_mapping_leaves_nothing_behind() {
@@ -418,7 +434,8 @@ mod tests {
                 (number(first)..number(end)).contains(&address)
             })
         };
-        // Another thread may map the place again at once, but not every time.
+        // Another thread may map the same address again at once, but this does not happen every
+        // time.
         let left = (0..20).filter(|_| {
             let lines = Lines::zeroed(HUGE_FROM_BYTES / 8 + 1).unwrap();
             let last_page = lines.as_ptr().addr() + kept_bytes(lines.len() * 8) - 1;

@@ -1,8 +1,9 @@
 //! SIMD kernels, prefetches and huge pages. All `unsafe` code of this crate is here.
 //!
-//! A kernel takes slices and has a scalar twin with the same signature in [`scalar`]. The table of kernels is chosen
-//! once per process, by the features of the CPU. Answers and bytes never depend on the choice. Kernels are generic over
-//! [`Word`], so that the same code reads owned, mapped and shared bits.
+//! A kernel takes slices and has a scalar version with the same signature in [`scalar`]. The table
+//! of kernels is chosen once per process, by the features of the CPU. Answers and bytes never
+//! depend on this choice. Kernels are generic over [`Word`], so that the same code reads owned,
+//! mapped and shared bits.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -36,10 +37,10 @@ use crate::no_std::*;
 use crate::strategy::SplitBlock;
 use crate::sync::AtomicU64;
 
-/// The kernels for reading words of type `W`.
+/// The kernels that read words of type `W`.
 ///
-/// Answers are bit masks: item `i` is bit `i % 64` of word `i / 64`. A kernel overwrites `hashes.len().div_ceil(64)`
-/// words.
+/// Answers are bit masks. Item `i` is bit `i % 64` of word `i / 64`. A kernel overwrites
+/// `hashes.len().div_ceil(64)` words.
 pub(crate) struct Kernels<W: Word> {
     /// Tests items in 512-bit blocks. The answer is 1 if the item is present.
     pub contains_512: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
@@ -47,7 +48,7 @@ pub(crate) struct Kernels<W: Word> {
     pub contains_256: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// The kernels for writing. No other thread may access the words.
+/// The kernels that write. No other thread may access the words at the same time.
 pub(crate) struct OwnedKernels {
     /// Sets the bits of items in 512-bit blocks. The answer is 1 if the item is new.
     pub insert_512: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
@@ -55,7 +56,7 @@ pub(crate) struct OwnedKernels {
     pub insert_256: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// An instruction set with kernels of its own.
+/// An instruction set that has its own kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
@@ -88,7 +89,8 @@ impl Level {
     }
 }
 
-/// Zero until the first call of [`level`], then a [`Level`]. `Relaxed`: every thread computes the same value.
+/// Zero until the first call of [`level`], then a [`Level`]. `Relaxed` is sufficient, because every
+/// thread computes the same value.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
@@ -115,8 +117,8 @@ fn detect() -> Level {
     best
 }
 
-/// Tests whether the CPU has a feature: this CPU, or without the standard library every CPU for which the program is
-/// compiled.
+/// Tests whether the CPU has a feature. Without the standard library, it tests whether every CPU
+/// has it for which the program is compiled.
 #[cfg(all(target_arch = "x86_64", any(feature = "std", test), not(miri), not(loom)))]
 macro_rules! has {
     ($feature:tt) => {
@@ -137,8 +139,8 @@ pub(crate) fn available() -> Vec<Level> {
     let mut levels = vec![Level::Scalar];
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     {
-        // Each level uses kernels and features of the level below, and requires that level: a hypervisor may hide any
-        // single feature.
+        // Each level uses the kernels and features of the lower level, so it also requires the
+        // lower level. This is necessary because a hypervisor may hide any single feature.
         if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
             levels.push(Level::Avx2);
         }
@@ -156,8 +158,9 @@ pub(crate) fn available() -> Vec<Level> {
     levels
 }
 
-/// Runs a loop that is compiled for the features of this CPU. Code that is inlined into `run` may use the shifts of
-/// BMI2 and the vectors of AVX2 or AVX-512, while the rest of the crate is compiled for any x86-64.
+/// Runs a loop that is compiled for the features of this CPU. The rest of the crate is compiled for
+/// any x86-64. Code that is inlined into `run` may use the shifts of BMI2 and the vectors of AVX2
+/// or AVX-512.
 #[inline(always)]
 pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -187,12 +190,13 @@ pub(crate) fn kernels() -> &'static OwnedKernels {
     level().owned()
 }
 
-/// Tests one item in 512-bit blocks with the kernel of `level`, which this CPU supports. A caller that stores the level
-/// in a field saves the loop around it a load and three branches.
+/// Tests one item in 512-bit blocks with the kernel of `level`. This CPU must support the level. A
+/// caller can store the level in a field. This saves a load and three branches in the loop around
+/// the call.
 ///
-/// The words contain at least one block, here and in the functions below. Assembly has no bounds check, and a check
-/// before it took 4 to 20 % more time. Only a strategy calls these functions, and only a `Bloom` has a strategy, with
-/// the words of its plan (`strategy/mod.rs`).
+/// Here and in the functions below, the words must contain at least one block. The assembly has no
+/// bounds check. A check before it took 4 to 20 % more time. Only a strategy calls these functions.
+/// Only a `Bloom` has a strategy, and it passes the words of its plan (`strategy/mod.rs`).
 #[inline(always)]
 pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) -> bool {
     debug_assert!(words.len() >= SplitBlock::WORDS);
@@ -207,7 +211,8 @@ pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) ->
     }
 }
 
-// Out of line, like the two functions below, so that the rest can be inlined into any caller.
+// Not inlined, like the two functions below, so that the remaining code can be inlined into any
+// caller.
 #[inline(never)]
 fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_512(words, hash)
@@ -224,7 +229,7 @@ pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_256(words, hash)
 }
 
-/// Sets the bits of one item in 512-bit blocks. Returns true if one of them was not set.
+/// Sets the bits of one item in 512-bit blocks. Returns true if at least one of them was not set.
 #[inline(always)]
 pub(crate) fn insert_one_512(level: Level, words: &mut [u64], hash: u64) -> bool {
     debug_assert!(words.len() >= SplitBlock::WORDS);
@@ -244,9 +249,11 @@ fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
     scalar::insert_one_512(words, hash)
 }
 
-/// Sets the bits of one item in blocks that no other thread writes at the same time. Other threads may read them.
+/// Sets the bits of one item in a block that no other thread writes at the same time. Other threads
+/// may read it.
 ///
-/// Two threads in one block at the same time would lose bits, so the caller holds the block's stripe.
+/// If two threads wrote one block at the same time, bits would be lost. So the caller holds the
+/// lock of the block's stripe.
 #[inline]
 pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64) -> bool {
     debug_assert!(words.len() >= SplitBlock::WORDS);
@@ -274,7 +281,8 @@ pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &m
     scalar::insert_512_shared(words, hashes, answers);
 }
 
-/// The words as assembly accesses them: memory that is written through a shared reference.
+/// The words in the form in which the assembly accesses them: memory that is written through a
+/// shared reference.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 fn as_cells(words: &[AtomicU64]) -> *mut [u64] {
     std::ptr::slice_from_raw_parts_mut(words.as_ptr().cast::<u64>().cast_mut(), words.len())
@@ -293,7 +301,7 @@ mod tests {
         vec![u64::MAX; len.div_ceil(64)]
     }
 
-    /// Inserts the first half of `hashes` and asks for all, at `level`; returns every output.
+    /// Inserts the first half of `hashes` and tests all of them, at `level`. Returns all outputs.
     fn run(level: Level, blocks: usize, hashes: &[u64]) -> Vec<Vec<u64>> {
         let half = &hashes[..hashes.len() / 2];
         let mut outputs = Vec::new();

@@ -1,16 +1,18 @@
 //! Sorts items into bins, without loading the memory that it overwrites.
 //!
-//! An item is written to its bin's buffer of a few cache lines. A full buffer is written to memory with streaming
-//! stores, which neither load a line first nor evict the buffers from the caches. So thousands of bins fill at once at
-//! the cost of one stream.
+//! An item is first written to the buffer of its bin, which has a few cache lines. A full buffer is
+//! written to memory with streaming stores. Streaming stores do not load a line first, and do not
+//! evict the buffers from the caches. So thousands of bins are filled at the same time at the cost
+//! of one stream.
 
 use super::memory::{Integer, LINE_BYTES};
 
 /// Appends each item to its bin.
 ///
-/// `heads[bin]` is the place of the bin's next item in `pool`, counted in items. The last items of a bin, since the
-/// last multiple of `BUFFER`, are only in `buffers[bin]`. When a chunk of `chunk_items` items is full, `next_chunk`
-/// receives its number and returns the number of the bin's next chunk.
+/// `heads[bin]` is the position of the bin's next item in `pool`, counted in items. The items of a
+/// bin since the last multiple of `BUFFER` are only in `buffers[bin]`. When a chunk of
+/// `chunk_items` items is full, `next_chunk` is called with its number. It returns the number of
+/// the bin's next chunk.
 ///
 /// # Panics
 ///
@@ -63,7 +65,7 @@ fn partition_by<T: Integer, const BUFFER: usize>(
     }
 }
 
-/// Orders the streaming stores before later accesses, when it is dropped.
+/// When it is dropped, it orders the streaming stores before later accesses.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 struct Fence;
 
@@ -76,8 +78,9 @@ impl Drop for Fence {
     }
 }
 
-/// Writes whole lines without loading them into the caches. Four stores of 16 bytes, which every x86-64 supports, fill
-/// the write buffer of a line as fast as one store of 64 bytes.
+/// Writes whole lines without loading them into the caches. Each line is written with four stores
+/// of 16 bytes, which every x86-64 supports. They fill the write buffer of a line as fast as one
+/// store of 64 bytes.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn stream<T: Integer>(to: &mut [T], from: &[T]) {
@@ -87,14 +90,14 @@ fn stream<T: Integer>(to: &mut [T], from: &[T]) {
     let to = to.as_mut_ptr().cast::<__m128i>();
     let from = from.as_ptr().cast::<__m128i>();
     for quarter in 0..quarters {
-        // SAFETY: both have the same number of bytes, and `to` starts a line, because it is a multiple of whole buffers
-        // behind the start of a pool on a line. The only caller holds a `Fence` and reads nothing of `to` before it is
-        // dropped.
+        // SAFETY: both have the same number of bytes. `to` starts a line, because the pool starts
+        // on a line and `to` is a multiple of whole buffers behind its start. The only caller holds
+        // a `Fence`. It does not read `to` before the `Fence` is dropped.
         unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }
 
-/// The scalar twin of [`stream`].
+/// The scalar version of [`stream`].
 #[cfg(any(test, miri, not(target_arch = "x86_64")))]
 #[inline(always)]
 fn copy<T: Integer>(to: &mut [T], from: &[T]) {
@@ -110,10 +113,10 @@ mod tests {
 
     const CHUNK: usize = 32;
     const BINS: usize = 8;
-    /// One line of the narrow items, two of the wide.
+    /// One line of narrow items, or two lines of wide items.
     const BUFFER: usize = 16;
 
-    /// Everything a partition writes: heads, buffers, pool, and which chunk followed which.
+    /// All outputs of a partition: heads, buffers, the pool, and the order of the chunks.
     type Written<T> = (Vec<u32>, Vec<[T; BUFFER]>, Vec<T>, Vec<u32>);
 
     fn run<T: Integer>(items: &[(usize, T)], streamed: bool) -> Written<T> {

@@ -1,4 +1,5 @@
-//! Places of several blocks, for window filters. An item's bits are the same in each block of its place.
+//! Places of several blocks, for window filters. An item has the same bits in each block of its
+//! place.
 
 use std::ops::Range;
 
@@ -7,14 +8,16 @@ use crate::strategy::{Narrow, Parquet, scale};
 
 use super::{Level, prefetch_lines};
 
-/// The positions of the blocks of a window filter: words that consist of whole places of `slots` blocks.
+/// The positions of the blocks of a window filter. The words of the filter are whole places of
+/// `slots` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The number of places.
     pub len: u64,
     /// Blocks in a place.
     pub slots: usize,
-    /// Words in a block: those of Parquet's block if a place has two blocks, otherwise those of a narrow block.
+    /// Words in a block. If a place has two blocks, they have the size of Parquet's block.
+    /// Otherwise they have the size of a narrow block.
     pub block_words: usize,
 }
 
@@ -44,7 +47,7 @@ impl Places {
     }
 }
 
-/// Tests one item in adjacent blocks of its place. Returns true if one of them holds it.
+/// Tests one item in adjacent blocks of its place. Returns true if at least one block holds it.
 #[inline]
 pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -64,7 +67,7 @@ pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) 
     }
 }
 
-/// Tests items in all blocks of their places. The answer is 1 if a block holds the item.
+/// Tests items in all blocks of their places. The answer is 1 if at least one block holds the item.
 pub(crate) fn contains_each(
     level: Level,
     words: &[u64],
@@ -92,8 +95,9 @@ pub(crate) fn contains_each(
     });
 }
 
-/// Sets the bits of items in block `slot` of their places: of all items if `always`, otherwise of those that no block
-/// holds. The answer is 1 if no block held the item. Returns how many items were not in that block before.
+/// Sets the bits of items in block `slot` of their places. If `always` is true, the bits of all
+/// items are set. Otherwise only the bits of items that no block holds are set. The answer is 1 if
+/// no block held the item. Returns how many items were not in block `slot` before.
 pub(crate) fn insert_each(
     level: Level,
     words: &mut [u64],
@@ -135,7 +139,8 @@ pub(crate) fn insert_each(
 mod scalar {
     #[inline]
     pub(super) fn contains<const N: usize>(blocks: &[u64], mask: [u64; N]) -> bool {
-        // No branch depends on an answer, because a misprediction costs more than testing all blocks.
+        // No branch depends on an answer, because a misprediction costs more than testing all
+        // blocks.
         blocks.as_chunks().0.iter().fold(false, |found, block| found | holds(block, &mask))
     }
 
@@ -165,7 +170,8 @@ mod scalar {
 mod avx2 {
     use super::Places;
 
-    /// Returns places with constant parameters: a fourth less time. A constant of zero slots means any number.
+    /// Returns places with constant parameters, which saves a quarter of the time. A constant of
+    /// zero slots means any number.
     #[inline(always)]
     const fn known<const SLOTS: usize, const WORDS: usize>(places: Places) -> Places {
         let slots = if SLOTS == 0 { places.slots } else { SLOTS };
@@ -221,8 +227,8 @@ mod avx2 {
                             let place = &mut words[places.words(hash)];
                             let mask = $block::mask(hash);
                             let found = any_holds(place, mask);
-                            // No branch depends on the answer. For an item that is not stored, the stored bits are
-                            // zero.
+                            // No branch depends on the answer. If the item must not be stored, the
+                            // mask is zero.
                             let mask = mask.masked(!found | always);
                             let words = &mut place.as_chunks_mut().0[slot];
                             let block = $block::load(words);

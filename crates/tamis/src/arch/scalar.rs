@@ -1,4 +1,5 @@
-//! The kernels in plain Rust. They define the results of all other kernels, and run on CPUs without a SIMD kernel.
+//! The kernels in plain Rust. They define the results of all other kernels. CPUs without a SIMD
+//! kernel use them.
 
 use super::{Kernels, OwnedKernels};
 use crate::answers::answer_each;
@@ -42,7 +43,8 @@ pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
     let block = &words[block * 8..block * 8 + 8];
     let new = !holds(block, &mask);
     for (word, mask) in block.iter().zip(mask) {
-        // Relaxed: see `bits/atomic.rs`. Not `fetch_or`: no other thread writes this block.
+        // `Relaxed` is sufficient: see `bits/atomic.rs`. `fetch_or` is not needed, because no other
+        // thread writes this block.
         word.store(word.get() | mask, Ordering::Relaxed);
     }
     new
@@ -74,7 +76,7 @@ fn holds<W: Word>(block: &[W], mask: &[u64]) -> bool {
     block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word.get())) == 0
 }
 
-/// Sets every bit of `mask`. Returns true if one of them was not set.
+/// Sets every bit of `mask`. Returns true if at least one of them was not set.
 #[inline]
 fn set(block: &mut [u64], mask: &[u64]) -> bool {
     let mut missing = 0;

@@ -1,16 +1,19 @@
-//! Select: finds the k-th one of a word, and moves bits to and from the positions of ones.
+//! Finds the k-th one of a word (select), and moves bits to and from the positions of ones.
 //!
-//! With BMI2 it takes two instructions, which are inlined into callers compiled for any x86-64.
+//! With BMI2, select takes two instructions. They are inlined into callers that are compiled for
+//! any x86-64.
 
 use super::{Level, level};
 
-/// The method for this CPU. A loop keeps it in a register, so that the branch on it is hoisted.
+/// The method for this CPU. A loop keeps it in a register, so the compiler can move the branch on
+/// it out of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Select {
     level: Level,
 }
 
-/// Runs `pext` or `pdep` with a word and a mask. The caller ensures that the CPU has the instruction.
+/// Runs `pext` or `pdep` with a word and a mask. The caller ensures that the CPU has the
+/// instruction.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 macro_rules! gather {
     ($instruction:literal, $word:expr, $mask:expr) => {{
@@ -32,7 +35,8 @@ impl Select {
         Self { level: level() }
     }
 
-    /// Returns the number of the `k`-th one of `word`, counted from zero, or 64 if the word has at most `k` ones.
+    /// Returns the bit number of the `k`-th one of `word`, counted from zero. Returns 64 if the
+    /// word has at most `k` ones.
     #[inline(always)]
     pub(crate) fn select(self, word: u64, k: u32) -> u32 {
         debug_assert!(k < 64);
@@ -55,7 +59,8 @@ impl Select {
         select_by_bytes(word, k)
     }
 
-    /// Returns the bits of `word` at the ones of `mask`, packed into the lowest bits.
+    /// Returns the bits of `word` at the positions of the ones of `mask`, packed into the lowest
+    /// bits.
     #[inline(always)]
     pub(crate) fn extract(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -71,7 +76,8 @@ impl Select {
         bits
     }
 
-    /// Returns the lowest bits of `word`, moved to the ones of `mask`. All other bits are zero.
+    /// Returns the lowest bits of `word`, moved to the positions of the ones of `mask`. All other
+    /// bits are zero.
     #[inline(always)]
     pub(crate) fn deposit(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -108,7 +114,8 @@ impl Select {
     }
 }
 
-/// The scalar twin. It counts the ones of all bytes at once, and then walks the byte that contains the result.
+/// The scalar version. It counts the ones of all bytes at once. Then it searches the byte that
+/// contains the result.
 ///
 /// Source: Vigna, "Broadword implementation of rank/select queries" (2008), §4.
 fn select_by_bytes(word: u64, k: u32) -> u32 {
@@ -117,12 +124,14 @@ fn select_by_bytes(word: u64, k: u32) -> u32 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Byte i: the ones of bytes 0 to i. The last byte is at most 64, so no byte overflows.
+    // Byte i is the number of ones in bytes 0 to i. The last byte is at most 64, so no byte
+    // overflows.
     let sums = bytes.wrapping_mul(ONES);
     if sums >> 56 <= u64::from(k) {
         return 64;
     }
-    // The top bit of each byte whose sum is at most k. These bytes are before the searched one.
+    // The highest bit of each byte whose sum is at most k. These bytes are before the byte that
+    // contains the result.
     let before = (((u64::from(k) * ONES) | HIGHS) - sums) & HIGHS;
     let place = before.count_ones() * 8;
     let skipped = (sums << 8 >> place & 0xff) as u32;
@@ -157,7 +166,7 @@ mod tests {
 
         #[test]
         fn every_level_finds_the_same_one(a: u64, b: u64, c: u64) {
-            // Full, half full, sparse and empty words.
+            // Full, half-full, sparse and empty words.
             for word in [a, a & b, a & b & c, a | b, a | b | c, u64::MAX, 0, 1 << (a % 64)] {
                 let places: Vec<u32> = (0..64).filter(|i| word >> i & 1 == 1).collect();
                 for level in available() {

@@ -1,23 +1,25 @@
-//! SipHash-1-3 of eight items at once, each in a lane of vector registers.
+//! SipHash-1-3 of eight items at once. Each item is in one lane of vector registers.
 //!
 //! ```text
 //! items:  lane 0 | word 0 | word 1 | … | tail and length |        one round a word, then three rounds
 //!         lane 1 | word 0 | tail and length |                     a lane whose item has ended keeps its state
 //! ```
 //!
-//! The rounds of one item depend on each other, so hashing one item after the other leaves most units of a core idle. A
-//! line of 59 bytes took 21 ns, and takes 9 ns here with AVX-512.
+//! The rounds of one item depend on each other. So if items are hashed one after the other, most
+//! execution units of a core are idle. A line of 59 bytes took 21 ns. With AVX-512 it takes 9 ns
+//! here.
 //!
-//! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2. SipHash-1-3 has one round for each
-//! word and three at the end. The output of 128 bits is that of the authors' reference code.
+//! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2. SipHash-1-3 has
+//! one round for each word and three rounds at the end. The output of 128 bits is that of the
+//! authors' reference code.
 
 use siphasher::{sip, sip128};
 
-/// How many items are hashed at once.
+/// The number of items that are hashed at once.
 pub(crate) const LANES: usize = 8;
 
 /// Hashes an item with SipHash-1-3 to `N` words. `N` is 1 or 2.
-// Out of line: inlined at several places, the hash to 128 bits took 1 to 2 ns more.
+// Not inlined. When it was inlined at several places, the hash to 128 bits took 1 to 2 ns more.
 #[inline(never)]
 pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64; N] {
     let words = if N == 1 {
@@ -91,7 +93,8 @@ mod wide {
     use super::LANES;
     use super::state::{BETWEEN, end, start};
 
-    // Loops, not closures: a closure is not compiled with the CPU features of the function around it.
+    // These are loops and not closures, because a closure is not compiled with the CPU features of
+    // the function around it.
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi2")]
     pub(super) fn hash_8<const N: usize>(
         key: [u64; 2],
@@ -122,7 +125,7 @@ mod wide {
                 next[3] = _mm512_xor_si512(next[3], word);
                 next = round(next);
                 next[0] = _mm512_xor_si512(next[0], word);
-                // The compiler merges these into the last operations of the round.
+                // The compiler merges these selections into the last operations of the round.
                 for (held, next) in state.iter_mut().zip(next) {
                     *held = _mm512_mask_mov_epi64(*held, goes_on, next);
                 }
@@ -137,7 +140,7 @@ mod wide {
             state = round(round(round(state)));
             let [v0, v1, v2, v3] = state;
             let sum = _mm512_xor_si512(_mm512_xor_si512(v0, v1), _mm512_xor_si512(v2, v3));
-            // SAFETY: the array is 64 writable bytes, and `storeu` asks for no alignment.
+            // SAFETY: the array is 64 writable bytes, and `storeu` needs no alignment.
             unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().cast(), sum) };
         }
         hashes
@@ -152,30 +155,33 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn from_words(words: [u64; LANES]) -> __m512i {
-        // SAFETY: the array is 64 readable bytes, and `loadu` asks for no alignment.
+        // SAFETY: the array is 64 readable bytes, and `loadu` needs no alignment.
         unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
     }
 
-    /// Loads 64 bytes from byte `at` of an item; bytes beyond its end are zero.
+    /// Loads 64 bytes from byte `at` of an item. Bytes beyond the end of the item are zero.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,bmi2")]
     fn load(item: &[u8], at: usize) -> __m512i {
         let left = item.len().saturating_sub(at).min(64);
         if left == 0 {
-            // A load that the mask suppresses as a whole costs hundreds of cycles if its address is not mapped.
+            // If the mask suppresses all bytes of a load and the address is not mapped, the load
+            // costs hundreds of cycles.
             return _mm512_setzero_si512();
         }
         let within = _bzhi_u64(u64::MAX, left as u32);
-        // SAFETY: the mask selects only bytes of the item. Other bytes are neither read nor do they fault.
+        // SAFETY: the mask selects only bytes of the item. Other bytes are not read and cannot
+        // fault.
         unsafe { _mm512_maskz_loadu_epi8(within, item.as_ptr().wrapping_add(at).cast()) }
     }
 
-    /// Transposes rows into columns: word `w` of row `r` becomes word `r` of column `w`.
+    /// Transposes rows into columns. Word `w` of row `r` becomes word `r` of column `w`.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
         let (mut columns, mut pairs) = (rows, rows);
-        // Words of two adjacent rows alternate: even words first, odd words in the second half of the pairs.
+        // The words of two adjacent rows alternate. The even words come first, and the odd words
+        // are in the second half of the pairs.
         for i in 0..4 {
             pairs[i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
             pairs[4 + i] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
@@ -183,7 +189,7 @@ mod wide {
         for odd in 0..2 {
             let (a, b) = (pairs[4 * odd], pairs[4 * odd + 1]);
             let (c, d) = (pairs[4 * odd + 2], pairs[4 * odd + 3]);
-            // Quarters of 128 bits hold a word of two rows each.
+            // Each quarter of 128 bits holds one word of each of two rows.
             let ab = [_mm512_shuffle_i64x2::<0x88>(a, b), _mm512_shuffle_i64x2::<0xdd>(a, b)];
             let cd = [_mm512_shuffle_i64x2::<0x88>(c, d), _mm512_shuffle_i64x2::<0xdd>(c, d)];
             for quarter in 0..2 {
@@ -212,7 +218,7 @@ mod wide {
     }
 }
 
-/// One item in each lane of an AVX2 register, four at a time.
+/// One item in each lane of AVX2 registers, four items at a time.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod half {
     use std::arch::x86_64::*;
@@ -255,7 +261,7 @@ mod half {
                 let at = broadcast((first + i) as u64);
                 let is_tail = _mm256_cmpeq_epi64(tails_at, at);
                 let has_ended = _mm256_cmpgt_epi64(at, tails_at);
-                // `load` has left the place of the tail zero.
+                // `load` returns zero for the word of the tail.
                 let word = _mm256_or_si256(word, _mm256_and_si256(is_tail, tails));
                 let mut next = state;
                 next[3] = _mm256_xor_si256(next[3], word);
@@ -275,7 +281,7 @@ mod half {
             state = round(round(round(state)));
             let [v0, v1, v2, v3] = state;
             let sum = _mm256_xor_si256(_mm256_xor_si256(v0, v1), _mm256_xor_si256(v2, v3));
-            // SAFETY: the array is 32 writable bytes, and `storeu` asks for no alignment.
+            // SAFETY: the array is 32 writable bytes, and `storeu` needs no alignment.
             unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), sum) };
         }
         hashes
@@ -287,12 +293,13 @@ mod half {
         _mm256_set1_epi64x(word as i64)
     }
 
-    /// Returns the last word of an item: its bytes beyond the whole words, and its length in the highest byte.
+    /// Returns the last word of an item. It holds the bytes after the whole words, and the length
+    /// in the highest byte.
     #[inline]
     fn tail(item: &[u8]) -> u64 {
         let (bits, len) = (item.len() % 8 * 8, item.len() as u64);
         let bytes = match item.last_chunk::<8>() {
-            // In two shifts: a single shift by 64 bits would overflow.
+            // Shifted in two steps, because a single shift by 64 bits would overflow.
             Some(last) => u64::from_le_bytes(*last) >> 1 >> (63 - bits),
             None => item.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         };
@@ -302,26 +309,28 @@ mod half {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn from_words(words: [u64; 4]) -> __m256i {
-        // SAFETY: the array is 32 readable bytes, and `loadu` asks for no alignment.
+        // SAFETY: the array is 32 readable bytes, and `loadu` needs no alignment.
         unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
     }
 
-    /// Loads four words from byte `at` of an item. Words that the item does not contain whole are zero.
+    /// Loads four words from byte `at` of an item. A word that is not completely inside the item is
+    /// zero.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load(item: &[u8], at: usize) -> __m256i {
         let left = item.len().saturating_sub(at) / 8;
         if left == 0 {
-            // As in `wide::load`.
+            // For the same reason as in `wide::load`.
             return _mm256_setzero_si256();
         }
         let is_within =
             _mm256_cmpgt_epi64(_mm256_set1_epi64x(left as i64), _mm256_setr_epi64x(0, 1, 2, 3));
-        // SAFETY: the mask selects only words of the item. Other words are neither read nor do they fault.
+        // SAFETY: the mask selects only words of the item. Other words are not read and cannot
+        // fault.
         unsafe { _mm256_maskload_epi64(item.as_ptr().wrapping_add(at).cast(), is_within) }
     }
 
-    /// Transposes rows into columns: word `w` of row `r` becomes word `r` of column `w`.
+    /// Transposes rows into columns. Word `w` of row `r` becomes word `r` of column `w`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
@@ -341,7 +350,7 @@ mod half {
         _mm256_or_si256(_mm256_slli_epi64::<LEFT>(word), _mm256_srli_epi64::<RIGHT>(word))
     }
 
-    /// Swaps the halves of each word: a rotation by 32.
+    /// Swaps the halves of each word. This is a rotation by 32.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn swap(word: __m256i) -> __m256i {
@@ -385,7 +394,7 @@ mod tests {
             ]),
         ) {
             let hasher = Hasher::sip13(key);
-            // Allocations of their own: a read beyond an end is one that a sanitizer finds.
+            // Each item is a separate allocation, so that a sanitizer finds a read beyond its end.
             let items = items.map(Vec::into_boxed_slice);
             let items = items.each_ref().map(|item| &item[..]);
             for level in available() {

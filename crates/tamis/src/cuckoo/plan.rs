@@ -1,7 +1,8 @@
-//! The formulas of the cuckoo filter: its rate, and how many items fit.
+//! The formulas of the cuckoo filter: its rate, and the number of items that fit.
 //!
-//! The rate is exact (`rate_at`). The number of items that fit is a rule, [`fits`]. It comes from filling tables of
-//! every size until the first item did not fit, up to 4·10⁵ tables of each size.
+//! The rate is exact (`rate_at`). The number of items that fit is a rule, [`fits`]. The rule was
+//! derived from measurements: tables of every size were filled until the first item did not fit. Up
+//! to 4·10⁵ tables of each size were filled.
 
 use super::table::{MAX_SLOTS, Table};
 #[cfg(not(any(feature = "std", test)))]
@@ -10,27 +11,29 @@ use crate::no_std::*;
 /// The widths of a slot.
 pub(crate) const SLOT_BITS: std::ops::RangeInclusive<u32> = 4..=32;
 
-/// Computes the probability that an absent item is taken for present, if `items` distinct items are stored.
+/// Computes the probability that an absent item is reported as present, if `items` distinct items
+/// are stored.
 ///
-/// It is the probability that one of them has the same key. All keys are equally probable.
+/// It is the probability that at least one of the stored items has the same key. All keys are
+/// equally probable.
 pub(crate) fn rate_at(table: &Table, items: u64) -> f64 {
     -(items as f64 * (-1.0 / table.keys_in_all()).ln_1p()).exp_m1()
 }
 
-/// Computes how many distinct items keep `rate`, without regard to space.
+/// Computes how many distinct items keep `rate`. The number of slots is not considered.
 pub(crate) fn items_at(table: &Table, rate: f64) -> u64 {
-    // Slightly reduced for rounding, and never more than the rate allows.
+    // Slightly reduced because of rounding, so that the rate is never exceeded.
     let items = ((-rate).ln_1p() / (-1.0 / table.keys_in_all()).ln_1p()).floor() as u64;
     if rate_at(table, items) <= rate { items } else { items.saturating_sub(1) }
 }
 
 /// Returns the highest load of a planned filter.
 ///
-/// A table of 10⁴ to 10⁷ slots is full at 96.1 % with buckets of two, and at 99.1 % with larger ones. The search for
-/// the last per cent takes most of the time of all inserts.
+/// A table of 10⁴ to 10⁷ slots is full at 96.1 % with buckets of two, and at 99.1 % with larger
+/// buckets. The search for the last per cent takes most of the time of all inserts.
 ///
-/// Narrow slots are planned with a slightly lower load, because the last per cents take most of the time. They still
-/// take less than log₂(1/rate) + 3 bits an item.
+/// Narrow slots are planned with a slightly lower load, because filling the last per cents takes
+/// most of the time. They still take less than log₂(1/rate) + 3 bits an item.
 pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     match (bucket, slot_bits) {
         (2, ..=12) => 0.92,
@@ -40,25 +43,29 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     }
 }
 
-/// Returns the accepted number of pairs of keys with more items than slots, in a filter with this number of items. One
-/// large filter in ten thousand refuses an item a little before its capacity, and reports it. One in a million would
-/// cost large filters a bit an item.
+/// Returns the accepted expected number of crowded pairs of keys, which have more items than slots,
+/// in a filter with this number of items. With this value, one large filter in ten thousand refuses
+/// an item slightly before its capacity, and reports it. A limit of one in a million would cost
+/// large filters one more bit an item.
 fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
 
-/// Returns true if `items` distinct items fit in a table. This fails for about one table in a million, or for one of
-/// the largest tables in ten thousand (`most_crowded`).
+/// Returns true if `items` distinct items fit in a table. The answer true is wrong for about one
+/// table in a million. For the largest tables it is wrong for one in ten thousand (`most_crowded`).
 ///
-/// Three things can fail, and each has its rule:
+/// There are three rules:
 ///
 /// * Up to `2 * bucket` items always fit, because each item has this number of slots.
-/// * The table as a whole. The first item that does not fit is number 0.965·slots ± 0.24·√items with buckets of two
-///   (deviation measured from 10² to 10⁴ slots), and 0.994·slots ± 0.15·√items with larger ones. Small tables have a
-///   longer tail: of 250 000 tables with 18 slots one was full at 7 items, of 100 000 with 66 slots one at 45, of 15
-///   000 with 514 slots one at 470.
-/// * Two keys that share a bucket in one half have `3 * bucket` slots together, and may have one item more (`crowded`).
-///   This rule decides for slots of few bits, which have few keys.
+/// * The table as a whole may be full. With buckets of two, the first item that does not fit is
+///   number 0.965·slots ± 0.24·√items. The deviation was measured from 10² to 10⁴ slots. With
+///   larger buckets, it is number 0.994·slots ± 0.15·√items. The distribution of small tables has a
+///   longer tail. Of 250 000 tables with 18 slots, one was full at 7 items. Of 100 000 tables with
+///   66 slots, one was full at 45 items. Of 15 000 tables with 514 slots, one was full at 470
+///   items.
+/// * Two keys that share a bucket in one half have `3 * bucket` slots together. They may get more
+///   items than this (`crowded`). This rule is the strictest for slots of few bits, because these
+///   have few keys.
 pub(crate) fn fits(table: &Table, items: u64) -> bool {
     let bucket = table.bucket();
     if items <= 2 * u64::from(bucket) {
@@ -74,19 +81,20 @@ pub(crate) fn fits(table: &Table, items: u64) -> bool {
         && crowded(table, n) <= most_crowded(n)
 }
 
-/// Computes the expected number of pairs of keys with a common bucket that have more items than slots.
+/// Computes the expected number of pairs of keys that share a bucket and have more items than
+/// slots.
 fn crowded(table: &Table, n: f64) -> f64 {
     let b = table.bucket() as i32;
     let (starts, fingerprints) = (table.starts() as f64, table.fingerprints() as f64);
-    // The items of a key are Poisson distributed. A key holds at most 2b of them, so of 3b + 1 items each key has at
-    // least b + 1.
+    // The number of items of a key is Poisson distributed. A key holds at most 2b items. So if two
+    // keys have 3b + 1 items, each key has at least b + 1 items.
     let load = n / (starts * fingerprints);
-    // In each half, the pairs of fingerprints at each start.
+    // In each half, the number of pairs of fingerprints at each start.
     starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())
 }
 
-/// Returns the probability of 3b + 1 items of two keys with b + 1 or more each, divided by the (3b + 1)th power of the
-/// load.
+/// Returns the probability that two keys have 3b + 1 items together and at least b + 1 items each.
+/// The result is divided by the (3b + 1)th power of the load.
 const fn ways_to_crowd(bucket: u32) -> f64 {
     let (mut ways, mut k) = (0.0, bucket + 1);
     while k <= 2 * bucket {
@@ -100,14 +108,14 @@ const fn factorial(k: u32) -> f64 {
     if k == 0 { 1.0 } else { k as f64 * factorial(k - 1) }
 }
 
-/// The requirements of [`plan`] on a table, solved for its size.
+/// The requirements of [`plan`] on a table, converted into sizes.
 struct Wanted {
     bucket: u32,
     items: u64,
     rate: f64,
-    /// The fewest keys that keep the rate.
+    /// The minimum number of keys that keep the rate.
     keys: f64,
-    /// The fewest slots for the table as a whole, without its load limit.
+    /// The minimum number of slots for the table as a whole, without its load limit.
     slots: f64,
     /// The number of items, or zero if they always fit.
     crowd: f64,
@@ -126,29 +134,31 @@ impl Wanted {
         Self { bucket, items, rate, keys, slots, crowd }
     }
 
-    /// Computes how many bucket starts the items need at least, with slots of this width.
+    /// Computes the minimum number of bucket starts that hold the items, with slots of this width.
     fn starts_for_room(&self, slot_bits: u32) -> f64 {
         let slots = self.slots.max(self.crowd / load_limit(self.bucket, slot_bits));
         (slots / 2.0 - f64::from(self.bucket - 1)).max(1.0)
     }
 
-    /// Computes how many bucket starts a table of this width needs at least.
+    /// Computes the minimum number of bucket starts of a table of this width.
     fn starts(&self, slot_bits: u32) -> u64 {
         let fingerprints = Table::count_fingerprints(self.bucket, slot_bits) as f64;
         let starts = (self.keys / fingerprints).max(self.starts_for_room(slot_bits));
-        // `crowded`, solved for the starts. It is used only if it decides.
+        // The formula of `crowded`, solved for the starts. It is used only if this rule needs the
+        // most starts.
         let (n, power) = (self.crowd, 3 * self.bucket as i32);
         let load = n / (starts * fingerprints);
         let pairs = starts * fingerprints * fingerprints * ways_to_crowd(self.bucket);
         let excess = pairs * load.powi(power + 1) / most_crowded(n);
         let starts =
             if excess > 1.0 { starts * excess.powf(1.0 / f64::from(power)) } else { starts };
-        // Lowered by more than a rounding error, because `settle` only increases it.
+        // Lowered by more than a rounding error. This is safe, because `settle` only increases the
+        // number.
         (starts * (1.0 - 1e-14)).ceil() as u64
     }
 
-    /// Computes a width that is at most the width of the fewest bits. Narrower slots need twice the slots for each bit
-    /// less, to have enough keys.
+    /// Computes a lower bound of the width of the plan with the fewest bits. To have enough keys, a
+    /// table needs twice the slots for each bit that its slots are narrower.
     fn narrowest(&self) -> u32 {
         let fingerprints = self.keys / self.starts_for_room(*SLOT_BITS.start());
         let bits = (fingerprints as u64).max(1).ilog2() + self.bucket.ilog2();
@@ -163,14 +173,15 @@ impl Wanted {
     }
 }
 
-/// Plans the table of the fewest bits in which `items` fit and keep `rate`. Returns `None` if it would be too large.
+/// Plans the table with the fewest bits in which `items` fit and keep `rate`. Returns `None` if it
+/// would be too large.
 pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
     let wanted = Wanted::new(bucket, items.max(1), rate);
     let mut fewest = (u64::MAX, 0);
     for slot_bits in wanted.narrowest()..=*SLOT_BITS.end() {
         let starts = wanted.starts(slot_bits).min(MAX_SLOTS);
         let bits = 2 * (starts + u64::from(bucket) - 1) * u64::from(slot_bits);
-        // If there are enough keys, a wider slot only adds a bit to every slot.
+        // If there are enough keys, a wider slot only adds one bit to every slot.
         if bits > fewest.0 {
             break;
         }
@@ -179,22 +190,24 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
         }
     }
     let fewest = wanted.settle(fewest.1)?;
-    // Half the rate is worth a few per cent more memory: between two widths, the narrower one uses its memory for slots
-    // that stay empty.
+    // A few per cent more memory are acceptable for half the rate. Between two widths, the narrower
+    // one would use this memory for slots that stay empty.
     let wider = fewest.slot_bits() + 1;
     let wider = SLOT_BITS.contains(&wider).then(|| wanted.settle(wider)).flatten();
     let worth = fewest.len_bits() + fewest.len_bits() / 32;
     Some(wider.filter(|table| table.len_bits() <= worth).unwrap_or(fewest))
 }
 
-/// Plans the table of at most `max_bits` for the most items that keep `rate`. Returns `None` if not even one item does.
+/// Plans the table of at most `max_bits` that holds the most items at `rate`. Returns `None` if it
+/// holds no item at this rate.
 pub(crate) fn plan_in(bucket: u32, max_bits: u64, rate: f64) -> Option<(Table, u64)> {
     let planned = SLOT_BITS.filter_map(|slot_bits| {
         let table = largest(bucket, slot_bits, max_bits)?;
         let items = room(&table).min(items_at(&table, rate));
         (items > 0).then_some((table, items))
     });
-    // Of equal tables, the one with the narrowest slots: `max_by_key` returns the last.
+    // If several tables hold equally many items, this returns the one with the narrowest slots,
+    // because `max_by_key` returns the last.
     planned.rev().max_by_key(|&(_, items)| items)
 }
 
@@ -303,7 +316,7 @@ mod tests {
         for items in [10_000, 20_000, 1_000_000, 100_000_000] {
             let table = plan(2, items, 0.001).unwrap();
             assert_eq!(table.slot_bits(), 12);
-            // Slots come in pairs.
+            // The number of slots is even, because both halves have the same size.
             let slots = table.slots();
             assert!(slots as f64 <= items as f64 / 0.92 + 2.0, "{items}: {slots}");
             let above = table.len_bits() as f64 / items as f64 + rate_at(&table, items).log2();

@@ -1,14 +1,16 @@
-//! The search for a free slot: the shortest sequence of moves that ends in an empty slot, planned before the first
-//! move.
+//! The search for a free slot. It finds the shortest sequence of moves that ends in an empty slot.
+//! The whole sequence is planned before the first move.
 
 use super::lanes::Lanes;
 use super::table::{Entry, Full, Key, Table};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The memory of a search, reused by the next one. The result of a search depends only on the table.
+/// The memory of a search. The next search reuses it. The result of a search depends only on the
+/// table.
 ///
-/// It grows with the longest search so far: a few kilobytes, and up to a megabyte in a large table that is full.
+/// It grows with the longest search so far. It takes a few kilobytes, and up to a megabyte in a
+/// large table that is full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     nodes: Vec<Node>,
@@ -23,7 +25,8 @@ struct Node {
     from: Origin,
 }
 
-/// A slot of a node: the node's number, with the offset in its two lowest bits.
+/// A slot of a node. It is the number of the node, with the offset of the slot in its two lowest
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Origin(u32);
 
@@ -32,15 +35,15 @@ impl Origin {
     const OUTSIDE: Origin = Origin(u32::MAX);
 }
 
-/// How many slots a search visits before it gives up. Buckets of two then reach 96.1 % at 10⁷ slots. With 2¹² visits
-/// they reach 94.6 % at 10⁶.
+/// The number of slots that a search visits before it fails. With this limit, buckets of two reach
+/// 96.1 % at 10⁷ slots. With 2¹² visits they reach 94.6 % at 10⁶ slots.
 const MAX_SEEN: usize = 1 << 15;
 
 impl Search {
     /// Inserts an entry whose slots are all taken, by moving other entries.
     ///
-    /// It searches breadth first: buckets are visited in the order of their distance in moves. A slot is visited once,
-    /// so the slots of a path are distinct.
+    /// The search is breadth first: buckets are visited in the order of their distance in moves. A
+    /// slot is visited only once, so the slots of a path are distinct.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -49,7 +52,7 @@ impl Search {
         key: Key,
     ) -> Result<(), Full> {
         let lanes = *table.lanes();
-        // Most searches end after one move, which needs no memory.
+        // Most searches end after one move. This case needs no memory.
         for bucket in key.starts {
             for slot in bucket..bucket + lanes.bucket() {
                 let Some(entry) = table.entry(words, slot) else { continue };
@@ -65,7 +68,7 @@ impl Search {
         self.make_room_further(table, words, key)
     }
 
-    /// Like [`make_room`](Self::make_room), if one move is not enough.
+    /// Like [`make_room`](Self::make_room), for the case that one move is not enough.
     #[inline(never)]
     fn make_room_further(
         &mut self,
@@ -98,8 +101,9 @@ impl Search {
                     return Ok(());
                 }
                 self.nodes.push(Node { start: entry.other, from });
-                // If the entry's own bucket is this one, none of its slots is new. There is no branch, because it would
-                // be mispredicted half the time.
+                // If the entry's own bucket is this bucket, all of its slots were already visited.
+                // There is no branch for this case, because it would be mispredicted half of the
+                // time.
                 self.nodes.push(Node { start: entry.own, from });
                 self.nodes.truncate(self.nodes.len() - usize::from(entry.own == bucket));
             }
@@ -108,7 +112,8 @@ impl Search {
         Err(Full)
     }
 
-    /// Moves the entries of a path, the last one first, each to the slot that the previous move emptied.
+    /// Moves the entries of a path, starting with the last one. Each entry moves to the slot that
+    /// the previous move emptied.
     #[inline(never)]
     fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: Origin, empty: u64) {
         let (mut from, mut empty) = (from, empty);
@@ -141,29 +146,32 @@ fn place(lanes: &Lanes, words: &[u64], entry: Entry) -> Option<u64> {
     })
 }
 
-/// Returns which of two buckets, which share no slot, contains a slot.
+/// Returns which of two buckets contains a slot. The buckets share no slot.
 #[inline(always)]
 fn bucket_of(lanes: &Lanes, slot: u64, one: u64, other: u64) -> u64 {
     if slot.wrapping_sub(one) < lanes.bucket() { one } else { other }
 }
 
-/// The visited slots of a search: a hash table that is emptied by incrementing its generation.
+/// The visited slots of a search. It is a hash table that is emptied by incrementing its
+/// generation.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// The generation in the high 16 bits, the slot in the others. A place with another generation is free.
+    /// The high 16 bits are the generation, the other bits are the slot. A place with another
+    /// generation is free.
     tags: Vec<u64>,
     generation: u64,
     len: usize,
 }
 
-/// Slots are numbers below this.
+/// The number of a slot is below this value.
 const GENERATION: u64 = 1 << 48;
 
 impl Seen {
     fn clear(&mut self) {
         self.len = 0;
         self.generation = self.generation.wrapping_add(GENERATION);
-        // After a wrap-around to zero, tags from 65 535 searches ago must not count as visited.
+        // After the generation wraps around to zero, tags from 65 535 searches ago must not count
+        // as visited. So all tags are cleared.
         if self.generation == 0 || self.tags.is_empty() {
             self.tags.clear();
             self.tags.resize(256, 0);

@@ -1,4 +1,5 @@
-//! The rules of the cuckoo filter: where an item may be stored, and as what value. The caller holds the words.
+//! The rules of the cuckoo filter: in which slots an item may be stored, and as which value. The
+//! caller owns the words.
 //!
 //! ```text
 //!            left half                                right half
@@ -7,31 +8,37 @@
 //!              start ∈ 0..9     fingerprint f ◀──▶        start ∈ 10..19
 //! ```
 //!
-//! A bucket is `bucket` adjacent slots and starts at any slot, so adjacent buckets overlap. This allows a table with
-//! buckets of two to be filled to 96.5 % (Lehman and Panigrahy, "3.5-way Cuckoo Hashing for the Price of 2-and-a-Bit",
-//! 2009), where separate buckets reach 89.7 %. Schmitz, Zentgraf and Rahmann, "Smaller and More Flexible Cuckoo
-//! Filters" (2025), use them in filters. Two things differ here:
+//! A bucket is `bucket` adjacent slots and starts at any slot, so adjacent buckets overlap. With
+//! overlapping buckets of two slots, a table can be filled to 96.5 % (Lehman and Panigrahy,
+//! "3.5-way Cuckoo Hashing for the Price of 2-and-a-Bit", 2009). Separate buckets reach 89.7 %.
+//! Schmitz, Zentgraf and Rahmann, "Smaller and More Flexible Cuckoo Filters" (2025), use
+//! overlapping buckets in filters. Two rules differ here:
 //!
-//! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item are never equal and
-//!   never overlap. The item has `2 * bucket` slots in a table of any size.
-//! * The other bucket is found by a reflection, `left + right ≡ sum(fingerprint)` modulo the number of starts in a
-//!   half. This works for any number of starts, and the way back is the same.
+//! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item
+//!   are never equal and never overlap. In a table of any size, the item has `2 * bucket` slots.
+//! * The other bucket is computed by a reflection: `left + right ≡ sum(fingerprint)` modulo the
+//!   number of starts in a half. This works for any number of starts. The same formula computes the
+//!   left bucket from the right one.
 //!
-//! A slot holds the fingerprint and the offset of the slot in its bucket, so an entry determines both of its buckets. A
-//! **key** is the fingerprint with both buckets; the left start determines the right one.
+//! A slot holds the fingerprint and the offset of the slot in its bucket. So an entry determines
+//! both of its buckets. A **key** is the fingerprint with both buckets. The left start determines
+//! the right start.
 //!
 //! Invariants of tables that only this code has written:
 //!
-//! * An entry with fingerprint `f` and left start `l` is in one of the two buckets of `(f, l)`, with its offset there.
-//!   So a lookup of a key finds all entries of that key, and no others. They are interchangeable: removing one is
-//!   removing any of them.
-//! * A key never has more entries than items inserted with it, minus those removed. It has exactly this number unless
-//!   it has `2 * bucket` entries: then nothing removes one. So an inserted item is always found.
+//! * An entry with fingerprint `f` and left start `l` is in one of the two buckets of `(f, l)`, and
+//!   stores its offset in this bucket. So a lookup of a key finds all entries of that key, and no
+//!   others. The entries of a key are interchangeable: it does not matter which one is removed.
+//! * A key never has more entries than items inserted with it, minus those removed. If it has fewer
+//!   than `2 * bucket` entries, it has exactly this number. If it has `2 * bucket` entries, none of
+//!   them is ever removed. So an inserted item is always found.
 //!
-//! Two items are confused if they share the key. A key is one of `fingerprints * starts`, exactly uniform. So the
-//! number of keys determines the rate (`plan.rs`), not the number of slots.
+//! Two items are confused if they have the same key. There are `fingerprints * starts` keys, and
+//! all are equally probable. So the rate depends on the number of keys (`plan.rs`), not on the
+//! number of slots.
 //!
-//! Words from other sources may violate the invariants. Then answers are wrong, but nothing panics.
+//! Words from other sources may violate the invariants. Then answers are wrong, but no function
+//! panics.
 
 use super::lanes::Lanes;
 use super::search::Search;
@@ -39,12 +46,12 @@ use crate::arch::prefetch_index;
 use crate::filter::Removed;
 use crate::strategy::scale;
 
-/// The most slots of a table. Searches use 16 bits of a word for other purposes.
+/// The maximum number of slots of a table. Searches use 16 bits of a word for other purposes.
 pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
-/// The geometry of a table: pure rules, without storage.
+/// The geometry of a table. It defines the rules and has no storage.
 ///
-/// The words that are passed to its methods must be [`len_words`](Self::len_words) words.
+/// The slices that are passed to its methods must have [`len_words`](Self::len_words) words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     lanes: Lanes,
@@ -55,7 +62,7 @@ pub(crate) struct Table {
     pub(super) fingerprints: u64,
 }
 
-/// The value by which items are compared: items with equal keys are confused.
+/// The value by which items are compared. Items with equal keys are confused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) fingerprint: u64,
@@ -69,7 +76,7 @@ pub(super) struct Entry {
     pub(super) fingerprint: u64,
     /// The first slot of the bucket that contains the entry.
     pub(super) own: u64,
-    /// The first slot of its other bucket.
+    /// The first slot of the other bucket of the entry.
     pub(super) other: u64,
 }
 
@@ -80,7 +87,7 @@ impl Entry {
     }
 }
 
-/// An entry has no free slot, and no sequence of moves frees one.
+/// The entry has no free slot, and no sequence of moves frees one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -91,7 +98,8 @@ pub(crate) enum Added {
     New,
     /// The item is stored once more.
     Again,
-    /// All slots of the item hold it already. Its count is no longer exact. The table is unchanged.
+    /// The item already holds all of its slots. Its count is no longer exact. The table is
+    /// unchanged.
     Saturated,
 }
 
@@ -103,8 +111,8 @@ impl Table {
         Self { lanes, starts, right, fingerprints: lanes.fingerprints() }
     }
 
-    /// Returns the table with this number of slots, as [`slots`](Self::slots) counts them. Returns `None` if there is
-    /// none, or if a parameter is out of range.
+    /// Returns the table with this number of slots, as counted by [`slots`](Self::slots). Returns
+    /// `None` if there is no such table, or if a parameter is out of range.
     pub(crate) fn from_slots(bucket: u32, slot_bits: u32, slots: u64) -> Option<Self> {
         let in_range = (2..=4).contains(&bucket)
             && (4..=32).contains(&slot_bits)
@@ -134,7 +142,7 @@ impl Table {
         self.fingerprints
     }
 
-    /// Returns the bits of all slots, without the spare word.
+    /// Returns the number of bits of all slots, without the spare word.
     pub(crate) const fn len_bits(&self) -> u64 {
         self.lanes.bit(self.slots())
     }
@@ -144,7 +152,7 @@ impl Table {
         self.starts
     }
 
-    /// Returns the number of keys: how many items can be distinguished.
+    /// Returns the number of keys, which is the number of items that can be distinguished.
     pub(crate) fn keys_in_all(&self) -> f64 {
         self.starts as f64 * self.fingerprints as f64
     }
@@ -154,12 +162,13 @@ impl Table {
         2 * self.right
     }
 
-    /// Returns the number of words. A spare word follows the slots, which reads may access.
+    /// Returns the number of words. A spare word follows the slots, because reads may access bits
+    /// behind the last slot.
     pub(crate) const fn len_words(&self) -> u64 {
         self.lanes.bit(self.slots()).div_ceil(64) + 1
     }
 
-    /// Returns the most entries of a key.
+    /// Returns the maximum number of entries of a key.
     #[inline(always)]
     pub(crate) const fn most_copies(&self) -> u64 {
         2 * self.lanes.bucket()
@@ -170,8 +179,8 @@ impl Table {
         &self.lanes
     }
 
-    /// Returns the key of an item. Left start and fingerprint are the two leading digits of `hash` as a fraction, so
-    /// that all pairs are equally probable, up to 2⁶⁴ keys.
+    /// Returns the key of an item. `hash` is treated as a fraction. Its two leading digits are the
+    /// left start and the fingerprint. So all pairs are equally probable, up to 2⁶⁴ keys.
     #[inline(always)]
     pub(crate) fn key(&self, hash: u64) -> Key {
         let product = u128::from(hash) * u128::from(self.starts);
@@ -180,11 +189,13 @@ impl Table {
         Key { fingerprint, starts: [start, self.right + self.reflect(fingerprint, start)] }
     }
 
-    /// Returns the start of the other bucket of a fingerprint, counted in the other half.
+    /// Returns the start of the other bucket of a fingerprint, counted from the first slot of the
+    /// other half.
     #[inline(always)]
     fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
-        // Well mixed: with plain multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at 94.6 %; with
-        // this mix it is full at 96 %. The paths between buckets formed too many short cycles.
+        // The value is well mixed. With plain multiples of the golden ratio, the paths between
+        // buckets form too many short cycles. A table of 10⁶ slots of 6 bits was then full at 94.6
+        // %. With this mix it is full at 96 %.
         let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
         let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);
@@ -200,7 +211,7 @@ impl Table {
         }
         let (fingerprint, offset) = self.lanes.parts(value);
         let first = if slot < self.right { 0 } else { self.right };
-        // A negative number wraps to a number above all starts.
+        // A negative difference wraps around to a number above all starts.
         let start = (slot - first).wrapping_sub(offset);
         if start >= self.starts || fingerprint >= self.fingerprints {
             return None;
@@ -216,7 +227,7 @@ impl Table {
         self.lanes.either_holds(words, key.starts, key.fingerprint)
     }
 
-    /// Returns the slots in each bucket that hold a key.
+    /// Returns the slots of each bucket that hold a key.
     #[inline(always)]
     fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
         let [left, right] = key.starts;
@@ -224,8 +235,8 @@ impl Table {
         [holding(left), holding(right)]
     }
 
-    /// Counts the entries of an item: an upper bound of how often it was inserted, unless it is
-    /// [`most_copies`](Self::most_copies).
+    /// Counts the entries of an item. This is an upper bound of the number of times that it was
+    /// inserted, unless the result is [`most_copies`](Self::most_copies).
     #[inline]
     pub(crate) fn count(&self, words: &[u64], hash: u64) -> u64 {
         let holding = self.holding(words, self.key(hash));
@@ -258,7 +269,8 @@ impl Table {
         search: &mut Search,
         key: Key,
     ) -> Result<Added, Full> {
-        // No bits are counted: on CPUs without an instruction for it, this would take as long as everything else.
+        // The bits are not counted. On CPUs without an instruction for it, counting would take as
+        // long as all other steps.
         let holding = self.holding(words, key);
         if holding[0] & holding[1] == self.lanes.all() {
             return Ok(Added::Saturated);
@@ -268,8 +280,9 @@ impl Table {
         if empty[0] | empty[1] == 0 {
             search.make_room(self, words, key)?;
         } else {
-            // The left bucket first: searches are not longer than with the emptier bucket first. A mask, because a
-            // branch would often be mispredicted and delay the next item.
+            // The left bucket is filled first. Filling the emptier bucket first does not make
+            // searches shorter. The choice uses a mask. A branch would often be mispredicted and
+            // would delay the next item.
             let is_right = empty[0] == 0;
             let start = select(is_right, left, right);
             let empty = select(is_right, empty[0], empty[1]);
@@ -295,8 +308,8 @@ impl Table {
         Removed::Yes
     }
 
-    /// Writes the entry of a fingerprint in the bucket from `start` on to an empty slot, or empties the slot that holds
-    /// it.
+    /// Writes the entry of a fingerprint to an empty slot, in the bucket from `start` on. Or
+    /// empties the slot that holds this entry.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, fingerprint: u64, start: u64) {
         self.lanes.flip(words, slot, self.lanes.value(fingerprint, slot - start));
@@ -307,7 +320,7 @@ impl Table {
         (0..self.slots()).filter_map(|slot| self.entry(words, slot).map(Entry::key))
     }
 
-    /// Counts the slots that are not empty. Reads all of them.
+    /// Counts the slots that are not empty. Reads all slots.
     pub(crate) fn items(&self, words: &[u64]) -> u64 {
         self.items_in(words, self.slots())
     }
@@ -317,8 +330,8 @@ impl Table {
         (0..slots).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
     }
 
-    /// Returns true if every slot is empty or holds an entry, and every other bit is zero. Words that are not a table
-    /// of this geometry fail at once. Reads all slots.
+    /// Returns true if every slot is empty or holds an entry, and every other bit is zero. Returns
+    /// false at once if the number of words does not match the geometry. Reads all slots.
     pub(crate) fn is_valid(&self, words: &[u64]) -> bool {
         let end = self.lanes.bit(self.slots());
         let (full, rest) = ((end / 64) as usize, end % 64);

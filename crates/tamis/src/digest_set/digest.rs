@@ -6,15 +6,16 @@ use crate::arch::{self, digests};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A hash wide enough to represent an item: `u64` or `u128`.
+/// A hash that is wide enough to represent an item: `u64` or `u128`.
 ///
-/// In a set of `n` items, about n²/2⁶⁵ pairs share a 64-bit digest: 10⁻⁴ at 60 million items.
+/// In a set of `n` items, about n²/2⁶⁵ pairs share a 64-bit digest. At 60 million items, this is
+/// 10⁻⁴.
 pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
     /// The width in bits.
     const BITS: u32;
 
-    /// Returns the 64 bits of the digest that determine its place: all of a 64-bit digest, the high half of a wide one.
-    /// Filters use them as the hash of the item.
+    /// Returns the 64 bits of the digest that determine its place. For a 64-bit digest these are
+    /// all bits, for a wide digest the high half. Filters use them as the hash of the item.
     fn hash64(self) -> u64;
 }
 
@@ -104,10 +105,11 @@ impl sealed::Sealed for u128 {
     }
 }
 
-/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier item: n²/2^(w+1) for n
-/// items and w bits, as for a random function.
+/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier item.
+/// For n items and w bits, the estimate is n²/2^(w+1), as for a random function.
 ///
-/// For 64 bits of the fold hash, the number is up to twice as high, because the hash folds twice.
+/// For 64 bits of the fold hash, the number may be up to twice as high, because the hash folds
+/// twice.
 #[must_use]
 pub fn expected_collisions(items: u64, bits: u32) -> f64 {
     let (n, w) = (items as f64, f64::from(bits));

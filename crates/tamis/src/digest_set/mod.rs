@@ -1,17 +1,18 @@
-//! An exact set of digests: hashes so wide that two items hardly ever share one.
+//! An exact set of digests. Digests are hashes so wide that two items almost never share one.
 //!
 //! ```text
 //! digest ── high half of digest × lines ──▶ home line ─▶ first free slot, or the next line's
 //!                                           |d|d|d|d|d|0|0|0|   64 bytes: 8 digests, or 4 wide ones
 //! ```
 //!
-//! The table uses open addressing by cache lines. A lookup reads one line, or also the next one if the line is full. An
-//! empty slot ends the search, because nothing is ever removed. Zero marks an empty slot, so the digest zero is stored
-//! outside the table.
+//! The table uses open addressing by cache lines. A lookup reads one line. If the line is full, it
+//! also reads the next line. An empty slot ends the search, because digests are never removed. Zero
+//! marks an empty slot, so the digest zero is stored outside the table.
 //!
-//! The home line grows with the digest, so the table is almost sorted. Growing reads the old table and writes the new
-//! one from front to back. The memory of the old table is freed on the way, and the peak is the new table alone.
-//! Conversion into a Bloom filter, whose blocks are numbered by the same rule, works in the same way.
+//! A larger digest has the same or a later home line, so the table is almost sorted. When the set
+//! grows, it reads the old table and writes the new table from front to back. Meanwhile it frees
+//! the memory of the old table, so the peak is only the memory of the new table. Conversion into a
+//! Bloom filter works in the same way, because blocks are numbered by the same rule.
 
 mod digest;
 
@@ -28,10 +29,10 @@ pub use digest::{Digest, expected_collisions};
 /// Words in a line.
 const LINE_WORDS: usize = LINE_BYTES / 8;
 
-/// The table grows when more than this share of its slots is taken.
+/// The table grows when the share of taken slots exceeds this value.
 const MAX_LOAD: (u64, u64) = (3, 4);
 
-/// A set of digests that holds them exactly.
+/// A set that stores digests exactly.
 ///
 /// # Examples
 ///
@@ -50,7 +51,7 @@ const MAX_LOAD: (u64, u64) = (3, 4);
 pub struct DigestSet<D: Digest = u64> {
     // Invariant: at most `MAX_LOAD` of the slots are taken, so every search ends.
     table: Lines,
-    // The digests in the table, without the digest zero.
+    // The number of digests in the table, without the digest zero.
     in_table: u64,
     holds_zero: bool,
     max_bytes: u64,
@@ -79,7 +80,8 @@ impl<D: Digest> DigestSet<D> {
         }
     }
 
-    /// Limits the set to `max_bytes` from now on. A set that is larger already keeps its memory.
+    /// Limits the memory of the set to `max_bytes` from now on. A set that is already larger keeps
+    /// its memory.
     ///
     /// # Examples
     ///
@@ -94,11 +96,13 @@ impl<D: Digest> DigestSet<D> {
         self.max_bytes = max_bytes;
     }
 
-    /// Sets how many digests the caller expects at the end. Constant time; allocates nothing.
+    /// Sets the number of digests that the caller expects at the end. Constant time. Allocates
+    /// nothing.
     ///
-    /// Without this number, the set grows by half of its size. With it, the set grows towards this number, up to four
-    /// times its size at once, so it moves digests less often. A wrong number costs time or memory but never changes an
-    /// answer: the table is then up to four times as large as needed.
+    /// Without this number, the set grows by half of its size. With it, the set grows towards this
+    /// number, to at most four times its size in one step. So it moves digests less often. A wrong
+    /// number never changes an answer. It costs time or memory: the table is then up to four times
+    /// as large as needed.
     ///
     /// # Examples
     ///
@@ -141,13 +145,14 @@ impl<D: Digest> DigestSet<D> {
         slots.div_ceil(slots_per_line::<D>()).saturating_mul(LINE_BYTES as u64)
     }
 
-    /// Estimates how many distinct items share the digest of an earlier item: see [`expected_collisions`].
+    /// Estimates how many distinct items share the digest of an earlier item. See
+    /// [`expected_collisions`].
     #[must_use]
     pub fn expected_collisions(&self) -> f64 {
         expected_collisions(self.len(), D::BITS)
     }
 
-    /// Reserves memory for `additional` more digests.
+    /// Reserves memory for `additional` further digests.
     ///
     /// # Errors
     ///
@@ -157,14 +162,15 @@ impl<D: Digest> DigestSet<D> {
         if needed_bytes <= self.memory_bytes() {
             return Ok(());
         }
-        // By half and not by doubling, so that the table takes at most 1.5 times the needed memory.
+        // Grows by half and does not double, so that the table takes at most 1.5 times the needed
+        // memory.
         let usual = self.memory_bytes().saturating_mul(3) / 2;
         let clamp = |wanted: u64| wanted.max(needed_bytes).max(MIN_BYTES).min(self.max_bytes);
         let (usual, step) = (clamp(usual), clamp(usual.max(self.step_bytes())));
         if needed_bytes > usual {
             return Err(OutOfMemory { bytes: needed_bytes });
         }
-        // The usual step may fit in memory even if a large step does not.
+        // If a large step does not fit in memory, the usual step may still fit.
         let table =
             allocate(step).or_else(|| allocate(usual)).ok_or(OutOfMemory { bytes: usual })?;
         let old = std::mem::replace(&mut self.table, table);
@@ -173,9 +179,11 @@ impl<D: Digest> DigestSet<D> {
     }
 
     /// Returns the size of the next table on the way to the expected number of digests, in bytes.
-    /// Growing to 8.3 million digests takes 0.09 s; by half each time it takes 0.26 s.
+    /// Growing to 8.3 million digests takes 0.09 s. If each step grew by half, it would take 0.26
+    /// s.
     fn step_bytes(&self) -> u64 {
-        // Slightly more digests than expected must not make the table grow once more.
+        // The size allows for slightly more digests than expected, so that these do not make the
+        // table grow once more.
         let mut bytes = Self::bytes_for(self.expected.saturating_add(self.expected / 32));
         let most = self.memory_bytes().max(MIN_BYTES).saturating_mul(MAX_STEP);
         while bytes > most {
@@ -188,14 +196,15 @@ impl<D: Digest> DigestSet<D> {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve): there must be space for all of them to be new. The set is unchanged then.
+    /// As for [`reserve`](Self::reserve). There must be space for the case that all digests are
+    /// new. The set is unchanged then.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         self.reserve(digests.len() as u64)?;
         let words = new.reset(digests.len());
         for (digests, words) in digests.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
             D::insert_each(&mut self.table, digests, words);
             self.in_table += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-            // Zero is a free slot in the table, so the kernel reports the digest zero as found.
+            // In the table, zero is an empty slot. So the kernel reports the digest zero as found.
             let zero = digests.iter().position(|digest| is_zero(*digest));
             if let Some(at) = zero.filter(|_| !self.holds_zero) {
                 set_answer(words, at, true);
@@ -238,8 +247,8 @@ impl<D: Digest> DigestSet<D> {
         zero.into_iter().chain(slots.filter(|digest| !is_zero(*digest)))
     }
 
-    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order. The set's memory is
-    /// freed on the way, for use by what is built from the digests.
+    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order.
+    /// Meanwhile the memory of the set is freed, so that the result of the conversion can use it.
     ///
     /// # Examples
     ///
@@ -281,23 +290,26 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
     }
 }
 
-/// The largest step of growth, as a multiple of the present size. Larger steps waste memory if the expected number is too high.
+/// The largest growth of one step, as a multiple of the present size. If the expected number is too
+/// high, larger steps would waste memory.
 const MAX_STEP: u64 = 4;
 
-/// Larger tables grow by half, because the expected number may be wrong and memory of this size may not be available.
+/// Larger tables grow by half. The expected number may be wrong, and memory of this size may not be
+/// available.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
-/// The size of the first table, one page.
+/// The size of the first table. It is one page.
 const MIN_BYTES: u64 = 4096;
 
-/// The old table's memory is freed in steps of this number of lines.
+/// The memory of the old table is freed in steps of this number of lines.
 const RELEASE_LINES: usize = (2 << 20) / LINE_BYTES;
 
 const fn slots_per_line<D: Digest>() -> u64 {
     (LINE_WORDS / D::WORDS) as u64
 }
 
-/// Allocates as many whole lines as fit in `bytes`. Returns `None` if the memory cannot be allocated.
+/// Allocates as many whole lines as fit in `bytes`. Returns `None` if the memory cannot be
+/// allocated.
 fn allocate(bytes: u64) -> Option<Lines> {
     let lines = usize::try_from(bytes / LINE_BYTES as u64).ok()?;
     Lines::zeroed(lines.checked_mul(LINE_WORDS)?)
@@ -307,13 +319,15 @@ fn is_zero<D: Digest>(digest: D) -> bool {
     digest == D::of(&[0; 2])
 }
 
-/// Passes the digests of a table to `each` from front to back, and frees the table's memory on the way.
+/// Passes the digests of a table to `each` from front to back. Meanwhile it frees the memory of the
+/// table.
 fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
     let line_slots = LINE_WORDS / D::WORDS;
     let mut batch = [D::of(&[0; 2]); CHUNK];
     let (mut len, mut released) = (0, 0);
     for at in (0..table.len()).step_by(LINE_WORDS) {
-        // All slots are copied and the empty ones overwritten, so that no branch depends on their number.
+        // All slots are copied, and empty ones are overwritten. So no branch depends on the number
+        // of empty slots.
         let line = &table[at..at + LINE_WORDS];
         for (place, slot) in batch[len..len + line_slots].iter_mut().zip(line.chunks(D::WORDS)) {
             *place = D::of(slot);

@@ -1,4 +1,4 @@
-//! A digest set holds what an exact set holds.
+//! A digest set holds the same digests as a reference set.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::Hasher;
 
-/// Digests that crowd a few lines, repeat, and are sometimes zero or at the very end.
+/// Digests that belong to a few lines, are repeated, and are sometimes zero or in the last line.
 fn crowded() -> impl Strategy<Value = Vec<u64>> {
     let digest = prop_oneof![
         4 => 0_u64..40,
@@ -118,7 +118,7 @@ fn a_limit_is_kept_and_refusal_changes_nothing() {
     };
     assert!(error.bytes > 100_000 && set.memory_bytes() <= 100_000);
     assert_eq!(set.len(), items);
-    // Three quarters of 12,500 slots, less what whole lines and the last step cost.
+    // Three quarters of 12,500 slots, minus the loss by whole lines and by the last step.
     assert!((9_300..=9_375).contains(&items), "{items}");
     assert!((0..items).all(|item| set.contains(hasher.hash_item(&item))));
 }
