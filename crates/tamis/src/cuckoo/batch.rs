@@ -1,4 +1,4 @@
-//! Batches: several keys are computed at a time, and their memory is prefetched.
+//! Batches: several keys are computed at a time, and the memory that they need is prefetched.
 
 use super::table::{Key, MULTIPLIER, Table};
 use crate::answers::check_words;
@@ -24,8 +24,8 @@ impl Table {
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
-        // A copy, so that it stays in registers: the compiler must assume that the mask overlaps what is behind a
-        // reference.
+        // A copy, so that its fields stay in registers. For a reference, the compiler must assume
+        // that a write to the mask may change it.
         let table = *self;
         in_batches(hashes, answers, |step, hash| match step {
             Step::Prefetch => {
@@ -38,8 +38,8 @@ impl Table {
         });
     }
 
-    /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask. Prefetches the memory
-    /// of later keys.
+    /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask.
+    /// Meanwhile, the memory of later keys is prefetched.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl Table {
         }
     }
 
-    /// Returns true if the table is so large that prefetches pay off.
+    /// Returns true if the table is so large that prefetches save time.
     #[inline(always)]
     const fn is_large(&self) -> bool {
         self.len_words() >= PREFETCH_FROM_WORDS
@@ -109,5 +109,5 @@ impl Table {
     }
 }
 
-/// Smaller tables fit in the second cache, whose latency the CPU hides without prefetches.
+/// Smaller tables fit in the L2 cache. The CPU hides its latency without prefetches.
 const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;

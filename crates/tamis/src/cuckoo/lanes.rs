@@ -1,40 +1,43 @@
-//! Comparisons of all slots of a bucket at once.
+//! Compares all slots of a bucket at once.
 
 use crate::arch::cuckoo::Pairs;
 use crate::arch::{bits_at, flip_bits_at};
 
-/// The positions of slots in words, and the constants for testing a bucket.
+/// The positions of slots in words, and the constants for tests of a bucket.
 ///
-/// Slot `i` is the bits from `i * width` on. Zero is an empty slot. Fingerprint `f` at offset `j` of its bucket is the
-/// value `f * bucket + j + 1`. Each value is below 2^width, so there are ⌊(2^width − 1) / bucket⌋ fingerprints.
+/// Slot `i` is the `width` bits from bit `i * width` on. Zero is an empty slot. Fingerprint `f` at
+/// offset `j` of its bucket is stored as the value `f * bucket + j + 1`. Each value is below
+/// 2^width, so there are ⌊(2^width − 1) / bucket⌋ fingerprints.
 ///
-/// An answer about a bucket is a word with a bit for each slot that matches. [`offset`](Self::offset) returns the first
-/// slot, `count_ones` the number of slots.
+/// An answer about a bucket is a word with one bit for each slot that matches.
+/// [`offset`](Self::offset) returns the offset of the first matching slot. `count_ones` returns the
+/// number of matching slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lanes {
     width: u32,
     bucket: u32,
     /// The bits of one slot.
     slot: u64,
-    /// The lowest bit of every slot of a bucket, times `bucket`. Multiplied by a fingerprint, it is the fingerprint's
-    /// lowest value in every slot.
+    /// The lowest bit of every slot of a bucket, times `bucket`. A fingerprint times this value
+    /// has, in every slot, the lowest value of the fingerprint.
     spread: u64,
-    /// The offset of each slot, added to its value.
+    /// The offset of each slot plus one, in this slot. It is added to the lowest value of a
+    /// fingerprint.
     offsets: u64,
     /// The lowest bit of every slot.
     ones: u64,
     /// The highest bit of every slot.
     highs: u64,
-    /// The answer that contains every slot.
+    /// The answer that contains all slots.
     all: u64,
-    /// Maps the number of an answer's bit to its slot, times 2¹⁶.
+    /// Maps the bit number of an answer to its slot: the slot is the product divided by 2¹⁶.
     reciprocal: u32,
 }
 
-/// The bits that a read at any bit position is guaranteed to return.
+/// The number of bits that a read at any bit position always returns.
 const READ_BITS: u32 = 57;
 
-/// The distance of an answer's bits if a bucket is too wide for one read.
+/// The distance between the bits of an answer, if a bucket is too wide for one read.
 const WIDE_ANSWER: u32 = 16;
 
 impl Lanes {
@@ -101,15 +104,15 @@ impl Lanes {
         self.is_narrow().then_some(pairs)
     }
 
-    /// Returns true if one of two buckets, given by their first slots, holds a fingerprint.
+    /// Tests whether one of two buckets, given by their first slots, holds a fingerprint.
     #[inline(always)]
     pub(super) fn either_holds(&self, words: &[u64], starts: [u64; 2], fingerprint: u64) -> bool {
         if !self.is_narrow() {
             return self.either_holds_wide(words, starts, fingerprint);
         }
         let pattern = self.pattern(fingerprint);
-        // A borrow comes only from a slot that is zero. So the test for any zero slot is exact, though not which slot
-        // it is. Bits above the bucket cannot cause a borrow inside it.
+        // A slot causes a borrow only if it is zero. So the test for any zero slot is exact, but it
+        // does not show which slot is zero. Bits above the bucket cannot cause a borrow inside it.
         let zero = |start: u64| {
             let lanes = bits_at(words, self.bit(start)) ^ pattern;
             lanes.wrapping_sub(self.ones) & !lanes
@@ -161,11 +164,11 @@ impl Lanes {
         fingerprint * self.bucket() + offset + 1
     }
 
-    /// Returns the fingerprint and the offset of a value other than zero.
+    /// Returns the fingerprint and the offset of a value. The value is not zero.
     #[inline(always)]
     pub(super) fn parts(&self, value: u64) -> (u64, u64) {
         let x = value - 1;
-        // Divides by constants, because a general division takes longer than everything else here.
+        // Divides by constants, because a general division takes longer than all other steps here.
         let fingerprint = match self.bucket {
             2 => x / 2,
             3 => x / 3,
@@ -180,18 +183,20 @@ impl Lanes {
         bits_at(words, self.bit(slot)) & self.slot
     }
 
-    /// Applies an exclusive or to a slot: writes a value to an empty slot, or empties a slot with this value.
+    /// Applies an exclusive or to a slot. This writes a value to an empty slot, or empties a slot
+    /// that holds this value.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, value: u64) {
         flip_bits_at(words, self.bit(slot), value);
     }
 
-    /// Changes the first slot of a non-empty answer about the bucket from `start` on: writes a fingerprint to an empty
-    /// slot, or empties a slot with this fingerprint.
+    /// Changes the first slot of a non-empty answer about the bucket from `start` on. Writes a
+    /// fingerprint to the slot if it is empty, or empties the slot if it holds this fingerprint.
     #[inline(always)]
     pub(super) fn flip_first(&self, words: &mut [u64], start: u64, answer: u64, fingerprint: u64) {
         if self.is_narrow() {
-            // The pattern has the fingerprint in every slot, with its offset. One of them is kept.
+            // The pattern holds the fingerprint with its offset in every slot. Only the first
+            // matching slot is kept.
             let high = answer & answer.wrapping_neg();
             let slot = (high << 1).wrapping_sub(high >> (self.width - 1));
             flip_bits_at(words, self.bit(start), self.pattern(fingerprint) & slot);
@@ -201,7 +206,8 @@ impl Lanes {
         }
     }
 
-    /// Returns the content of a bucket with a fingerprint in all slots, if the bucket fits in one read.
+    /// Returns the content of a bucket that has a fingerprint in every slot, if the bucket fits in
+    /// one read.
     #[inline(always)]
     fn pattern(&self, fingerprint: u64) -> u64 {
         fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets)
@@ -210,13 +216,14 @@ impl Lanes {
     /// Returns the highest bits of the slots that are zero.
     #[inline(always)]
     fn zeros(&self, lanes: u64) -> u64 {
-        // All bits of every slot except the highest.
+        // All bits of every slot except the highest bit.
         let lows = self.highs - self.ones;
-        // No carry leaves a slot. The sum's high bit is set if a low bit was set.
+        // The sum of a slot causes no carry into the next slot. The highest bit of the sum is set
+        // if a lower bit was set.
         !(((lanes & lows) + lows) | lanes) & self.highs
     }
 
-    /// Returns the slots for which `holds` is true, of a bucket that is too wide for one read.
+    /// Returns the slots for which `holds` is true. The bucket is too wide for one read.
     #[inline(never)]
     fn wide(&self, holds: impl Fn(u64) -> bool) -> u64 {
         (0..self.bucket()).map(|j| u64::from(holds(j)) << (j * u64::from(WIDE_ANSWER))).sum()
@@ -227,7 +234,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// Every bucket size and width.
+    /// All combinations of bucket size and width.
     pub(super) fn all() -> impl Iterator<Item = Lanes> {
         (2..=4).flat_map(|bucket| (4..=32).map(move |width| Lanes::new(bucket, width)))
     }
@@ -254,7 +261,8 @@ mod tests {
             let mut random = 1_u64;
             for slot in 0..slots {
                 random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-                // Few values, so that many slots agree, and many that differ by one bit.
+                // Few different values, so that many slots are equal, and many slots differ by one
+                // bit.
                 let offset = random >> 60 & 3;
                 let fingerprint = (random >> 50 & 1) * (lanes.fingerprints() - 1);
                 if offset < lanes.bucket() {

@@ -1,6 +1,8 @@
-//! The cuckoo filter: each fingerprint is in one of two buckets, so that items can be removed and counted.
+//! The cuckoo filter. Each fingerprint is in one of two buckets, so that items can be removed and
+//! counted.
 //!
-//! The rules are in `table`, batches in `batch`, the search for a free slot in `search`, the formulas in `plan`.
+//! The rules are in `table`, batches in `batch`, the search for a free slot in `search`, and the
+//! formulas in `plan`.
 
 mod batch;
 mod lanes;
@@ -25,17 +27,20 @@ pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
-/// A cuckoo filter over bits `B`: items can be removed, and counted up to four times or more.
+/// A cuckoo filter over bits `B`. Items can be removed, and can be counted up to four times or
+/// more.
 ///
-/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be inserted several times; each copy takes a slot. A
-/// filter with buckets of two counts to four: an item that was inserted this often cannot be removed any more.
+/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be inserted several times, and each
+/// copy takes a slot. A filter with buckets of two slots counts to four. An item that was inserted
+/// four times or more in such a filter cannot be removed any more.
 ///
-/// Copies of an item share its buckets, so a table with many copies is full early: with two copies of every item at
-/// 0.73 of its capacity with buckets of two; with three copies of every item at 0.87 with buckets of four. Both
+/// Copies of an item share its buckets, so a table with many copies is full earlier. With two
+/// copies of every item and buckets of two slots, it is full at 0.73 of its capacity. With three
+/// copies of every item and buckets of four slots, it is full at 0.87. Both
 /// [`contains`](crate::Filter::contains) and removal read two cache lines.
 ///
-/// The order of inserts and removals determines the slot of an entry, and so the bytes. Answers depend on the order
-/// only if the filter is full.
+/// The order of inserts and removals determines the slots of the entries, and therefore the bytes.
+/// Answers depend on the order only if the filter is full.
 ///
 /// # Examples
 ///
@@ -58,14 +63,14 @@ pub struct Cuckoo<B = Bitmap> {
     table: Table,
     hasher: Hasher,
     bits: B,
-    /// The number of taken slots, if they have been counted.
+    /// The number of taken slots, if it is known.
     items: Option<u64>,
     search: Search,
 }
 
 impl Cuckoo {
-    /// Creates an empty filter that has space for `items` items, counting each copy, and keeps `rate` up to this
-    /// number.
+    /// Creates an empty filter that has space for `items` items. Each copy counts as an item. The
+    /// filter keeps `rate` up to this number.
     ///
     /// # Errors
     ///
@@ -101,12 +106,14 @@ fn table_of(plan: &Plan) -> Result<Table, PlanError> {
 }
 
 impl<'a> Cuckoo<BitView<'a>> {
-    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Reads all words once.
+    /// Creates a filter over borrowed words without a copy, for example over the words of a mapped
+    /// file. Reads all words once.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
-    /// of bits than the plan; [`PlanError::Words`] if the content of a slot is invalid.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if the
+    /// number of bits of `words` differs from the plan; [`PlanError::Words`] if the content of a
+    /// slot is invalid.
     pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
         Self::restore(plan, hasher, BitView::new(words))
     }
@@ -139,8 +146,8 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         &self.bits
     }
 
-    /// Returns the number of items, counting each copy: the taken slots. Constant time for a filter that was created
-    /// empty; otherwise it reads all slots.
+    /// Returns the number of items, which is the number of taken slots. Each copy counts as an
+    /// item. Constant time for a filter that was created empty. Otherwise it reads all slots.
     pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
@@ -154,8 +161,8 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
-    /// Formats kind, capacity, rates, items and fill. They are exact if the items were counted before, and otherwise
-    /// estimated from the first slots.
+    /// Formats kind, capacity, rates, items and fill. The values are exact if the items were
+    /// counted before. Otherwise they are estimated from the first slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
@@ -171,7 +178,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
     }
 }
 
-/// How many slots `Debug` reads if the items were not counted.
+/// The number of slots that `Debug` reads if the items were not counted.
 const DEBUG_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
@@ -200,7 +207,8 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         }
     }
 
-    /// Returns the number of items, counting each copy. It is exact except for copies beyond the highest count.
+    /// Returns the number of items. Each copy counts as an item. The number is exact except for
+    /// copies beyond the highest count.
     fn estimate_items(&self) -> f64 {
         self.len() as f64
     }
@@ -307,10 +315,11 @@ impl<B: BitsMut> Clear for Cuckoo<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
-    /// Inserts each item of the other filter as often as the other filter contains it.
+    /// Inserts each item of the other filter as often as the other filter holds it.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
-        // Into a copy, because a merge that fails must leave this filter unchanged.
+        // The items are inserted into a copy, because a merge that fails must leave this filter
+        // unchanged.
         let copy = Bitmap::zeroed(self.bits.len_bits());
         let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         copy.words_mut().copy_from_slice(self.bits.words());
@@ -326,7 +335,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     }
 }
 
-/// Inserts keys. Returns how many slots they took.
+/// Inserts keys. Returns the number of slots that they take.
 fn insert_all(
     table: &Table,
     words: &mut [u64],

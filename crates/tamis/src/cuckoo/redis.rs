@@ -1,9 +1,10 @@
-//! The growing cuckoo filter of RedisBloom, identical byte for byte.
+//! The growing cuckoo filter of RedisBloom. Its dumps are identical byte for byte.
 //!
-//! An item is a fingerprint of one byte, 1 to 255, in one of two buckets. A filter is a list of sub-filters. An insert
-//! looks for an empty slot from the newest sub-filter to the oldest. If there is none, it moves fingerprints of the
-//! newest sub-filter to their other buckets, and finally appends a sub-filter. There is no randomness, so equal
-//! commands give equal bytes on a replica.
+//! An item is stored as a fingerprint of one byte, 1 to 255, in one of two buckets. A filter is a
+//! list of sub-filters. An insert searches for an empty slot from the newest sub-filter to the
+//! oldest. If there is none, it moves fingerprints of the newest sub-filter to their other buckets.
+//! If this fails too, it appends a sub-filter. There is no randomness, so the same commands produce
+//! the same bytes on a replica.
 //!
 //! ```text
 //!  h = H(item)    fp = h mod 255 + 1    buckets: h mod B and (h xor fp·0x5bd1e995) mod B
@@ -12,15 +13,16 @@
 //! |fp fp|fp  0| 0  0|fp fp|               |fp fp| 0  0| ... |
 //! ```
 //!
-//! Invariants: there is at least one sub-filter. The number of buckets of each is a power of two, and the number of the
-//! previous one times the expansion. So a bucket number modulo a smaller B is the item's bucket in a smaller
-//! sub-filter.
+//! Invariants: there is at least one sub-filter. The number of buckets of each sub-filter is a
+//! power of two. It is the number of the previous sub-filter times the expansion. So the item's
+//! bucket in a smaller sub-filter is the bucket number modulo the smaller B.
 //!
-//! Limits: a lookup of an absent item reads both buckets of every sub-filter. The probability of a false yes is up to
-//! 2·S/255 in each of them: with 2 slots, 1.6 % at first and more after each growth.
+//! Limits: a lookup of an absent item reads both buckets of every sub-filter. In each sub-filter,
+//! the probability of a false yes is up to 2·S/255. With 2 slots this is 1.6 % at first, and more
+//! after each growth.
 //!
-//! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom" (2014).
-//! Fingerprints, orders and byte layouts are those of RedisBloom.
+//! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom"
+//! (2014). Fingerprints, orders and byte layouts are those of RedisBloom.
 
 mod compact;
 mod dump;
@@ -41,11 +43,13 @@ use crate::no_std::*;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
-/// The growing cuckoo filter of RedisBloom: equal commands give equal slots, answers and dumps.
+/// The growing cuckoo filter of RedisBloom. The same commands produce the same slots, answers and
+/// dumps.
 ///
-/// Items are counted: an item that was inserted twice is present until it was removed twice. An inserted item is always
-/// found, unless an item that was never inserted is removed: two items with equal fingerprint and buckets are the same
-/// to the filter. [`RedisCuckoo::count`] is therefore an upper bound.
+/// Items are counted. An item that was inserted twice is present until it was removed twice. Two
+/// items with the same fingerprint and the same buckets are equal for the filter. So removing an
+/// item that was never inserted may remove an inserted item. Otherwise an inserted item is always
+/// found. [`RedisCuckoo::count`] is an upper bound for the same reason.
 ///
 /// # Examples
 ///
@@ -65,10 +69,10 @@ use sub_filter::{Candidate, SubFilter};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisCuckoo {
-    // Invariant: from 1 to `MAX_SUB_FILTERS`, oldest first.
+    // Invariant: there are 1 to `MAX_SUB_FILTERS`, and the oldest is first.
     sub_filters: Vec<SubFilter>,
     items: u64,
-    /// Items removed since the last compaction.
+    /// The number of items removed since the last compaction.
     removed: u64,
     bucket_size: u16,
     max_iterations: u16,
@@ -78,7 +82,8 @@ pub struct RedisCuckoo {
     refused: Refused,
 }
 
-/// True if the last insert found no place. It is not part of the filter's value: equal filters may differ in it.
+/// True if the last insert found no free slot. It is not part of the filter's value: two equal
+/// filters may differ in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused(bool);
 
@@ -120,7 +125,7 @@ impl RedisCuckoo {
         murmur2::hash64(item.stable_bytes().as_ref(), 0)
     }
 
-    /// Tests whether `item` may be present. `false` is certain.
+    /// Tests whether `item` may be present. The answer false is always correct.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
@@ -134,7 +139,8 @@ impl RedisCuckoo {
         self.sub_filters.iter().any(|sub_filter| sub_filter.contains(candidate))
     }
 
-    /// Tests many items and overlaps their memory accesses. Answer `i` is the answer for `items[i]`.
+    /// Tests many items. The memory accesses of the items overlap. Answer `i` is the answer for
+    /// `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         answers.reset(items.len());
         let mut hashes = [0; BATCH];
@@ -154,15 +160,15 @@ impl RedisCuckoo {
         })
     }
 
-    /// Returns an upper bound of how often `item` was inserted. Items that the filter cannot distinguish from it are
-    /// counted too.
+    /// Returns an upper bound of how often `item` was inserted. Items that the filter cannot
+    /// distinguish from `item` are also counted.
     #[inline]
     pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
         self.count_hash(self.hash(item))
     }
 
-    /// Counts the fingerprints of an item with this hash in both buckets of each sub-filter. If both are the same
-    /// bucket, its fingerprints count twice, as in the server.
+    /// Counts the fingerprints of an item with this hash in both buckets of each sub-filter. If
+    /// both buckets are the same, its fingerprints count twice, as in the server.
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u64 {
         let candidate = Candidate::of(hash);
@@ -178,17 +184,18 @@ impl RedisCuckoo {
         }
     }
 
-    /// Inserts `item` once more.
+    /// Inserts `item`. If it is already present, its count increases.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if there is no place and no sub-filter can be added. The filter is unchanged then.
+    /// [`RedisInsertError`] if there is no free slot and no sub-filter can be added. The filter is
+    /// unchanged then.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<(), RedisInsertError> {
         self.insert_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash once more.
+    /// Inserts an item by its hash. If it is already present, its count increases.
     ///
     /// # Errors
     ///
@@ -197,21 +204,23 @@ impl RedisCuckoo {
         self.insert_candidate(Candidate::of(hash))
     }
 
-    /// Inserts `item` unless it may be present. Returns true if it was certainly absent.
+    /// Inserts `item` unless it may be present. Returns true if the item was inserted, which means
+    /// that it was absent.
     ///
     /// # Errors
     ///
-    /// As for [`insert`](Self::insert), if it is absent.
+    /// As for [`insert`](Self::insert), if the item is absent.
     #[inline]
     pub fn insert_absent<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_absent_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash unless it may be present. Returns true if it was certainly absent.
+    /// Inserts an item by its hash unless it may be present. Returns true if the item was inserted,
+    /// which means that it was absent.
     ///
     /// # Errors
     ///
-    /// As for [`insert`](Self::insert), if it is absent.
+    /// As for [`insert`](Self::insert), if the item is absent.
     pub fn insert_absent_hash(&mut self, hash: u64) -> Result<bool, RedisInsertError> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -219,9 +228,9 @@ impl RedisCuckoo {
         self.insert_hash(hash).map(|()| true)
     }
 
-    /// Inserts many items in order, each once more, and overlaps their memory accesses. Calls `each` with the result of
-    /// each item. An item without a place does not stop later items; a caller that wants to stop returns false from
-    /// `each`.
+    /// Inserts many items in order, as [`insert`](Self::insert) does. The memory accesses of the
+    /// items overlap. Calls `each` with the result of each item. If an item finds no free slot,
+    /// later items are still inserted. To stop, the caller returns false from `each`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -237,8 +246,8 @@ impl RedisCuckoo {
         }
     }
 
-    /// Inserts many items in order, each unless it may be present, and calls `each` with the results, as
-    /// [`insert_each`](Self::insert_each) does.
+    /// Inserts many items in order, each unless it may be present. Calls `each` with the results,
+    /// as [`insert_each`](Self::insert_each) does.
     pub fn insert_absent_each<I: Item>(
         &mut self,
         items: &[I],
@@ -254,22 +263,25 @@ impl RedisCuckoo {
         }
     }
 
-    /// Removes `item` once. Returns false if it was certainly absent. If a tenth of the items have been removed, the
-    /// newest sub-filters then move into free slots of the older ones.
+    /// Removes `item` once. Returns false if the filter holds no fingerprint of it. The item was
+    /// then absent. When a tenth of the items have been removed, the fingerprints of the newest
+    /// sub-filters move to free slots of older ones.
     ///
-    /// Removing an item that was never inserted may remove another item, which is then reported as absent.
+    /// Removing an item that was never inserted may remove another item. The filter then reports
+    /// that item as absent.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         self.remove_hash(self.hash(item))
     }
 
-    /// Removes an item by its hash once. Returns false if it was certainly absent.
+    /// Removes an item by its hash once. Returns false if the filter holds no fingerprint of it.
+    /// The item was then absent.
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let candidate = Candidate::of(hash);
         if !self.sub_filters.iter_mut().rev().any(|sub_filter| sub_filter.take(candidate)) {
             return false;
         }
-        // Saturating, because a forged header may state zero items.
+        // Saturating, because a forged header may contain zero items.
         self.items = self.items.saturating_sub(1);
         self.removed = self.removed.saturating_add(1);
         self.refused = Refused(false);
@@ -323,12 +335,12 @@ impl RedisCuckoo {
                 || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
                 || newest.evict(candidate, max_iterations)
             {
-                // Saturating, because a forged header may state any number.
+                // Saturating, because a forged header may contain any number.
                 self.items = self.items.saturating_add(1);
                 self.refused = Refused(false);
                 return Ok(());
             }
-            // At most one iteration more, because an empty sub-filter has a place.
+            // At most one more iteration follows, because an empty sub-filter has a free slot.
             self.grow().inspect_err(|error| {
                 self.refused = Refused(!matches!(error, RedisInsertError::Memory(_)));
             })?;
@@ -360,27 +372,28 @@ impl RedisCuckoo {
         Ok(())
     }
 
-    /// Limits the bytes that one growth may take. The limit is not part of the filter's value or of its dumps.
+    /// Sets the maximum number of bytes that one growth may take. The limit is not part of the
+    /// filter's value or of its dumps.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         self.growth_limit = GrowthLimit { max_bytes };
     }
 
-    /// Returns the number of items, counting each copy.
+    /// Returns the number of items. Each copy counts as an item.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Returns true if the last insert found no place and no item was removed since. Returns false for a filter that
-    /// was just read.
+    /// Returns true if the last insert found no free slot and no item was removed since then.
+    /// Returns false for a filter that was just read.
     #[must_use]
     pub fn is_refusing(&self) -> bool {
         self.refused.0
     }
 
-    /// Estimates the probability that an absent item is reported as present, from the first `max_bytes` of the slots of
-    /// each sub-filter. An item is compared with the fingerprints of two buckets in each, and its fingerprint is one of
-    /// 255.
+    /// Estimates the probability that an absent item is reported as present. Reads the first
+    /// `max_bytes` of the slots of each sub-filter. In each sub-filter, an item is compared with
+    /// the fingerprints of two buckets. Its fingerprint is one of 255 values.
     #[must_use]
     pub fn estimate_rate(&self, max_bytes: u64) -> f64 {
         let fills: f64 = self.sub_filters.iter().map(|sub_filter| sub_filter.fill(max_bytes)).sum();
@@ -411,20 +424,20 @@ impl RedisCuckoo {
         self.bucket_size
     }
 
-    /// Returns how many fingerprints an insert moves before the filter grows.
+    /// Returns the number of fingerprints that an insert moves before the filter grows.
     #[must_use]
     pub fn max_iterations(&self) -> u16 {
         self.max_iterations
     }
 
-    /// Returns the factor between the sizes of the next sub-filter and the last, a power of two. Returns 0 if there is
-    /// no next one.
+    /// Returns the size of the next sub-filter divided by the size of the last one, a power of two.
+    /// Returns 0 if the filter never adds a sub-filter.
     #[must_use]
     pub fn expansion(&self) -> u16 {
         self.expansion
     }
 
-    /// Returns the `Size` of `CF.INFO` in bytes, which is the size of the server's structures.
+    /// Returns the `Size` of `CF.INFO` in bytes. It is the size of the server's structures.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         40 + self.sub_filters.iter().map(|sub_filter| 16 + sub_filter.len_bytes()).sum::<u64>()
@@ -432,7 +445,8 @@ impl RedisCuckoo {
 }
 
 impl RedisCuckoo {
-    /// Returns the memory of the sub-filters, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    /// Returns the memory of the sub-filters, in bytes, as counted by
+    /// [`allocation_bytes`](crate::allocation_bytes).
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let slots = self.sub_filters.iter().map(|it| heap_bytes(it.len_bytes() * 8)).sum::<u64>();
@@ -441,7 +455,8 @@ impl RedisCuckoo {
 }
 
 impl fmt::Debug for RedisCuckoo {
-    /// Formats items, sizes and the present rate, estimated from at most 64 KiB of each sub-filter.
+    /// Formats items, sizes and the present rate. The rate is estimated from at most 64 KiB of each
+    /// sub-filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.estimate_rate(debug::DEBUG_BYTES);
         f.debug_struct("RedisCuckoo")
@@ -456,10 +471,10 @@ impl fmt::Debug for RedisCuckoo {
     }
 }
 
-/// The maximum of the server's counter of sub-filters.
+/// The maximum value of the server's counter of sub-filters.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize;
 
-/// How many items are hashed and prefetched before the first of them is tested.
+/// The number of items that are hashed and prefetched before the first of them is tested.
 const BATCH: usize = 32;
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use super::table::Table;
 use crate::geometry::Geometry;
 use crate::plan::{Best, MAX_BITS, Sample, Sizing};
 
-/// Slots of a bucket. Two take the fewest bits.
+/// The number of slots of a bucket. Buckets of two slots take the fewest bits.
 const USUAL_BUCKET: u32 = 2;
 
-/// A word of zeros after the slots, which reads of the last slot may access.
+/// A word of zeros after the slots. Reads of the last slot may access it.
 const SPARE_BITS: u64 = 64;
 
 /// The formulas of cuckoo filters.
@@ -22,7 +22,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn usual_geometry(&self, _: u64, _: f64) -> Geometry {
-        // The bits of a slot follow from the size.
+        // The number of bits of a slot is computed from the size.
         Geometry::Slots { bits: 8, bucket: USUAL_BUCKET }
     }
 
@@ -68,7 +68,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
-        // A bucket usually lies on one line.
+        // A bucket is usually in one cache line.
         2
     }
 }
@@ -78,7 +78,8 @@ fn bucket_of(geometry: Geometry) -> u32 {
     bucket
 }
 
-/// Returns the table of a filter with this geometry and this number of bits. Returns `None` if there is none.
+/// Returns the table of a filter with this geometry and this number of bits. Returns `None` if
+/// there is none.
 pub(super) fn table(geometry: Geometry, bits: u64) -> Option<Table> {
     let Geometry::Slots { bits: slot_bits, bucket } = geometry else { return None };
     let slots_bits = bits.checked_sub(SPARE_BITS)?;
@@ -88,7 +89,7 @@ pub(super) fn table(geometry: Geometry, bits: u64) -> Option<Table> {
     Table::from_slots(bucket, slot_bits, slots_bits / u64::from(slot_bits))
 }
 
-/// Returns the bits of a table, with the spare word, and its geometry.
+/// Returns the bits of a table, including the spare word, and its geometry.
 pub(super) fn size_of_table(table: &Table) -> (u64, Geometry) {
     let geometry = Geometry::Slots { bits: table.slot_bits(), bucket: table.bucket() };
     (table.len_bits() + SPARE_BITS, geometry)

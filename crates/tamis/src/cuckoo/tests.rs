@@ -1,4 +1,4 @@
-//! The filter against an exact model of its keys, and its promises at every size.
+//! Compares the filter with an exact model of its keys, and tests its guarantees at every size.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::plan::{load_limit, plan, rate_at};
 use super::*;
 
-/// Hashes as uniform as a hash function's: SplitMix64 of `seed` and on.
+/// Hashes that are as uniform as those of a hash function: SplitMix64, starting at `seed`.
 fn hashes(seed: u64) -> impl Iterator<Item = u64> {
     (1_u64..).map(move |i| {
         let x = (seed << 40).wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -21,7 +21,7 @@ fn empty(table: Table) -> Cuckoo {
     Cuckoo::empty(table, Hasher::default()).unwrap()
 }
 
-/// Fills a filter up to the first item without room; returns it with its items.
+/// Fills a filter until the first item does not fit. Returns the filter and its items.
 fn filled(table: Table, seed: u64) -> (Cuckoo, Vec<u64>) {
     let mut filter = empty(table);
     let items = hashes(seed).take_while(|&hash| filter.try_insert_hash(hash).is_ok()).collect();
@@ -56,8 +56,8 @@ proptest! {
     fn a_filter_is_a_multiset_of_keys(table in tables(), seed in 0..1000_u64, ops in ops()) {
         let universe: Vec<u64> = hashes(seed).take(120).collect();
         let mut filter = empty(table);
-        // What the filter should say of a key, and how often an item really is in, less what was
-        // removed of those that share its key.
+        // The expected count of each key. And the number of copies of each item, minus the removed
+        // copies of items with the same key.
         let mut copies: HashMap<u64, u64> = HashMap::new();
         let most = filter.max_count();
         for op in ops {
@@ -267,7 +267,7 @@ fn merge_adds_the_counts_or_changes_nothing() {
     let before = both.bits().clone();
     assert!(matches!(both.merge(&right), Err(MergeError::NoRoom(NoRoom::Full { .. }))));
     assert_eq!((both.bits(), both.len()), (&before, 1800));
-    // Counts that end: as if each copy had been inserted.
+    // These counts saturate. The expected result is that of inserting each copy.
     let (mut left, mut right) = (empty(table), empty(table));
     for _ in 0..3 {
         left.try_insert_hash(7).unwrap();
@@ -294,8 +294,8 @@ fn equal_inserts_give_equal_bytes_whatever_was_searched_before() {
     assert_eq!(again.bits(), fresh.bits());
 }
 
-/// Fills filters of a plan and asks for absent items; within four deviations of the binomial, and of
-/// the filters, of which each has its own rate.
+/// Fills filters of a plan and tests absent items. The tolerance is four standard deviations: of
+/// the binomial distribution, and of the filters, because each filter has its own rate.
 fn check_rate(bucket: u32, items: u64, rate: f64) {
     let table = plan(bucket, items, rate).unwrap();
     let computed = rate_at(&table, items);

@@ -1,11 +1,13 @@
-//! Compaction: moves the newest sub-filters into slots that removals freed in older ones.
+//! Compaction moves fingerprints of the newest sub-filters to slots of older ones that removals
+//! have freed.
 
 use super::RedisCuckoo;
 use super::sub_filter::{Candidate, EMPTY};
 
 impl RedisCuckoo {
-    /// Moves fingerprints from newer sub-filters to older ones, and frees the newest ones if they are then empty:
-    /// `CF.COMPACT`. Reads all slots except those of the first sub-filter.
+    /// Moves fingerprints from newer sub-filters to older ones. Frees the newest sub-filters if
+    /// they are then empty. This is `CF.COMPACT`. Reads all slots except those of the first
+    /// sub-filter.
     pub fn compact(&mut self) {
         for index in (1..self.sub_filters.len()).rev() {
             self.empty_sub_filter(index);
@@ -13,7 +15,7 @@ impl RedisCuckoo {
         self.removed = 0;
     }
 
-    /// Compacts after a removal, until a sub-filter cannot be emptied.
+    /// Compacts after a removal. Stops at the first sub-filter that cannot be emptied.
     pub(super) fn compact_until_failure(&mut self) {
         for index in (1..self.sub_filters.len()).rev() {
             if !self.empty_sub_filter(index) {
@@ -23,8 +25,8 @@ impl RedisCuckoo {
         self.removed = 0;
     }
 
-    /// Moves the fingerprints of a sub-filter to the oldest one with a free slot. Frees the sub-filter if it is the
-    /// newest and all of them moved. Returns true if all moved.
+    /// Moves the fingerprints of a sub-filter to the oldest sub-filters with a free slot. If all of
+    /// them moved and the sub-filter is the newest, frees it. Returns true if all moved.
     fn empty_sub_filter(&mut self, index: usize) -> bool {
         let (older, rest) = self.sub_filters.split_at_mut(index);
         let (sub_filter, slots) = (&mut rest[0], u64::from(self.bucket_size));

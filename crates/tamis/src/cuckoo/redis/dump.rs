@@ -1,6 +1,6 @@
 //! Dumps of a cuckoo filter of RedisBloom: `CF.SCANDUMP` and `CF.LOADCHUNK`.
 //!
-//! The header has 38 bytes, little-endian, without gaps:
+//! The header has 38 bytes. It is little-endian and has no padding:
 //!
 //! ```text
 //! byte 0       8         16        24            32            34               36
@@ -8,8 +8,8 @@
 //!        u64     u64       u64       u64           u16           u16              u16
 //! ```
 //!
-//! The slots follow in chunks without gaps, oldest sub-filter first. The position of a chunk is that of the byte after
-//! its last byte, counted from 1.
+//! The slots follow in chunks without padding, starting with the oldest sub-filter. The position of
+//! a chunk is the position of the byte after its last byte, counted from 1.
 
 use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use super::sub_filter::SubFilter;
@@ -21,7 +21,7 @@ use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
 use crate::no_std::*;
 
 impl RedisCuckoo {
-    /// Returns the header of a dump, which contains everything except the slots.
+    /// Returns the header of a dump. It contains everything except the slots.
     #[must_use]
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
@@ -39,8 +39,8 @@ impl RedisCuckoo {
         header
     }
 
-    /// Creates a filter from the header of a dump, with all slots empty. Its items are found only after the chunks are
-    /// [loaded](Self::load_chunk).
+    /// Creates a filter from the header of a dump, with all slots empty. The filter finds its items
+    /// only after the chunks were [loaded](Self::load_chunk).
     ///
     /// # Errors
     ///
@@ -49,12 +49,14 @@ impl RedisCuckoo {
         Self::from_header_within(header, u64::MAX)
     }
 
-    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if its slots take at
-    /// most `max_bytes`. A short header can request any amount of memory.
+    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if
+    /// its slots take at most `max_bytes`. Without this limit, a short header can request any
+    /// amount of memory.
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header). A filter above `max_bytes` is reported as one without enough memory.
+    /// As for [`from_header`](Self::from_header). If the filter would exceed `max_bytes`, the error
+    /// is the one for too little memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let (field, found) = ("header", header.len());
         let length =
@@ -74,11 +76,11 @@ impl RedisCuckoo {
         if max_iterations == 0 {
             return Err(impossible("max iterations", 34));
         }
-        // With a number that is not a power of two, evictions would lose items.
+        // If the number were not a power of two, moves between buckets would lose items.
         if expansion > MAX_EXPANSION || expansion != 0 && !expansion.is_power_of_two() {
             return Err(impossible("expansion", 36));
         }
-        // The server accepts 65,536, which would be stored here as zero.
+        // The server accepts 65,536, but here it would be stored as zero.
         if !(1..=MAX_SUB_FILTERS as u64).contains(&sub_filters) || expansion == 0 && sub_filters > 1
         {
             return Err(impossible("sub-filters", 24));
@@ -92,7 +94,7 @@ impl RedisCuckoo {
             sum_bytes = next
                 .and_then(|buckets| buckets.checked_mul(u64::from(bucket_size)))
                 .and_then(|bytes| sum_bytes.checked_add(bytes))
-                // Positions are signed in commands.
+                // Commands use signed positions.
                 .filter(|&sum| sum < i64::MAX as u64 / 8)
                 .ok_or(impossible("buckets", 8))?;
             next = next.and_then(|buckets| buckets.checked_mul(u64::from(expansion)));
@@ -124,14 +126,15 @@ impl RedisCuckoo {
         })
     }
 
-    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the end, for 0, for a
-    /// negative position, and for a filter without slots.
+    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the
+    /// end, for position 0, for a negative position, and for a filter without slots.
     ///
-    /// The stored number of items does not affect this: the number in a [header](Self::from_header) may be lower than
-    /// the number of loaded fingerprints.
+    /// The stored number of items does not affect the result. The number in a
+    /// [header](Self::from_header) may be lower than the number of loaded fingerprints.
     ///
-    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk, and is returned whole even for a position
-    /// inside it, as the server does. Use only positions that came with a chunk.
+    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. As in the server, the
+    /// whole chunk is returned even for a position inside it. Use only positions that were returned
+    /// with a chunk.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
         let is_blank = |it: &SubFilter| it.words().iter().all(|word| *word == 0);
@@ -150,14 +153,15 @@ impl RedisCuckoo {
         Some((position + len as i64, parts::copy_out(sub_filter.words(), at, len)))
     }
 
-    /// Overwrites the bytes that end before a position with the bytes that [`chunk`](Self::chunk) returned with this
-    /// position.
+    /// Overwrites the bytes that end before a position. The caller passes the bytes that
+    /// [`chunk`](Self::chunk) returned with this position.
     ///
-    /// The counts stay those of the header.
+    /// The number of items and the other counts of the header are unchanged.
     ///
     /// # Errors
     ///
-    /// [`RedisChunkError`] if there are no bytes, or they are not within one sub-filter. The filter is unchanged then.
+    /// [`RedisChunkError`] if `bytes` is empty, or if the bytes are not within one sub-filter. The
+    /// filter is unchanged then.
     pub fn load_chunk(&mut self, position: i64, bytes: &[u8]) -> Result<(), RedisChunkError> {
         let len = bytes.len() as u64;
         let start = u64::try_from(position)
@@ -184,7 +188,7 @@ fn read(fields: &mut parts::Fields<'_>) -> Option<([u64; 4], [u16; 3])> {
 
 const HEADER_BYTES: usize = 38;
 
-/// The maximum of the server's field of 56 bits.
+/// The maximum value of the server's field, which has 56 bits.
 const MAX_BUCKETS: u64 = (1 << 56) - 1;
 
 #[cfg(test)]

@@ -7,20 +7,20 @@ use crate::bits::OutOfMemory;
 /// The options of a [`RedisCuckoo`](crate::RedisCuckoo): the arguments of `CF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisCuckooOptions {
-    /// Slots of the first sub-filter, from twice the bucket size to 2³⁰. The number of buckets is
-    /// rounded up to a power of two.
+    /// The number of slots of the first sub-filter, from twice the bucket size to 2³⁰. The number
+    /// of buckets is rounded up to a power of two.
     pub capacity: u64,
-    /// Slots of a bucket, from 1 to 255.
+    /// The number of slots of a bucket, from 1 to 255.
     pub bucket_size: u16,
-    /// How many fingerprints an insert moves before the filter grows, from 1 to 65,535.
+    /// The number of fingerprints that an insert moves before the filter grows, from 1 to 65,535.
     pub max_iterations: u16,
-    /// The factor between the sizes of the next sub-filter and the last, up to 32,768, rounded up to a power of two.
-    /// With 0 there is only one sub-filter.
+    /// The size of the next sub-filter divided by the size of the last one, up to 32,768. It is
+    /// rounded up to a power of two. With 0 there is only one sub-filter.
     pub expansion: u16,
 }
 
 impl Default for RedisCuckooOptions {
-    /// The options that a server uses for `CF.ADD` to an absent key.
+    /// The options that a server uses if `CF.ADD` creates the key.
     fn default() -> Self {
         Self { capacity: 1024, bucket_size: 2, max_iterations: 20, expansion: 1 }
     }
@@ -95,7 +95,7 @@ impl fmt::Display for RedisCuckooError {
 
 impl std::error::Error for RedisCuckooError {}
 
-/// The limit that a server has for arguments.
+/// The maximum that a server accepts as an argument.
 const MAX_CAPACITY: u64 = 1 << 30;
 pub(super) const MAX_BUCKET_SIZE: u16 = 255;
 pub(super) const MAX_EXPANSION: u16 = 1 << 15;

@@ -7,7 +7,7 @@ use crate::hash::murmur2;
 /// A fingerprint and its two hashes. A bucket number is a hash modulo the number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    // Invariant: not 0, which is an empty slot.
+    // Invariant: not 0, because 0 is an empty slot.
     fingerprint: u8,
     h1: u64,
     h2: u64,
@@ -20,15 +20,15 @@ impl Candidate {
         Self::in_bucket((hash % 255 + 1) as u8, hash)
     }
 
-    /// Returns the candidate of a fingerprint that was found in a bucket. The item's first hash is no longer known, but
-    /// the bucket and its partner are.
+    /// Returns the candidate of a fingerprint that was found in a bucket. The item's first hash is
+    /// no longer known. The bucket and the other bucket are sufficient.
     #[inline(always)]
     pub(super) fn in_bucket(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, h1: bucket, h2: bucket ^ step(fingerprint) }
     }
 }
 
-/// The value that maps one bucket of a fingerprint to the other, and back.
+/// The value that maps one bucket of a fingerprint to the other bucket, in both directions.
 #[inline(always)]
 fn step(fingerprint: u8) -> u64 {
     u64::from(fingerprint) * u64::from(murmur2::M32)
@@ -37,12 +37,13 @@ fn step(fingerprint: u8) -> u64 {
 /// Buckets of fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SubFilter {
-    // Invariant: slot `i` is byte `i % 8` of word `i / 8`, and each of the `buckets * bucket_size` slots
-    // has its byte; `buckets` is a power of two.
+    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. Each of the `buckets * bucket_size`
+    // slots has a byte. `buckets` is a power of two.
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
-    /// The bits of a bucket of 1, 2, 4 or 8 slots, which lies in one word; otherwise 0.
+    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. For other sizes it is
+    /// 0.
     in_word: u64,
 }
 
@@ -67,7 +68,7 @@ impl SubFilter {
         self.buckets * u64::from(self.bucket_size)
     }
 
-    /// Returns the share of taken slots in the first `max_bytes`.
+    /// Returns the share of taken slots in the first `max_bytes` bytes.
     pub(super) fn fill(&self, max_bytes: u64) -> f64 {
         let len = self.len_bytes().min(max_bytes.max(8));
         let words = self.slots.words().iter().take(len.div_ceil(8) as usize);
@@ -109,23 +110,25 @@ impl SubFilter {
         self.replace(index, EMPTY);
     }
 
-    /// Returns the first slot of the bucket of a hash.
+    /// Returns the number of the first slot of the bucket of a hash.
     #[inline(always)]
     fn bucket(&self, hash: u64) -> u64 {
         (hash & (self.buckets - 1)) * u64::from(self.bucket_size)
     }
 
-    /// Returns the high bit of the lowest slot of a bucket that holds this value, and possibly higher bits. Returns 0
-    /// if no slot does. Only for buckets that lie in a word.
+    /// Returns the high bit of the lowest slot of a bucket that holds this value. Higher bits may
+    /// also be set. Returns 0 if no slot holds it. Only for buckets that are inside a word.
     #[inline(always)]
     fn matches(&self, bucket: u64, fingerprint: u8) -> u64 {
         let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
         let differing = slots ^ (u64::from(fingerprint) * LOW_BITS);
-        // A byte of 0 borrows, and the byte above it may then borrow too: the lowest is always right.
+        // A byte of 0 causes a borrow, and then the byte above it may also cause one. So only the
+        // lowest bit is always correct.
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 
-    /// Returns the lowest slot of a bucket, given by its first slot, that holds this value.
+    /// Returns the lowest slot of a bucket that holds this value. The bucket is given by its first
+    /// slot.
     #[inline(always)]
     fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
         if self.in_word == 0 {
@@ -136,7 +139,8 @@ impl SubFilter {
         (matches != 0).then(|| bucket + u64::from(matches.trailing_zeros() / 8))
     }
 
-    /// Returns the lowest slot with this value in the candidate's first bucket, or else in its second.
+    /// Returns the lowest slot with this value in the candidate's first bucket. If there is none,
+    /// searches the second bucket.
     #[inline(always)]
     fn find_in_both(&self, candidate: Candidate, fingerprint: u8) -> Option<u64> {
         self.find(self.bucket(candidate.h1), fingerprint)
@@ -149,12 +153,13 @@ impl SubFilter {
         if self.in_word == 0 {
             return self.find_in_both(candidate, fingerprint).is_some();
         }
-        // Both buckets at once: a branch between them would be mispredicted for every other item.
+        // Reads both buckets at once. A branch between them would be mispredicted for every other
+        // item.
         let (a, b) = (self.bucket(candidate.h1), self.bucket(candidate.h2));
         self.matches(a, fingerprint) | self.matches(b, fingerprint) != 0
     }
 
-    /// Counts the fingerprint in both buckets. Counts twice if they are the same bucket.
+    /// Counts the fingerprint in both buckets. If both are the same bucket, it counts twice.
     pub(super) fn count(&self, candidate: Candidate) -> u64 {
         let in_bucket = |hash| {
             let first = self.bucket(hash);
@@ -164,7 +169,8 @@ impl SubFilter {
         in_bucket(candidate.h1) + in_bucket(candidate.h2)
     }
 
-    /// Writes the fingerprint to an empty slot of its buckets. Returns false if there is none.
+    /// Writes the fingerprint to an empty slot of its buckets. Returns false if there is no empty
+    /// slot.
     #[inline]
     pub(super) fn put(&mut self, candidate: Candidate) -> bool {
         let empty = self.find_in_both(candidate, EMPTY);
@@ -174,7 +180,8 @@ impl SubFilter {
         empty.is_some()
     }
 
-    /// Removes the fingerprint from one of its buckets. Returns false if neither contains it.
+    /// Removes the fingerprint from one of its buckets. Returns false if neither bucket contains
+    /// it.
     pub(super) fn take(&mut self, candidate: Candidate) -> bool {
         let found = self.find_in_both(candidate, candidate.fingerprint);
         if let Some(index) = found {
@@ -183,8 +190,9 @@ impl SubFilter {
         found.is_some()
     }
 
-    /// Writes the fingerprint to its first bucket, moves the displaced fingerprint to its other bucket, and so on,
-    /// until there is an empty slot. Returns false and restores all slots if there is none.
+    /// Writes the fingerprint to its first bucket and moves the displaced fingerprint to its other
+    /// bucket. This repeats until a bucket has an empty slot. If none is found, restores all slots
+    /// and returns false.
     #[cold]
     pub(super) fn evict(&mut self, candidate: Candidate, max_iterations: u16) -> bool {
         let slots = u64::from(self.bucket_size);
@@ -198,7 +206,8 @@ impl SubFilter {
             }
             victim = (victim + 1) % slots;
         }
-        // Back along the same path: the present fingerprint was in the previous bucket, and leads there.
+        // Goes back along the same path. The present fingerprint came from the previous bucket, so
+        // its other bucket is the previous one.
         for _ in 0..max_iterations {
             victim = (victim + slots - 1) % slots;
             hash ^= step(fingerprint);
@@ -218,12 +227,12 @@ impl SubFilter {
     }
 }
 
-/// The lowest bit of each byte of a word, and the highest.
+/// The lowest bit of each byte of a word, and the highest bit of each byte.
 const LOW_BITS: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 
 /// The value of an empty slot.
 pub(super) const EMPTY: u8 = 0;
 
-/// Smaller sub-filters fit in the second cache.
+/// Smaller sub-filters fit in the L2 cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;

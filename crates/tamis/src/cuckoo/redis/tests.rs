@@ -1,4 +1,4 @@
-//! The filter against the same rules written naively, and against hostile dumps.
+//! Compares the filter with a simple implementation of the same rules, and tests forged dumps.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::hash::murmur2::hash64;
 
-/// The rules as they are written: lists of bytes, copies instead of undoing.
+/// The rules in their simplest form: lists of bytes, and copies instead of undoing moves.
 #[derive(Clone)]
 struct Naive {
     sub_filters: Vec<Vec<u8>>,
@@ -40,7 +40,7 @@ impl Naive {
         ((hash % 255 + 1) as u8, hash)
     }
 
-    /// The slots of both buckets, in the order in which they are looked at.
+    /// The slots of both buckets, in the order in which they are searched.
     fn slots(&self, sub_filter: usize, hash: u64, fingerprint: u8) -> Vec<usize> {
         let buckets = self.sub_filters[sub_filter].len() / self.slots;
         let first = |hash: u64| (hash % buckets as u64) as usize * self.slots;
@@ -304,7 +304,8 @@ proptest! {
         for (at, bit) in flips {
             header[at] ^= 1 << bit;
         }
-        // Growth of a forged header may ask for any size that memory has: not inserted there.
+        // A forged header may request any amount of memory for growth, so this test inserts nothing
+        // into it.
         if let Ok(mut filter) = RedisCuckoo::from_header(&header) {
             prop_assert_eq!(filter.header(), header, "what is accepted is kept");
             let _ = filter.load_chunk(1 + slots.len() as i64, &slots);
@@ -388,7 +389,8 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
         let (measured, told) = (found as f64 / absent as f64, filter.estimate_rate(u64::MAX));
         let parts = filter.sub_filters();
         assert!((told / measured - 1.0).abs() < 0.1, "{parts} parts: {told}, measured {measured}");
-        // The hash spreads items evenly, so a part of each sub-filter gives nearly the same estimate.
+        // The hash distributes items evenly. So a part of each sub-filter gives nearly the same
+        // estimate.
         let by_part = filter.estimate_rate(1024);
         assert!((by_part / told - 1.0).abs() < 0.2, "{by_part} {told}");
     }
