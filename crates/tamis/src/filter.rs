@@ -138,7 +138,8 @@ pub trait Insert: Filter {
     }
 }
 
-/// A filter that may refuse items for lack of space. Every filter with inserts implements this trait.
+/// A filter that may refuse items for lack of space. Every filter with inserts implements this
+/// trait.
 ///
 /// A filter that never refuses an item also implements [`Insert`], whose methods return no errors.
 pub trait TryInsert: Filter {
@@ -277,7 +278,8 @@ pub trait Remove: Filter {
     /// Removes an item by its hash. An item that was inserted several times is removed once.
     fn remove_hash(&mut self, hash: u64) -> Removed;
 
-    /// Removes many hashes in order. Bit `i` of the mask is set if the result for hash `i` is [`Removed::Yes`].
+    /// Removes many hashes in order. Bit `i` of the mask is set if the result for hash `i` is
+    /// [`Removed::Yes`].
     ///
     /// # Panics
     ///

@@ -47,7 +47,8 @@ pub struct Plan {
     geometry: Geometry,
 }
 
-/// How much larger than the classic filter a blocked filter may be before [`Plan::new`] chooses the classic one.
+/// How much larger than the classic filter a blocked filter may be before [`Plan::new`] chooses the
+/// classic one.
 const WORTH_ONE_LINE: f64 = 1.25;
 
 /// Up to this size, one block more or less does not matter.
@@ -60,11 +61,13 @@ impl Plan {
     /// would take over a quarter more memory. For these rates, the kind is the classic filter.
     /// [`why`](Self::why) returns the reason.
     ///
-    /// `rate` is a probability. Zero `items` are planned as one. Takes 0.3 to 1 µs and allocates nothing.
+    /// `rate` is a probability. Zero `items` are planned as one. Takes 0.3 to 1 µs and allocates
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] above 2⁵⁶ bits.
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] above 2⁵⁶
+    /// bits.
     pub fn new(items: u64, rate: f64) -> Result<Plan, PlanError> {
         let (kind, geometry) = (Kind::SplitBlock, Geometry::Probes(LANES));
         check_rate(kind, rate)?;
@@ -76,18 +79,21 @@ impl Plan {
         }
     }
 
-    /// Plans a filter of the given kind, with the parameters of [`new`](Self::new). Takes 0.1 to 1.5 µs.
+    /// Plans a filter of the given kind, with the parameters of [`new`](Self::new). Takes 0.1 to
+    /// 1.5 µs.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps the rate.
+    /// As for [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps the
+    /// rate.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let items = items.max(1);
         Plan::of_size(kind, items, rate, kind.sizing().fewest_usual(items, rate))
     }
 
-    /// Plans a counting filter with counters of 4, 8 or 16 bits. The highest counts are 15, 255 and 65 535.
+    /// Plans a counting filter with counters of 4, 8 or 16 bits. The highest counts are 15, 255 and
+    /// 65 535.
     ///
     /// # Errors
     ///
@@ -158,8 +164,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] and [`PlanError::RateTooLow`] as for [`for_kind`](Self::for_kind); [`PlanError::TooSmall`]
-    /// if no filter of this size keeps the rate with one item.
+    /// [`PlanError::Rate`] and [`PlanError::RateTooLow`] as for [`for_kind`](Self::for_kind);
+    /// [`PlanError::TooSmall`] if no filter of this size keeps the rate with one item.
     pub fn for_memory(kind: Kind, max_bytes: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let (items, size) = kind
@@ -196,8 +202,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if no filter of this kind has this number
-    /// of bits and this geometry.
+    /// [`PlanError::Rate`] as for [`new`](Self::new); [`PlanError::Geometry`] if no filter of this
+    /// kind has this number of bits and this geometry.
     pub fn from_parts(
         kind: Kind,
         items: u64,

@@ -1,4 +1,5 @@
-//! The values that the kernels of the default filter compute for a batch before they access its blocks.
+//! The values that the kernels of the default filter compute for a batch before they access its
+//! blocks.
 
 /// Items in a batch. While the answers of one batch are computed, the lines of the next batch are
 /// loaded.

@@ -49,7 +49,8 @@ impl Keys {
     pub(crate) const NONE: Self = Self { fingerprints: [0; BATCH], starts: [[0; BATCH]; 2] };
 }
 
-/// Computes the keys of at most [`BATCH`] hashes. Returns false, without effect, if this CPU has no kernel.
+/// Computes the keys of at most [`BATCH`] hashes. Returns false, without effect, if this CPU has no
+/// kernel.
 #[inline]
 pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -62,7 +63,8 @@ pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     false
 }
 
-/// Tests a batch of items, as `Table::contains` does. Returns false, without effect, if this CPU has no kernel.
+/// Tests a batch of items, as `Table::contains` does. Returns false, without effect, if this CPU
+/// has no kernel.
 pub(crate) fn contains_pairs(
     words: &[u64],
     pairs: &Pairs,

@@ -1,4 +1,5 @@
-//! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots. Zero is an empty slot.
+//! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots. Zero is
+//! an empty slot.
 //!
 //! No branch depends on an answer. If half of the digests are new, every other branch would be
 //! mispredicted.
@@ -320,7 +321,8 @@ mod wide {
             |words, at, &digest| {
                 let halves = halves(digest);
                 let line = words[at..at + LINE_WORDS].as_mut_ptr();
-                // SAFETY: the slice is one line of 64 bytes, borrowed uniquely. `halves` has 16 bytes.
+                // SAFETY: the slice is one line of 64 bytes, borrowed uniquely. `halves` has 16
+                // bytes.
                 unsafe {
                     let slots = _mm512_loadu_si512(line.cast());
                     let wanted = _mm512_broadcast_i64x2(_mm_loadu_si128(halves.as_ptr().cast()));

@@ -16,8 +16,8 @@ use super::memory::{Integer, LINE_BYTES};
 ///
 /// # Panics
 ///
-/// If a bin is not below `heads.len()` and `buffers.len()`, a head is outside `pool`, or `pool` does not start on a
-/// cache line.
+/// If a bin is not below `heads.len()` and `buffers.len()`, a head is outside `pool`, or `pool`
+/// does not start on a cache line.
 pub(crate) fn partition<T: Integer, const BUFFER: usize>(
     items: impl Iterator<Item = (usize, T)>,
     chunk_items: usize,

@@ -31,7 +31,8 @@ pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64;
     std::array::from_fn(|word| words[word])
 }
 
-/// Hashes eight items with SipHash-1-3 to `N` words each. `N` is 1 or 2. Word `w` of item `i` is `[w][i]`.
+/// Hashes eight items with SipHash-1-3 to `N` words each. `N` is 1 or 2. Word `w` of item `i` is
+/// `[w][i]`.
 pub(crate) fn hash_8<const N: usize>(
     level: super::Level,
     key: [u64; 2],
@@ -73,7 +74,8 @@ mod state {
     /// XORed into `v1` before the second word of a hash.
     pub(super) const BETWEEN: u64 = 0xdd;
 
-    /// Returns the state under `key` before the first word. `N` is the number of words of a hash: 1 or 2.
+    /// Returns the state under `key` before the first word. `N` is the number of words of a hash: 1
+    /// or 2.
     pub(super) const fn start<const N: usize>([k0, k1]: [u64; 2]) -> [u64; 4] {
         let wide = if N == 1 { 0 } else { 0xee };
         [START[0] ^ k0, START[1] ^ k1 ^ wide, START[2] ^ k0, START[3] ^ k1]

@@ -141,8 +141,8 @@ impl CompressedSet {
         self.map.sub_assign(&other.map);
     }
 
-    /// Replaces the set by its complement within `range`. Values outside the range are removed. Takes as long as
-    /// [inserting](Self::insert_range) the range.
+    /// Replaces the set by its complement within `range`. Values outside the range are removed.
+    /// Takes as long as [inserting](Self::insert_range) the range.
     pub fn not(&mut self, range: RangeInclusive<u64>) {
         let mut complement = Self::new();
         complement.insert_range(range);

@@ -6,7 +6,8 @@
 //! | [`CompressedSet`] | 2 bytes a value or less, plus about 50 for each run of 65 536 values touched | few values, wide ranges |
 //! | [`RepeatFinder`] | two bits a value: 1 GiB for all of `u32` | which of billions of integers repeat |
 //!
-//! [`DenseSet::to_compressed`] and [`CompressedSet::to_dense`] convert one kind of set into the other.
+//! [`DenseSet::to_compressed`] and [`CompressedSet::to_dense`] convert one kind of set into the
+//! other.
 
 mod algebra;
 mod bytes;

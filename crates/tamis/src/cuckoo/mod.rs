@@ -83,7 +83,8 @@ impl Cuckoo {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -120,7 +121,8 @@ impl<'a> Cuckoo<BitView<'a>> {
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Cuckoo::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// [`view`](Cuckoo::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         plan.check_len(bits.words().len())?;

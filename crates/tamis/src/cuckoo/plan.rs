@@ -211,7 +211,8 @@ pub(crate) fn plan_in(bucket: u32, max_bits: u64, rate: f64) -> Option<(Table, u
     planned.rev().max_by_key(|&(_, items)| items)
 }
 
-/// Plans the table of at most `max_bits` with the lowest rate for `items`. Returns `None` if they do not fit.
+/// Plans the table of at most `max_bits` with the lowest rate for `items`. Returns `None` if they
+/// do not fit.
 pub(crate) fn plan_items_in(bucket: u32, items: u64, max_bits: u64) -> Option<Table> {
     let items = items.max(1);
     SLOT_BITS

@@ -104,7 +104,8 @@ pub(crate) enum Added {
 }
 
 impl Table {
-    /// Returns the table with buckets of 2 to 4 slots of 4 to 32 bits, and `starts` bucket starts in a half.
+    /// Returns the table with buckets of 2 to 4 slots of 4 to 32 bits, and `starts` bucket starts
+    /// in a half.
     pub(crate) fn new(bucket: u32, slot_bits: u32, starts: u64) -> Self {
         let lanes = Lanes::new(bucket, slot_bits);
         let right = starts + u64::from(bucket) - 1;
@@ -202,7 +203,8 @@ impl Table {
         start.wrapping_add(if is_negative { self.starts } else { 0 })
     }
 
-    /// Returns the entry in a slot. Returns `None` if the slot is empty, or holds a value that this code never writes.
+    /// Returns the entry in a slot. Returns `None` if the slot is empty, or holds a value that this
+    /// code never writes.
     #[inline(always)]
     pub(super) fn entry(&self, words: &[u64], slot: u64) -> Option<Entry> {
         let value = self.lanes.get(words, slot);

@@ -156,7 +156,8 @@ impl<D: Digest> DigestSet<D> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. The set is unchanged then.
+    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. The set
+    /// is unchanged then.
     pub fn reserve(&mut self, additional: u64) -> Result<(), OutOfMemory> {
         let needed_bytes = Self::bytes_for(self.in_table.saturating_add(additional));
         if needed_bytes <= self.memory_bytes() {

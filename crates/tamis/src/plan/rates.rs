@@ -7,8 +7,8 @@
 //! classic formula, because that formula uses only the mean.
 //!
 //! The sum has a closed form. By the binomial theorem, f(j) is a sum of powers q^ij. The mean of
-//! q^ij is (1 − (1 − q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i from 0 to
-//! 8. The terms of this sum cancel each other, so a low rate loses its digits. Low rates are
+//! q^ij is (1 − (1 − q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i = 0 … 8.
+//! The terms of this sum cancel each other, so a low rate loses its digits. Low rates are
 //! therefore summed over j. At a low rate the blocks hold few items, so the sum over j is short.
 //!
 //! **Classic.** The k·n draws of the items set X of the m positions. An absent item then draws k of

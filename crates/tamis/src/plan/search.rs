@@ -4,7 +4,8 @@ use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Returns the smallest number in `low..=high` for which `enough` returns true. `enough` must be monotonic.
+/// Returns the smallest number in `low..=high` for which `enough` returns true. `enough` must be
+/// monotonic.
 pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
     if !enough(high) {
         return None;

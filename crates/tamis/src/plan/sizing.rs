@@ -11,16 +11,19 @@ pub(crate) const MAX_BITS: u64 = 1 << 56;
 ///
 /// The caller passes only geometries that [`geometry`](Self::geometry) returns.
 pub(crate) trait Sizing: Sync {
-    /// Returns the geometry with this number in files. Returns `None` if the kind has no such geometry.
+    /// Returns the geometry with this number in files. Returns `None` if the kind has no such
+    /// geometry.
     fn geometry(&self, number: u32) -> Option<Geometry>;
 
     /// Returns the default geometry of a plan.
     fn usual_geometry(&self, items: u64, rate: f64) -> Geometry;
 
-    /// Returns the fewest bits that keep `rate` at `items`, and their geometry. The search starts from `geometry`.
+    /// Returns the fewest bits that keep `rate` at `items`, and their geometry. The search starts
+    /// from `geometry`.
     fn fewest(&self, geometry: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)>;
 
-    /// Returns the fewest bits that keep `rate` at `items` in the default geometry, and that geometry.
+    /// Returns the fewest bits that keep `rate` at `items` in the default geometry, and that
+    /// geometry.
     fn fewest_usual(&self, items: u64, rate: f64) -> Option<(u64, Geometry)> {
         self.fewest(self.usual_geometry(items, rate), items, rate)
     }
@@ -34,7 +37,8 @@ pub(crate) trait Sizing: Sync {
     /// Returns the filter of at most `bits` bits with the lowest rate for `items`.
     fn best(&self, geometry: Geometry, items: u64, bits: u64) -> Best;
 
-    /// Returns the most items that keep `rate` within `max_bytes`, and the bits and the geometry of their filter.
+    /// Returns the most items that keep `rate` within `max_bytes`, and the bits and the geometry of
+    /// their filter.
     fn largest(&self, max_bytes: u64, rate: f64) -> Option<(u64, (u64, Geometry))> {
         // The geometry hardly depends on the size.
         let geometry = self.usual_geometry(max_bytes.max(1), rate);
@@ -49,7 +53,8 @@ pub(crate) trait Sizing: Sync {
         Some((items, (best.bits, best.geometry)))
     }
 
-    /// Computes the rate of a filter that holds `items` distinct items. In a window they are distributed evenly.
+    /// Computes the rate of a filter that holds `items` distinct items. In a window they are
+    /// distributed evenly.
     fn rate_at(&self, geometry: Geometry, bits: u64, items: u64) -> f64;
 
     /// Computes how many items a filter may hold before its rate exceeds `rate`.
@@ -65,16 +70,16 @@ pub(crate) trait Sizing: Sync {
         None
     }
 
-    /// Returns true if a filter of this geometry can have `bits` bits. The caller checks that `bits` is 1 to
-    /// [`MAX_BITS`].
+    /// Returns true if a filter of this geometry can have `bits` bits. The caller checks that
+    /// `bits` is 1 to [`MAX_BITS`].
     fn is_valid(&self, geometry: Geometry, bits: u64) -> bool;
 
-    /// Returns the parameters of the estimate of `items` from the set bits. Returns `None` if the filter counts its
-    /// items.
+    /// Returns the parameters of the estimate of `items` from the set bits. Returns `None` if the
+    /// filter counts its items.
     fn sample(&self, geometry: Geometry, bits: u64, items: u64) -> Option<Sample>;
 
-    /// Returns the most bits, up to `max_bits`, at the beginning of a larger filter that form a filter of their own.
-    /// Returns `None` if the kind has no such part.
+    /// Returns the most bits, up to `max_bits`, at the beginning of a larger filter that form a
+    /// filter of their own. Returns `None` if the kind has no such part.
     fn part_bits(&self, geometry: Geometry, max_bits: u64) -> Option<u64>;
 
     /// Returns how many cache lines a lookup of an inserted item reads.
@@ -89,8 +94,8 @@ pub(crate) struct Best {
     pub bits: u64,
 }
 
-/// How the set bits of a filter estimate its number of items. [`Plan::rate_limit`](super::Plan::rate_limit) derives the
-/// deviation.
+/// How the set bits of a filter estimate its number of items.
+/// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation.
 pub(crate) struct Sample {
     /// The number of filters that hold a share of the items each: the slices of a window, or 1.
     pub parts: f64,

@@ -44,7 +44,8 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough memory.
+    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough
+    /// memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
         Self::from_header_within(header, u64::MAX)
     }

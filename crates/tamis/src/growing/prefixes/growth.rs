@@ -115,7 +115,8 @@ impl Growth {
         self.max_depth >= 8
     }
 
-    /// Returns the lowest rate for which [`for_rate`](Self::for_rate) has a rule, rounded up to two digits.
+    /// Returns the lowest rate for which [`for_rate`](Self::for_rate) has a rule, rounded up to two
+    /// digits.
     pub(crate) fn lowest_rate() -> f64 {
         let lowest = Self::all().last().map_or(1.0, Self::rate_for_ever);
         let unit = 10_f64.powf(lowest.log10().floor() - 1.0);

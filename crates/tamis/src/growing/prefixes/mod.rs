@@ -32,9 +32,9 @@
 //!
 //! The table depends only on the sequence of hashes. The same input gives the same bytes.
 //!
-//! Sources: Pagh, Segev, Wieder, "How to approximate a set without knowing its size in advance" (2013);
-//! Dayan, Bercea, Reviriego, Pagh, "InfiniFilter: expanding filters to infinity and beyond" (2023);
-//! Litwin, "Linear hashing" (1980).
+//! Sources: Pagh, Segev, Wieder, "How to approximate a set without knowing its size in advance"
+//! (2013); Dayan, Bercea, Reviriego, Pagh, "InfiniFilter: expanding filters to infinity and beyond"
+//! (2023); Litwin, "Linear hashing" (1980).
 
 mod check;
 mod growth;
