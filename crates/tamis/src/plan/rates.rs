@@ -21,7 +21,8 @@
 //! (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size, because
 //! it is never below the exact rate (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
 //!
-//! Some formulas are searched by plans. These also return their slope: −d ln rate / d ln size.
+//! A plan searches for the size with a given rate. The formulas for this search also return their
+//! slope, −d ln rate / d ln size.
 
 use super::blocks::LANES;
 #[cfg(not(any(feature = "std", test)))]
@@ -126,8 +127,9 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
 /// Up to this number of steps, n·k², a rate is computed exactly. This takes about 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
-/// Returns the sum over j of P(the k draws of the absent item are j distinct positions) × P(the k·n
-/// draws of the items set all of those positions).
+/// Returns the rate as a sum over j. Each term is the product of two probabilities: that the k
+/// draws of the absent item are j distinct positions, and that the k·n draws of the items set all
+/// of these j positions.
 fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (m, k) = (bits as f64, probes as usize);
     // The number of positions is at most the number of bits.

@@ -273,8 +273,8 @@ pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Opt
 }
 
 /// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros.
-/// Returns `None` unless both are in the first two words. This is rare: only a few quotients at the
-/// end of a block that is about to split are affected.
+/// Returns `None` unless both are in the first two words. The result is `None` only for a few
+/// quotients at the end of a block that is about to split.
 #[inline(always)]
 fn run_in_two_words(
     page: &[u64],
