@@ -465,15 +465,21 @@ pub(crate) fn at_present<'e>(env: &Env<'e>) -> Env<'e> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::Server;
+    use crate::server::{Server, SharedState};
+
+    /// Returns the state of a server and a session without a socket.
+    fn session(server: &Server) -> (Arc<SharedState>, Session) {
+        let shared = server.shared().clone();
+        let address = server.addresses()[0];
+        let client = shared.clients.add(address, address, 0).client.clone();
+        (shared.clone(), Session::new(shared, client))
+    }
 
     #[test]
     fn a_time_to_live_begins_when_the_commands_before_it_are_done() {
         let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
         let server = Server::start(config).unwrap();
-        let shared = server.shared();
-        let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
-        let mut session = Session::new(shared.clone(), client.client.clone());
+        let (shared, mut session) = session(&server);
         let runtime = crate::server::runtime();
         let mut run = |commands: &[Argv<'_>]| {
             let mut out = Vec::new();
@@ -508,9 +514,7 @@ mod tests {
             ..Config::default()
         };
         let server = Server::start(config).unwrap();
-        let shared = server.shared();
-        let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
-        let mut session = Session::new(shared.clone(), client.client.clone());
+        let (shared, mut session) = session(&server);
         let runtime = crate::server::runtime();
         let mut run = |commands: &[Argv<'_>]| {
             let mut out = Vec::new();
@@ -538,9 +542,7 @@ mod tests {
     fn a_decoded_value_is_counted_until_its_key_is_locked() {
         let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
         let server = Server::start(config).unwrap();
-        let shared = server.shared();
-        let client = shared.clients.add(server.addresses()[0], server.addresses()[0], 0);
-        let mut session = Session::new(shared.clone(), client.client.clone());
+        let (shared, mut session) = session(&server);
         let runtime = crate::server::runtime();
         let mut out = Vec::new();
         let reserve: [&[u8]; 6] = [b"TM.RESERVE", b"k", b"KIND", b"classic", b"ITEMS", b"100000"];

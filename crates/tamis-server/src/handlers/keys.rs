@@ -2,7 +2,7 @@
 
 use tamis_commands::text::server;
 use tamis_commands::{
-    Argv, Env, ReadKeys, TimeUnit, Value, WriteKeys, get_string, parse_integer, set_string, text,
+    Argv, Env, TimeUnit, Value, WriteKeys, get_string, parse_integer, set_string, text,
 };
 use tamis_resp::Reply;
 
@@ -14,30 +14,6 @@ use crate::persistence::Durable;
 use crate::persistence::Record;
 use crate::server::SharedState as Server;
 use crate::session::Session;
-
-/// Runs a command that reads several keys.
-pub(super) fn read(
-    session: &Session,
-    handler: ReadKeys,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
-    match handler {
-        ReadKeys::CountExisting => count_existing(session, argv, env, keys),
-        ReadKeys::CountAll => Reply::Integer(keys.len() as i64),
-        ReadKeys::Dump => super::dump::dump(argv, env, keys),
-        ReadKeys::ExpireTime(unit) => expire_time(unit, argv[1], env, keys),
-        ReadKeys::GetEach => get_each(session, argv, env, keys),
-        ReadKeys::Info => super::info::info(session, argv, env, keys),
-        ReadKeys::List => list(argv[1], env, keys),
-        ReadKeys::Memory => memory(argv, env, keys),
-        ReadKeys::Object => object(argv, env, keys),
-        ReadKeys::Random => random_key(env, keys),
-        ReadKeys::Scan => scan(argv, env, keys),
-        ReadKeys::TimeLeft(unit) => time_left(unit, argv[1], env, keys),
-    }
-}
 
 /// Runs a command that may change several keys. `left_bytes` is the memory that a command of a
 /// client may take; `None` for a command from the log.
@@ -75,7 +51,7 @@ pub(super) fn write(
     }
 }
 
-fn list(pattern: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn list(pattern: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     if pattern.len() > MAX_PATTERN_BYTES {
         return pattern_too_long();
     }
@@ -171,7 +147,7 @@ fn log_image(
     durable.log.append_all(&records);
 }
 
-fn count_existing(
+pub(super) fn count_existing(
     session: &Session,
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -276,11 +252,21 @@ impl ExpireRules {
     }
 }
 
-fn time_left(unit: TimeUnit, key: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn time_left(
+    unit: TimeUnit,
+    key: &[u8],
+    env: &Env<'_>,
+    keys: &KeyspaceRef<'_>,
+) -> Reply {
     time_reply(unit, keys.expires_millis(key, env.now_millis), env.now_millis)
 }
 
-fn expire_time(unit: TimeUnit, key: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn expire_time(
+    unit: TimeUnit,
+    key: &[u8],
+    env: &Env<'_>,
+    keys: &KeyspaceRef<'_>,
+) -> Reply {
     time_reply(unit, keys.expires_millis(key, env.now_millis), 0)
 }
 
@@ -386,7 +372,12 @@ fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: 
 /// The maximum bytes of strings in one reply, equal to the longest string.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
-fn get_each(session: &Session, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn get_each(
+    session: &Session,
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    keys: &KeyspaceRef<'_>,
+) -> Reply {
     let read = |key: &&[u8]| {
         let get = |value: Option<&Value>| get_string(value, &[], env);
         let reply = keys.read(key, env.now_millis, get);
@@ -429,7 +420,7 @@ fn set_each(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Done {
     Done::changed(Reply::ok())
 }
 
-fn memory(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn memory(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     if !argv[1].eq_ignore_ascii_case(b"USAGE") || argv.len() < 3 {
         return unknown_subcommand("MEMORY", argv[1]);
     }
@@ -437,7 +428,7 @@ fn memory(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     bytes.map_or(Reply::Null, |bytes| Reply::Integer(bytes as i64))
 }
 
-fn object(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn object(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Some(key) = argv.get(2) else { return unknown_subcommand("OBJECT", argv[1]) };
     let answer = match argv[1].to_ascii_uppercase().as_slice() {
         b"ENCODING" => {
@@ -451,7 +442,7 @@ fn object(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     answer.unwrap_or(Reply::Null)
 }
 
-fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     // Start at a part that the time selects, because any key may be returned.
     let first = env.now_millis as usize % keys.parts();
     for part in (first..keys.parts()).chain(0..first) {
@@ -466,7 +457,7 @@ fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
 
 /// Returns whole parts of the keyspace until there are enough keys. A key that exists during the
 /// whole scan is in exactly one part. The cursor is the index of the next part.
-fn scan(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn scan(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Some(mut part) = parse_integer(argv[1]).and_then(|n| usize::try_from(n).ok()) else {
         return Reply::error(server::CURSOR);
     };

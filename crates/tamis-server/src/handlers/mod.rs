@@ -55,8 +55,9 @@ pub(crate) async fn run_server_command(
     env: &Env<'_>,
 ) -> Reply {
     match handler {
-        _ if asks_for_help(command, argv) => describe::help(command),
-        ServerCommand::Debug => debug::debug(session, argv, env).await,
+        ServerCommand::Debug if !asks_for_help(command, argv) => {
+            debug::debug(session, argv, env).await
+        }
         // The snapshot locks the keys exclusively for short moments.
         ServerCommand::Save => admin::save_now(session).await,
         _ => run_server_command_at_once(session, handler, command, argv, env),
@@ -136,9 +137,18 @@ pub(crate) fn read_keys(
     let env = &Env { max_reply_bytes, ..*env };
     match handler {
         _ if asks_for_help(command, argv) => describe::help(command),
+        ReadKeys::CountExisting => keys::count_existing(session, argv, env, keys),
+        ReadKeys::CountAll => Reply::Integer(keys.len() as i64),
         ReadKeys::Dump => dump::dump_alone(&session.server, argv, env, keys),
+        ReadKeys::ExpireTime(unit) => keys::expire_time(unit, argv[1], env, keys),
+        ReadKeys::GetEach => keys::get_each(session, argv, env, keys),
         ReadKeys::Info => info::info(session, argv, env, keys),
-        _ => keys::read(session, handler, argv, env, keys),
+        ReadKeys::List => keys::list(argv[1], env, keys),
+        ReadKeys::Memory => keys::memory(argv, env, keys),
+        ReadKeys::Object => keys::object(argv, env, keys),
+        ReadKeys::Random => keys::random_key(env, keys),
+        ReadKeys::Scan => keys::scan(argv, env, keys),
+        ReadKeys::TimeLeft(unit) => keys::time_left(unit, argv[1], env, keys),
     }
 }
 
