@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use libfuzzer_sys::fuzz_target;
-use tamis_commands::{Batch, BloomLayout, Env, Handler, KeyHandler, Settings, Value, find};
+use tamis_commands::{Batch, BloomLayout, Env, Handler, Settings, Value, find};
 use tamis_resp::{Protocol, Reply};
 
 fuzz_target!(|data: &[u8]| {
@@ -32,14 +32,13 @@ fuzz_target!(|data: &[u8]| {
         if let Some(items) = command.batch_items()
             && let Some(mut answers) = batch.run(items, values.get(key), now_millis as u64)
         {
-            check(&answers.next_reply(items, words.len()), protocol);
+            check(&answers.next().unwrap().reply, protocol);
             continue;
         }
         let reply = match command.handler {
-            Handler::Key(KeyHandler::Read(run)) => run(values.get(key), &words, &env),
-            Handler::Key(KeyHandler::Write(run)) => {
+            Handler::Key(handler) => {
                 let mut value = values.remove(key);
-                let outcome = run(&mut value, &words, &env);
+                let outcome = handler.run(&mut value, &words, &env);
                 values.extend(value.map(|value| (key.to_vec(), value)));
                 outcome.reply
             }

@@ -1,23 +1,18 @@
 //! Runs consecutive commands on one key as one batch: the hot path of pipelines.
+//!
+//! A command is a batch of one, and a chunk of a long command is one too. Each item is hashed once:
+//! the hashes of an attempt under a shared lock serve the attempt under an exclusive lock and the
+//! log.
 
-use tamis::{Answers, AnyFilter, Kind};
+use std::ops::Range;
+
+use tamis::{Answers, AnyFilter, Hasher, Item};
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
-use crate::run::Env;
+use crate::run::KeyReply;
+use crate::text::Text;
 use crate::value::Value;
-
-/// Which arguments of a command are items, and how a host may split the command between them.
-#[derive(Clone, Copy, Debug)]
-pub enum Items {
-    /// The command has no items.
-    None,
-    /// All arguments after the key are items. Consecutive commands on one key run as one batch.
-    Batch(BatchItems),
-    /// The function returns the index of the first item. A long command runs in chunks; each chunk
-    /// runs as a separate command.
-    Chunks(fn(Argv<'_>) -> Option<usize>),
-}
 
 /// What a command does with its items in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +36,47 @@ pub enum Family {
     Tamis,
 }
 
-/// Commands on one key that run as one batch.
-///
-/// The host collects consecutive commands with the same name and key, and takes the shared lock of
-/// the value.
+/// Consecutive commands with the same name and key, which run as one batch.
 #[derive(Debug, Default)]
 pub struct Batch<'w> {
-    items: Vec<&'w [u8]>,
-    /// The hashes of the items that a Bloom filter processed in the last run.
-    hashes: Vec<u64>,
-    answers: Answers,
+    pub(crate) key: &'w [u8],
+    pub(crate) items: Vec<&'w [u8]>,
+    /// For each command, the index after its last item.
+    pub(crate) ends: Vec<usize>,
+    /// The hash of each item by `hasher`. Empty if no filter has hashed the items yet.
+    pub(crate) hashes: Vec<u64>,
+    hasher: Option<Hasher>,
+    pub(crate) answers: Answers,
+    /// The items that the filter refused, in their order.
+    pub(crate) refusals: Vec<Refusal>,
+    /// The error of every command, if the batch was refused as a whole.
+    error: Option<Text>,
+}
+
+/// An item that a filter refused.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// The index of the item in the batch.
+    pub item: usize,
+    pub text: Text,
+    /// The command tries none of its later items.
+    pub stops: bool,
 }
 
 impl<'w> Batch<'w> {
     /// Adds a command. `argv` is the name, the key and the items.
     pub fn push(&mut self, argv: Argv<'w>) {
-        self.items.extend_from_slice(argv.get(2..).unwrap_or_default());
+        if let [_, key, items @ ..] = argv {
+            self.push_items(key, items);
+        }
+    }
+
+    /// Adds a command with these items of `key`.
+    pub(crate) fn push_items(&mut self, key: &'w [u8], items: &[&'w [u8]]) {
+        self.key = key;
+        self.items.extend_from_slice(items);
+        self.ends.push(self.items.len());
+        self.hasher = None;
     }
 
     /// Counts the items of all commands in the batch.
@@ -80,19 +100,32 @@ impl<'w> Batch<'w> {
     /// Removes all commands.
     pub fn clear(&mut self) {
         self.items.clear();
+        self.ends.clear();
     }
 
-    /// Runs the commands at `now_millis`, in milliseconds since 1970. Returns `None`, with nothing
-    /// changed, if the commands need an exclusive lock of the value.
+    /// Hashes the items, unless the last call used the same hash function.
+    pub(crate) fn hash_items(&mut self, hasher: Hasher) {
+        if self.hasher != Some(hasher) {
+            self.hashes.resize(self.items.len(), 0);
+            Item::hash_each(&self.items, &hasher, &mut self.hashes);
+            self.hasher = Some(hasher);
+        }
+    }
+
+    /// Runs the commands under a shared lock of the value, at `now_millis`, in milliseconds since
+    /// 1970. Returns `None`, with nothing changed, if the commands need an exclusive lock: see
+    /// [`insert`](Self::insert).
     pub fn run(
         &mut self,
         items: BatchItems,
         value: Option<&Value>,
         now_millis: u64,
     ) -> Option<BatchAnswers<'_>> {
+        self.forget_refusals();
         if items.inserts {
             let Some(Value::Bloom(filter)) = value else { return None };
-            if !filter.insert_each_hashed(&self.items, &mut self.hashes, &mut self.answers) {
+            self.hash_items(filter.hasher());
+            if !filter.insert_hashes_shared(&self.hashes, &mut self.answers) {
                 return None;
             }
         } else {
@@ -103,60 +136,102 @@ impl<'w> Batch<'w> {
                 None => _ = self.answers.reset(self.items.len()),
             }
         }
-        Some(BatchAnswers { answers: &self.answers, next: 0 })
+        Some(self.answers(items))
     }
 
-    /// Runs inserts that [`run`](Self::run) could not, under an exclusive lock of the value.
-    /// Returns `None`, with nothing changed, if each command must run separately.
-    pub fn run_alone(
-        &mut self,
-        value: &mut Option<Value>,
-        now_millis: u64,
-    ) -> Option<BatchAnswers<'_>> {
-        let Some(Value::Filter(file)) = value else { return None };
-        // A filter that can reject an item runs each command separately.
-        if may_refuse(&file.filter) {
-            return None;
+    /// Forgets the refusals of the last run.
+    pub(crate) fn forget_refusals(&mut self) {
+        self.refusals.clear();
+        self.error = None;
+    }
+
+    /// Sets the error that every command of the batch replies with.
+    pub fn refuse(&mut self, text: Text) {
+        self.error = Some(text);
+    }
+
+    /// Returns the answers of the last run.
+    #[must_use]
+    pub fn answers(&self, items: BatchItems) -> BatchAnswers<'_> {
+        BatchAnswers {
+            answers: &self.answers,
+            ends: &self.ends,
+            refusals: &self.refusals,
+            error: self.error,
+            is_one: items.is_one,
+            first: 0,
         }
-        file.filter.advance(now_millis);
-        let done = file.filter.try_insert_each(&self.items, &mut self.answers);
-        debug_assert!(done.is_ok(), "these kinds refuse nothing");
-        file.added = file.added.saturating_add(self.items.len() as u64);
-        Some(BatchAnswers { answers: &self.answers, next: 0 })
     }
 }
 
-/// The answers of a batch. The caller takes them command by command, in the order of the pushes.
+/// The answers of a batch: an iterator over the replies to its commands.
 #[derive(Debug)]
 pub struct BatchAnswers<'a> {
     answers: &'a Answers,
-    next: usize,
+    /// The remaining commands.
+    ends: &'a [usize],
+    /// The refusals in the remaining commands.
+    refusals: &'a [Refusal],
+    error: Option<Text>,
+    is_one: bool,
+    /// The index of the first item of the next command.
+    first: usize,
 }
 
 impl BatchAnswers<'_> {
-    /// Returns the reply to the next command, which has `words` words.
-    pub fn next_reply(&mut self, items: BatchItems, words: usize) -> Reply {
-        let first = self.next;
-        if items.is_one {
-            self.next += 1;
-            return Reply::Bool(self.answers.get(first));
-        }
-        let len = words - 2;
-        self.next += len;
-        Reply::Bools { mask: bits(self.answers.words(), first, len), len }
-    }
-
     /// Counts the items that the filter contained or, after an insert, that were new.
     #[must_use]
     pub fn count_ones(&self) -> usize {
         self.answers.count_ones()
     }
+
+    /// Returns the reply to a command with refused items.
+    fn refused(&self, items: Range<usize>, refusals: &[Refusal]) -> KeyReply {
+        let mut replies = Vec::with_capacity(items.len());
+        let mut refusals = refusals.iter().peekable();
+        let mut stops = false;
+        for i in items {
+            replies.push(match refusals.next_if(|refusal| refusal.item == i) {
+                Some(refusal) => {
+                    stops = refusal.stops;
+                    Reply::error(refusal.text)
+                }
+                None => Reply::Bool(self.answers.get(i)),
+            });
+            if stops {
+                break;
+            }
+        }
+        let reply = if self.is_one { replies.pop() } else { None };
+        KeyReply { reply: reply.unwrap_or(Reply::Array(replies)), stops }
+    }
 }
 
-/// Tests whether the filter can reject an item because it is full.
-pub(crate) fn may_refuse(filter: &AnyFilter) -> bool {
-    let kind = filter.plan().kind();
-    kind == Kind::Cuckoo || kind.grows()
+impl Iterator for BatchAnswers<'_> {
+    type Item = KeyReply;
+
+    #[inline]
+    fn next(&mut self) -> Option<KeyReply> {
+        let (&end, ends) = self.ends.split_first()?;
+        let items = self.first..end;
+        (self.first, self.ends) = (end, ends);
+        if let Some(text) = self.error {
+            return Some(Reply::error(text).into());
+        }
+        let len = self.refusals.iter().take_while(|refusal| refusal.item < end).count();
+        if len > 0 {
+            let (refusals, later) = self.refusals.split_at(len);
+            self.refusals = later;
+            return Some(self.refused(items, refusals));
+        }
+        let reply = if self.is_one {
+            Reply::Bool(self.answers.get(items.start))
+        } else {
+            let mask = bits(self.answers.words(), items.start, items.len());
+            Reply::Bools { mask, len: items.len() }
+        };
+        Some(reply.into())
+    }
 }
 
 /// Copies `len` bits, starting at bit `first`.
@@ -206,26 +281,11 @@ impl Value {
             }
             // The missing chunks may contain any item.
             Value::PartialLoad(_) => {
-                let words = answers.reset(items.len());
-                (0..items.len()).for_each(|i| words[i / 64] |= 1 << (i % 64));
+                answers.fill_with(items.len(), |_| true);
             }
             _ => _ = answers.reset(items.len()),
         }
     }
-}
-
-/// Runs a lookup command that is not part of a batch.
-pub(crate) fn contains(
-    items: BatchItems,
-    value: Option<&Value>,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-) -> Reply {
-    let mut batch = Batch::default();
-    batch.push(argv);
-    let mut answers =
-        batch.run(items, value, env.now_millis).expect("asking needs no exclusive access");
-    answers.next_reply(items, argv.len())
 }
 
 #[cfg(test)]

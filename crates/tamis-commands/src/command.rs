@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::argv::{Argv, is};
-use crate::batch::{BatchItems, Items};
+use crate::batch::BatchItems;
 use crate::handler::{Handler, KeyHandler};
 use crate::subcommands::Subcommand;
 
@@ -31,8 +31,9 @@ pub struct Command {
     pub in_multi: InMulti,
     /// Which arguments the slow log hides.
     pub secrets: Secrets,
-    /// Which arguments are items.
-    pub items: Items,
+    /// Returns the index of the first item of a command whose items follow its options. A long
+    /// command runs in chunks, each as a separate command. `None` if the command has no such items.
+    pub items_start: Option<fn(Argv<'_>) -> Option<usize>>,
     /// The subcommands that a user's rules can allow separately, in alphabetical order.
     pub subcommands: &'static [Subcommand],
     /// The function that runs the command.
@@ -318,19 +319,19 @@ impl Command {
     /// Returns the index of the first item in `argv`; `None` if the command has no items.
     #[must_use]
     pub fn first_item(&self, argv: Argv<'_>) -> Option<usize> {
-        match self.items {
-            Items::None => None,
-            Items::Batch(_) => Some(2),
-            Items::Chunks(first) => first(argv),
+        match (self.batch_items(), self.items_start) {
+            (Some(_), _) => Some(2),
+            (None, Some(start)) => start(argv),
+            (None, None) => None,
         }
     }
 
-    /// Returns how the command runs in a batch; `None` if it runs separately.
+    /// Returns what the command does with its items in a batch; `None` if it runs separately.
     #[must_use]
     pub const fn batch_items(&self) -> Option<BatchItems> {
-        match self.items {
-            Items::Batch(items) => Some(items),
-            Items::None | Items::Chunks(_) => None,
+        match self.handler {
+            Handler::Key(KeyHandler::Items(items)) => Some(items),
+            _ => None,
         }
     }
 

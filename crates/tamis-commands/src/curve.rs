@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
     use crate::facts::Facts;
-    use crate::handler::{Handler, KeyHandler};
+    use crate::handler::Handler;
     use crate::run::Env;
     use crate::settings::Settings;
     use crate::table::find;
@@ -141,10 +141,8 @@ mod tests {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp3, 1);
-        let Handler::Key(KeyHandler::Write(run)) = find(words[0]).unwrap().handler else {
-            panic!()
-        };
-        run(value, &words, &env);
+        let Handler::Key(handler) = find(words[0]).unwrap().handler else { panic!() };
+        handler.run(value, &words, &env);
     }
 
     #[test]

@@ -260,7 +260,7 @@ mod tests {
         let mut full = ScalableBloom::reserve(3, 0.01, None).unwrap();
         for hash in 0..3 {
             let item = [hash];
-            assert_eq!(full.insert_each(&[item.as_slice()], &mut tamis::Answers::new()), Ok(1));
+            assert_eq!(full.insert_each(&[item.as_slice()], &mut tamis::Answers::new()), Ok(()));
         }
         let full = Facts::of(&Value::Bloom(Box::new(full)), &Settings::default(), 0).unwrap();
         assert_eq!(

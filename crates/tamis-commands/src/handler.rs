@@ -4,6 +4,7 @@
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
+use crate::batch::{Batch, BatchItems};
 use crate::run::{Env, Outcome};
 use crate::value::Value;
 
@@ -29,6 +30,37 @@ pub enum KeyHandler {
     Read(ReadHandler),
     /// Creates, changes or removes the value under an exclusive lock.
     Write(WriteHandler),
+    /// Looks up or inserts items, which are all arguments after the key. Consecutive commands on
+    /// one key run as one [`Batch`].
+    Items(BatchItems),
+}
+
+impl KeyHandler {
+    /// Runs the command under an exclusive lock of its value.
+    ///
+    /// The server runs commands that allow it under a shared lock and in batches instead. The
+    /// replies and the changes are the same.
+    ///
+    /// # Panics
+    ///
+    /// If `argv` has fewer words than the arity of the command allows.
+    pub fn run(self, value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+        match self {
+            KeyHandler::Read(read) => Outcome::unchanged(read(value.as_ref(), argv, env)),
+            KeyHandler::Write(write) => write(value, argv, env),
+            KeyHandler::Items(items) => {
+                let mut batch = Batch::default();
+                batch.push(argv);
+                let outcome = if items.inserts {
+                    batch.insert(items, value, env)
+                } else {
+                    _ = batch.run(items, value.as_ref(), env.now_millis);
+                    Outcome::unchanged(())
+                };
+                outcome.with_reply(batch.answers(items).next().expect("one command was pushed"))
+            }
+        }
+    }
 }
 
 /// Reads a value, which is `None` if the key does not exist.

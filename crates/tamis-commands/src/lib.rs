@@ -28,6 +28,7 @@ mod empty_filter;
 mod facts;
 mod handler;
 mod image;
+mod insert;
 mod partial_load;
 mod permission;
 mod run;
@@ -43,7 +44,7 @@ mod value;
 
 pub use access::Access;
 pub use argv::{Argv, parse_double, parse_integer};
-pub use batch::{Batch, BatchAnswers, BatchItems, Family, Items};
+pub use batch::{Batch, BatchAnswers, BatchItems, Family};
 pub use bitmap::{BitOp, SparseBytes};
 pub use command::{Arity, Category, Command, Data, Flag, InMulti, KeyOption, Keys, Secrets};
 pub use curve::RatePoint;
@@ -56,7 +57,7 @@ pub use handler::{
 pub use image::ImageError;
 pub use partial_load::PartialLoad;
 pub use permission::Permission;
-pub use run::{Change, Env, Expiry, Outcome};
+pub use run::{Change, Env, Expiry, KeyReply, Outcome};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;

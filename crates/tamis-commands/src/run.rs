@@ -41,11 +41,27 @@ impl<'a> Env<'a> {
     }
 }
 
-/// The result of a command that may change a value.
+/// The reply to a command about one key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct KeyReply {
     /// The reply.
     pub reply: Reply,
+    /// Every later item of the command would get the same error: see [`Outcome::stops`].
+    pub stops: bool,
+}
+
+impl From<Reply> for KeyReply {
+    fn from(reply: Reply) -> Self {
+        Self { reply, stops: false }
+    }
+}
+
+/// The result of a command that may change a value. A batch has the reply `()` here, because its
+/// [answers](crate::Batch::answers) hold a reply for each command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome<R = Reply> {
+    /// The reply.
+    pub reply: R,
     /// The change of the value.
     pub change: Change,
     /// The change of the key's expiry time.
@@ -77,13 +93,23 @@ pub enum Expiry {
 pub enum Change {
     /// The value is unchanged.
     None,
-    /// Running the same argv again on the previous value makes the same change.
+    /// Running the same argv again on the previous value makes the same change. For a batch: each
+    /// argv of the batch, in order.
     Words,
     /// Running this other argv makes the same change. The original command was rejected in part, by
     /// limits that may differ at replay.
     Replaced(Vec<Vec<u8>>),
     /// The command inserted items with these hashes into a Bloom filter that already existed.
     Inserted(Vec<u64>),
+}
+
+impl Change {
+    /// Creates the change of a command that accepted only `items`. The log gets a command that
+    /// consists of `start` and these items.
+    pub(crate) fn accepted(start: &[&[u8]], items: &[&[u8]]) -> Self {
+        let words = start.iter().chain(items).map(|word| word.to_vec());
+        if items.is_empty() { Change::None } else { Change::Replaced(words.collect()) }
+    }
 }
 
 impl Outcome {
@@ -97,18 +123,16 @@ impl Outcome {
         if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
     }
 
-    /// Creates an outcome in which only `items` were accepted. The logged change is a command that
-    /// consists of `start` and these items.
-    pub(crate) fn accepted(reply: Reply, start: &[&[u8]], items: &[&[u8]]) -> Self {
-        let words = start.iter().chain(items).map(|word| word.to_vec());
-        let change =
-            if items.is_empty() { Change::None } else { Change::Replaced(words.collect()) };
-        Self { change, ..Self::unchanged(reply) }
-    }
-
     /// Creates an outcome that created a filter.
     pub(crate) fn created(reply: Reply, image: Vec<u8>) -> Self {
         Self { created: Some(image), ..Self::unchanged(reply) }
+    }
+}
+
+impl<R> Outcome<R> {
+    /// Creates an outcome with a reply and no change.
+    pub(crate) fn unchanged(reply: R) -> Self {
+        Self { reply, change: Change::None, expiry: Expiry::Kept, created: None, stops: false }
     }
 
     /// Tests whether the command changed anything.
@@ -117,28 +141,16 @@ impl Outcome {
         self.change != Change::None || self.created.is_some()
     }
 
-    /// Converts the outcome of a command for several items, called with one item, to that of the
-    /// command for one item.
-    pub(crate) fn of_one(mut self) -> Self {
-        self.reply = match self.reply {
-            Reply::Bools { mask, .. } => {
-                Reply::Bool(mask.first().is_some_and(|word| word & 1 == 1))
-            }
-            Reply::Array(mut one) => one.pop().unwrap_or(Reply::Null),
-            other => other,
-        };
-        self
-    }
-
-    /// Creates an outcome with an error reply and no change.
+    /// Returns the outcome after the host has undone all changes.
     #[must_use]
-    pub fn refused(text: &'static str) -> Self {
-        text.into()
+    pub fn undone(self) -> Self {
+        Self::unchanged(self.reply)
     }
 
-    /// Creates an outcome with a reply and no change.
-    pub(crate) fn unchanged(reply: Reply) -> Self {
-        Self { reply, change: Change::None, expiry: Expiry::Kept, created: None, stops: false }
+    /// Returns the same outcome with this reply.
+    pub(crate) fn with_reply(self, KeyReply { reply, stops }: KeyReply) -> Outcome {
+        let Self { change, expiry, created, .. } = self;
+        Outcome { reply, change, expiry, created, stops }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command table: every command, in alphabetical order.
 
 use crate::access::Access;
-use crate::batch::{BatchItems, Family, Items, contains};
+use crate::batch::{BatchItems, Family};
 use crate::command::Arity::{AtLeast, Exactly};
 use crate::command::Category::{
     Admin as AdminGroup, Bitmap as BitmapGroup, Bloom, Connection, Cuckoo, Dangerous,
@@ -23,16 +23,15 @@ const CHANGES: &[crate::Flag] = &[Write, Fast, Module];
 const READS: &[crate::Flag] = &[ReadOnly, Fast, Module];
 const READS_ALL: &[crate::Flag] = &[ReadOnly, Module];
 
-const fn items(family: Family, inserts: bool, is_one: bool) -> Items {
-    Items::Batch(BatchItems { family, inserts, is_one })
+/// The handler of a command that looks up items.
+const fn contains(family: Family, is_one: bool) -> Handler {
+    Handler::Key(KeyHandler::Items(BatchItems { family, inserts: false, is_one }))
 }
 
-const BF_EXISTS: BatchItems = BatchItems { family: Family::Bloom, inserts: false, is_one: true };
-const BF_MEXISTS: BatchItems = BatchItems { family: Family::Bloom, inserts: false, is_one: false };
-const CF_EXISTS: BatchItems = BatchItems { family: Family::Cuckoo, inserts: false, is_one: true };
-const CF_MEXISTS: BatchItems = BatchItems { family: Family::Cuckoo, inserts: false, is_one: false };
-const TM_EXISTS: BatchItems = BatchItems { family: Family::Tamis, inserts: false, is_one: true };
-const TM_MEXISTS: BatchItems = BatchItems { family: Family::Tamis, inserts: false, is_one: false };
+/// The handler of a command that inserts items.
+const fn insert(family: Family, is_one: bool) -> Handler {
+    Handler::Key(KeyHandler::Items(BatchItems { family, inserts: true, is_one }))
+}
 
 const KEY: Keys = Keys::ONE.with(Access::ABOUT);
 const READ_KEY: Keys = Keys::ONE.with(Access::READ);
@@ -60,7 +59,7 @@ const DEFAULTS: Command = Command {
     since: "",
     in_multi: InMulti::Queued,
     secrets: Secrets::None,
-    items: Items::None,
+    items_start: None,
     subcommands: &[],
     handler: Handler::Server(ServerCommand::Ping),
 };
@@ -118,8 +117,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds an item to a Bloom filter; creates the filter if it does not exist",
         complexity: "O(1)",
         since: "1.0.0",
-        items: items(Family::Bloom, true, true),
-        handler: write(bf::add),
+        handler: insert(Family::Bloom, true),
         ..DEFAULTS
     },
     Command {
@@ -158,8 +156,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Tests whether an item may be in a Bloom filter; the answer no is certain",
         complexity: "O(1)",
         since: "1.0.0",
-        items: Items::Batch(BF_EXISTS),
-        handler: read(|value, words, env| contains(BF_EXISTS, value, words, env)),
+        handler: contains(Family::Bloom, true),
         ..DEFAULTS
     },
     Command {
@@ -185,7 +182,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds items to a Bloom filter; creates it with the given options if it does not exist",
         complexity: "O(n), n the number of items",
         since: "1.0.0",
-        items: Items::Chunks(bf::items_start),
+        items_start: Some(bf::items_start),
         handler: write(bf::insert),
         ..DEFAULTS
     },
@@ -212,8 +209,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds items to a Bloom filter; creates the filter if it does not exist",
         complexity: "O(n), n the number of items",
         since: "1.0.0",
-        items: items(Family::Bloom, true, false),
-        handler: write(bf::add_each),
+        handler: insert(Family::Bloom, false),
         ..DEFAULTS
     },
     Command {
@@ -226,8 +222,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Tests which items may be in a Bloom filter; the answer no is certain",
         complexity: "O(n), n the number of items",
         since: "1.0.0",
-        items: Items::Batch(BF_MEXISTS),
-        handler: read(|value, words, env| contains(BF_MEXISTS, value, words, env)),
+        handler: contains(Family::Bloom, false),
         ..DEFAULTS
     },
     Command {
@@ -433,8 +428,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Tests whether an item may be in a cuckoo filter; the answer no is certain",
         complexity: "O(n), n the number of sub-filters",
         since: "1.0.0",
-        items: Items::Batch(CF_EXISTS),
-        handler: read(|value, words, env| contains(CF_EXISTS, value, words, env)),
+        handler: contains(Family::Cuckoo, true),
         ..DEFAULTS
     },
     Command {
@@ -460,7 +454,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds items to a cuckoo filter, also those in it already; creates it with the given options if it does not exist",
         complexity: "O(n * m), n the number of items, m of sub-filters",
         since: "1.0.0",
-        items: Items::Chunks(bf::items_start),
+        items_start: Some(bf::items_start),
         handler: write(cf::insert),
         ..DEFAULTS
     },
@@ -474,7 +468,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds to a cuckoo filter the items that are not in it; creates it with the given options if it does not exist",
         complexity: "O(n * m), n the number of items, m of sub-filters",
         since: "1.0.0",
-        items: Items::Chunks(bf::items_start),
+        items_start: Some(bf::items_start),
         handler: write(cf::insert_absent),
         ..DEFAULTS
     },
@@ -501,8 +495,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Tests which items may be in a cuckoo filter; the answer no is certain",
         complexity: "O(n * m), n the number of items, m of sub-filters",
         since: "1.0.0",
-        items: Items::Batch(CF_MEXISTS),
-        handler: read(|value, words, env| contains(CF_MEXISTS, value, words, env)),
+        handler: contains(Family::Cuckoo, false),
         ..DEFAULTS
     },
     Command {
@@ -1338,8 +1331,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds an item to a filter; returns whether it is new",
         complexity: "O(1)",
         since: "0.1.0",
-        items: items(Family::Tamis, true, true),
-        handler: write(tm::add),
+        handler: insert(Family::Tamis, true),
         ..DEFAULTS
     },
     Command {
@@ -1365,7 +1357,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Estimates how many times items are in a counting or cuckoo filter",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
-        items: Items::Chunks(|_| Some(2)),
+        items_start: Some(|_| Some(2)),
         handler: read(tm::count),
         ..DEFAULTS
     },
@@ -1379,7 +1371,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Deletes one copy of each item from a counting or cuckoo filter",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
-        items: Items::Chunks(|_| Some(2)),
+        items_start: Some(|_| Some(2)),
         handler: write(tm::delete),
         ..DEFAULTS
     },
@@ -1406,8 +1398,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Tests whether an item may be in a filter; the answer no is certain",
         complexity: "O(1)",
         since: "0.1.0",
-        items: Items::Batch(TM_EXISTS),
-        handler: read(|value, words, env| contains(TM_EXISTS, value, words, env)),
+        handler: contains(Family::Tamis, true),
         ..DEFAULTS
     },
     Command {
@@ -1446,8 +1437,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Adds items to a filter; returns which are new",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
-        items: items(Family::Tamis, true, false),
-        handler: write(tm::add_each),
+        handler: insert(Family::Tamis, false),
         ..DEFAULTS
     },
     Command {
@@ -1473,8 +1463,7 @@ pub static COMMANDS: &[Command] = &[
         summary: "Tests which items may be in a filter; the answer no is certain",
         complexity: "O(n), n the number of items",
         since: "0.1.0",
-        items: Items::Batch(TM_MEXISTS),
-        handler: read(|value, words, env| contains(TM_MEXISTS, value, words, env)),
+        handler: contains(Family::Tamis, false),
         ..DEFAULTS
     },
     Command {

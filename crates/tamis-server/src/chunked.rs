@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Argv, Batch, Command, Env, KeyHandler, Settings};
+use tamis_commands::{Argv, Batch, Command, Env, KeyHandler, KeyReply, Settings};
 use tamis_resp::{Protocol, Reply};
 
-use crate::session::{KeyReply, Session, at_present};
+use crate::session::{KeyCalls, Session, at_present};
 
 /// The maximum number of items that run at a time, of one command or of consecutive ones. Other
 /// connections wait for them.
@@ -31,7 +31,7 @@ impl Session {
     pub async fn run_in_chunks(
         &mut self,
         handler: KeyHandler,
-        command: &Command,
+        command: &'static Command,
         argv: Argv<'_>,
         first: usize,
         env: &Env<'_>,
@@ -53,8 +53,12 @@ impl Session {
             chunk_argv.truncate(first);
             chunk_argv.extend_from_slice(chunk);
             let began = Instant::now();
-            let done =
-                self.run_chunk(handler, command, &chunk_argv, lookups, &at_present(&env)).await;
+            let (mut batch, mut done) = (Batch::default(), None);
+            batch.push(&chunk_argv);
+            let calls = KeyCalls { handler, command, argvs: &[&chunk_argv], lookups };
+            let now = at_present(&env);
+            self.run_on_key(calls, &mut batch, &now, |reply| done = Some(reply)).await;
+            let done = done.expect("each command has a reply");
             env.settings = &behind;
             lookups = 0;
             match long.push(&done, out) {
@@ -67,31 +71,6 @@ impl Session {
             tokio::task::yield_now().await;
         }
         long.end(out);
-    }
-
-    async fn run_chunk(
-        &self,
-        handler: KeyHandler,
-        command: &Command,
-        argv: Argv<'_>,
-        lookups: u64,
-        env: &Env<'_>,
-    ) -> KeyReply {
-        let mut reply = None;
-        if let Some(items) = command.batch_items() {
-            let mut batch = Batch::default();
-            batch.push(argv);
-            self.run_shared(items, &mut batch, lookups, argv[1], env, |mut answers| {
-                reply = Some(answers.next_reply(items, argv.len()));
-            });
-        }
-        match reply {
-            Some(reply) => KeyReply { reply, stops: false },
-            None => {
-                let keys = self.server.keyspace.shared_to_change(argv[1]).await;
-                self.run_one(handler, command, argv, &keys, &at_present(env), None)
-            }
-        }
     }
 }
 

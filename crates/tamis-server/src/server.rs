@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::RwLock;
-use tamis_commands::{Argv, Change, Env, Outcome, Value};
+use tamis_commands::{Argv, Batch, Change, Env, Outcome, Value};
 use tamis_resp::Reply;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -419,36 +419,42 @@ impl SharedState {
     }
 
     /// Logs items that were new to a Bloom filter. The caller holds the lock of its key.
-    pub fn log_inserted(&self, key: &[u8], hashes: Vec<u64>, now_millis: u64) {
+    pub fn log_inserted(&self, key: &[u8], batch: &Batch<'_>, now_millis: u64) {
         if let Some(durable) = &self.durable {
+            let hashes = batch.new_hashes();
             durable.log.append(&Record::Inserted { now_millis, key, hashes });
         }
     }
 
-    /// Logs the changes of a command about one key. The caller holds the lock of the key.
-    pub fn log_outcome(&self, key: &[u8], argv: Argv<'_>, outcome: &Outcome, env: &Env<'_>) {
+    /// Logs the changes of commands about one key that ran together. The caller holds the lock of
+    /// the key.
+    pub fn log_outcome<R>(
+        &self,
+        key: &[u8],
+        commands: &[Argv<'_>],
+        outcome: &Outcome<R>,
+        env: &Env<'_>,
+    ) {
         let Some(durable) = &self.durable else { return };
         let now_millis = env.now_millis;
         let created = outcome.created.as_ref();
         let created = created.map(|image| Record::Image { key, expires_millis: None, image });
-        let change = match &outcome.change {
-            Change::None => None,
-            Change::Words => Some(Record::Command { now_millis, argv: argv.to_vec() }),
+        let mut records: Vec<Record<'_>> = created.into_iter().collect();
+        match &outcome.change {
+            Change::None => {}
+            Change::Words => records.extend(
+                commands.iter().map(|argv| Record::Command { now_millis, argv: argv.to_vec() }),
+            ),
             Change::Replaced(argv) => {
                 let argv = argv.iter().map(Vec::as_slice).collect();
-                Some(Record::Command { now_millis, argv })
+                records.push(Record::Command { now_millis, argv });
             }
             Change::Inserted(hashes) => {
-                Some(Record::Inserted { now_millis, key, hashes: hashes.clone() })
+                records.push(Record::Inserted { now_millis, key, hashes: hashes.clone() });
             }
-        };
-        match (created, change) {
-            (None, None) => {}
-            (None, Some(change)) => durable.log.append(&change),
-            (Some(created), change) => {
-                let records: Vec<Record<'_>> = [created].into_iter().chain(change).collect();
-                durable.log.append_all(&records);
-            }
+        }
+        if !records.is_empty() {
+            durable.log.append_all(&records);
         }
     }
 

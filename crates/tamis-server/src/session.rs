@@ -4,7 +4,7 @@ mod checks;
 mod key_commands;
 mod login;
 
-pub(crate) use key_commands::KeyReply;
+pub(crate) use key_commands::KeyCalls;
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tamis_commands::{
-    Argv, Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, ServerCommand, find, text,
+    Argv, Batch, Command, Env, Flag, Handler, InMulti, KeyHandler, KeyReply, ServerCommand, find,
+    text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -228,50 +229,16 @@ impl Session {
             turn.now_millis = now_millis();
             return 1;
         }
-        let Some(items) = command.batch_items() else {
-            self.show(command, &commands[..1], config);
-            let reply = match handler {
-                KeyHandler::Read(_) => {
-                    let keys = self.server.keyspace.shared();
-                    self.run_one(handler, command, argv, &keys, &env, None)
-                }
-                KeyHandler::Write(_) => {
-                    let decoded = self.decode(command, argv, &env).await;
-                    let keys = self.server.keyspace.shared_to_change(argv[1]).await;
-                    // Until here the memory of the value is counted as held.
-                    let decoded = decoded
-                        .map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
-                    let env = at_present(&env);
-                    turn.now_millis = env.now_millis;
-                    self.run_one(handler, command, argv, &keys, &env, decoded)
-                }
-            };
-            self.answer(command, &reply.reply, out);
-            return 1;
-        };
         let Turn { now_millis, batch, .. } = turn;
-        batch.clear();
-        let len = gather(command, commands, batch);
+        let len = match handler {
+            KeyHandler::Items(_) => gather(command, commands, batch),
+            KeyHandler::Read(_) | KeyHandler::Write(_) => 1,
+        };
         let commands = &commands[..len];
         self.show(command, commands, config);
-        let has_run = self.run_shared(items, batch, len as u64, argv[1], &env, |mut answers| {
-            for argv in commands {
-                answers.next_reply(items, argv.len()).encode(self.protocol, out);
-            }
-        });
-        if has_run {
-            return len;
-        }
-        let server = self.server.clone();
-        let keys = server.keyspace.shared_to_change(argv[1]).await;
-        let env = at_present(&env);
-        *now_millis = env.now_millis;
-        if !self.run_alone(items, batch, commands, &keys, &env, out) {
-            for argv in commands {
-                let reply = self.run_one(handler, command, argv, &keys, &env, None);
-                self.answer(command, &reply.reply, out);
-            }
-        }
+        let calls = KeyCalls { handler, command, argvs: commands, lookups: len as u64 };
+        let answer = |done: KeyReply| self.answer(command, &done.reply, out);
+        *now_millis = self.run_on_key(calls, batch, &env, answer).await;
         len
     }
 
@@ -437,10 +404,11 @@ fn is_exec(command: &Command) -> bool {
     matches!(command.handler, Handler::Server(ServerCommand::Exec))
 }
 
-/// Adds the first command to a batch, and the following ones with the same name and key. Returns
+/// Fills a batch with the first command and the following ones with the same name and key. Returns
 /// how many it added.
 fn gather<'w>(command: &Command, commands: &[Argv<'w>], batch: &mut Batch<'w>) -> usize {
     let first = commands[0];
+    batch.clear();
     batch.push(first);
     let mut len = 1;
     for next in &commands[1..] {

@@ -1,39 +1,12 @@
-//! `BF.ADD`, `BF.MADD`, `BF.INSERT`.
-
-use tamis::{Answers, RedisInsertError};
-use tamis_resp::Reply;
+//! `BF.INSERT`.
 
 use super::reserve::{Options, parse_rate};
 use crate::argv::{Argv, parse_integer};
-use crate::run::{Change, Env, Outcome};
-use crate::scalable_bloom::ExpandError;
+use crate::batch::{Batch, BatchItems, Family};
+use crate::run::{Env, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
-use crate::tm::insert_filter;
 use crate::value::Value;
-
-/// `BF.ADD key item`
-pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    add_each(value, argv, env).of_one()
-}
-
-/// `BF.MADD key item [item ...]`
-pub(crate) fn add_each(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let (value, created) = match value {
-        Some(value) => (value, None),
-        None => match Options::unasked(env.settings).build(env.settings, false) {
-            Ok(made) => create(value, made),
-            Err(text) => return text.into(),
-        },
-    };
-    Outcome { created, ..insert_items(argv[1], value, &argv[2..], env) }
-}
-
-/// Sets the first value of a key; returns the value and its image.
-fn create(value: &mut Option<Value>, made: Value) -> (&mut Value, Option<Vec<u8>>) {
-    let image = made.new_image();
-    (value.insert(made), Some(image))
-}
 
 /// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
 pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
@@ -42,16 +15,27 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
         Ok(None) => return Outcome::unchanged(text::wrong_arity("bf.insert")),
         Err(text) => return text.into(),
     };
-    let (value, created) = match value {
-        Some(value) => (value, None),
+    let mut created = None;
+    let value = match value {
+        Some(value) => value,
         None if asked.is_nocreate => return text::NOT_FOUND.into(),
         None => match asked.options.build(env.settings, asked.is_reserved) {
-            Ok(made) => create(value, made),
+            Ok(new) => {
+                created = Some(new.new_image());
+                value.insert(new)
+            }
             Err(text) => return text.into(),
         },
     };
-    Outcome { created, ..insert_items(argv[1], value, asked.items, env) }
+    let mut batch = Batch::default();
+    batch.push_items(argv[1], asked.items);
+    let outcome = batch.insert_into(Family::Bloom, value, env);
+    let outcome = outcome.with_reply(batch.answers(ITEMS).next().expect("one command was pushed"));
+    Outcome { created, ..outcome }
 }
+
+/// The items of `BF.INSERT` run as a batch after its options are parsed.
+const ITEMS: BatchItems = BatchItems { family: Family::Bloom, inserts: true, is_one: false };
 
 struct Asked<'w> {
     options: Options,
@@ -113,73 +97,4 @@ fn parse<'w>(argv: Argv<'w>, mut options: Options) -> Result<Option<Asked<'w>>, 
         at += 2;
     }
     Ok(None)
-}
-
-/// Inserts items in order. Stops at the first item that does not fit a filter that may not grow.
-pub(crate) fn insert_items(
-    key: &[u8],
-    value: &mut Value,
-    items: &[&[u8]],
-    env: &Env<'_>,
-) -> Outcome {
-    match value {
-        Value::Bloom(filter) => {
-            let mut answers = Answers::new();
-            let inserted = filter.insert_each(items, &mut answers);
-            let stops = matches!(inserted, Err((_, ExpandError::Full)));
-            let hasher = filter.hasher();
-            let mut hashes: Vec<u64> = answers.ones().map(|i| hasher.hash(items[i])).collect();
-            let reply = match inserted {
-                Ok(_) => Reply::Bools { mask: answers.words().to_vec(), len: items.len() },
-                Err((done, error)) => {
-                    let mut replies: Vec<Reply> =
-                        answers.iter().take(done).map(Reply::Bool).collect();
-                    if error == ExpandError::Full {
-                        replies.push(Reply::error(bf::FULL));
-                    } else {
-                        // Later items may already be in the filter, or may fit.
-                        replies.extend(items[done..].iter().map(|item| {
-                            let hash = hasher.hash(item);
-                            filter.insert_hash(hash).map_or_else(
-                                |_| Reply::error(bf::NOT_INSERTED),
-                                |is_new| {
-                                    hashes.extend(is_new.then_some(hash));
-                                    Reply::Bool(is_new)
-                                },
-                            )
-                        }));
-                    }
-                    Reply::Array(replies)
-                }
-            };
-            let change = if hashes.is_empty() { Change::None } else { Change::Inserted(hashes) };
-            Outcome { change, stops, ..Outcome::unchanged(reply) }
-        }
-        Value::Filter(file) => insert_filter(file, items, env, bf::FULL),
-        Value::RedisBloom(filter) => {
-            let mut replies = Vec::with_capacity(items.len());
-            let mut stops = false;
-            filter.insert_each(items, |inserted| {
-                stops = matches!(inserted, Err(RedisInsertError::Full { .. }));
-                replies.push(match inserted {
-                    Ok(is_new) => Reply::Bool(is_new),
-                    Err(RedisInsertError::Full { .. }) => Reply::error(bf::FULL),
-                    Err(RedisInsertError::OverLimit { .. }) => Reply::error(text::server::MEMORY),
-                    Err(_) => Reply::error(bf::NOT_INSERTED),
-                });
-                !stops
-            });
-            let answered = items.iter().zip(&replies);
-            let accepted = answered.filter(|(_, reply)| **reply == Reply::Bool(true));
-            let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
-            let outcome = Outcome::accepted(Reply::Array(replies), &[b"BF.MADD", key], &accepted);
-            Outcome { stops, ..outcome }
-        }
-        Value::Empty(_) => {
-            value.build();
-            insert_items(key, value, items, env)
-        }
-        Value::PartialLoad(_) => bf::ARRIVING.into(),
-        Value::RedisCuckoo(_) | Value::Bytes(_) => text::WRONG_TYPE.into(),
-    }
 }

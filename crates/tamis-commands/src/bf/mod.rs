@@ -14,8 +14,8 @@ use crate::tm::items_of;
 use crate::value::Value;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};
-pub(crate) use insert::{add, add_each, insert, insert_items, items_start};
-pub(crate) use reserve::reserve;
+pub(crate) use insert::{insert, items_start};
+pub(crate) use reserve::{create_default, reserve};
 
 /// `BF.CARD key`
 pub(crate) fn card(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {

@@ -70,6 +70,11 @@ impl Options {
     }
 }
 
+/// Creates the empty filter of a key that does not exist, with the default parameters.
+pub(crate) fn create_default(settings: &Settings) -> Result<Value, Text> {
+    Options::unasked(settings).build(settings, false)
+}
+
 /// Parses a rate between 0 and 1. Rates above 0.25 become 0.25. `None` if the rate is out of range;
 /// an error if it is not a number.
 pub(super) fn parse_rate(word: &[u8]) -> Result<Option<f64>, ()> {

@@ -5,7 +5,7 @@ use tamis_resp::{Protocol, Reply};
 
 use super::reserve::{build, unasked};
 use crate::argv::{Argv, parse_integer};
-use crate::run::{Env, Outcome};
+use crate::run::{Change, Env, Outcome};
 use crate::settings::MAX_CAPACITY;
 use crate::text::{self, Text, cf};
 use crate::value::Value;
@@ -127,7 +127,8 @@ fn insert_items(
             let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
             // Log the command without `NX`, because each of these items was inserted.
             let start: [&[u8]; 4] = [b"CF.INSERT", asked.key, b"NOCREATE", b"ITEMS"];
-            Outcome::accepted(Reply::Array(replies), &start, &accepted)
+            let change = Change::accepted(&start, &accepted);
+            Outcome { change, ..Outcome::unchanged(Reply::Array(replies)) }
         }
         Err(text) => text.into(),
     };

@@ -34,11 +34,12 @@ pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
     match value {
         Some(Value::RedisCuckoo(filter)) => {
             let is_removed = filter.remove(argv[2]);
-            let reply = Reply::Bool(is_removed);
-            if is_removed { Outcome::changed(reply) } else { Outcome::unchanged(reply) }
+            Outcome::after(Reply::Bool(is_removed), is_removed)
         }
-        Some(Value::Filter(file)) => match remove_each(file, &argv[2..]) {
-            Some(outcome) => outcome.of_one(),
+        Some(Value::Filter(file)) => match remove_each(file, &argv[2..3]) {
+            Some((mut replies, has_changed)) => {
+                Outcome::after(replies.pop().expect("one item"), has_changed)
+            }
             None => text::WRONG_TYPE.into(),
         },
         _ => cf::NOT_FOUND.into(),

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
-    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Hasher, Insert, Item, Kind, Layout,
-    Plan, PlanError, SplitBlock, allocation_bytes,
+    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Hasher, Insert, Kind, Layout, Plan,
+    PlanError, SplitBlock, allocation_bytes,
 };
 
 /// The reserved part: a Bloom filter that threads share, and its number of items.
@@ -126,20 +126,14 @@ impl Reserved {
         });
     }
 
-    /// Looks up items as a batch, and writes the hash of each item to `hashes`. The filter must
-    /// have bits.
-    pub fn contains_each_hashed(
-        &self,
-        items: &[&[u8]],
-        hashes: &mut Vec<u64>,
-        answers: &mut Answers,
-    ) {
-        hashes.resize(items.len(), 0);
-        let words = answers.reset(items.len());
-        shared!(&self.bloom, bloom => {
-            Item::hash_each(items, &bloom.hasher(), hashes);
-            bloom.contains_hashes(hashes, words);
-        }, unreachable!("it has bits"));
+    /// Looks up items by their hashes. The filter must have bits.
+    pub fn contains_hashes(&self, hashes: &[u64], answers: &mut Answers) {
+        let words = answers.reset(hashes.len());
+        shared!(
+            &self.bloom,
+            bloom => bloom.contains_hashes(hashes, words),
+            unreachable!("it has bits")
+        );
     }
 
     /// Sets the bits of items by their hashes, and writes to `answers` which items were new. Does

@@ -23,15 +23,16 @@ pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
             Outcome::after(Reply::Array(replies), has_changed)
         }
         Some(Value::Filter(file)) => match remove_each(file, items) {
-            Some(outcome) => outcome,
+            Some((replies, has_changed)) => Outcome::after(Reply::Array(replies), has_changed),
             None => Outcome::unchanged(tm::cannot("delete", file.filter.plan().kind().name())),
         },
         Some(value) => Outcome::unchanged(tm::cannot("delete", value.kind_name())),
     }
 }
 
-/// Deletes each item once, in order; `None` if the filter cannot delete items.
-pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<Outcome> {
+/// Deletes each item once, in order. Returns the replies and whether the filter changed; `None` if
+/// the filter cannot delete items.
+pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<(Vec<Reply>, bool)> {
     let hasher = file.filter.hasher();
     let mut removed = 0;
     let mut replies = Vec::with_capacity(items.len());
@@ -46,7 +47,7 @@ pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<Outco
         });
     }
     file.added = file.added.saturating_sub(removed);
-    Some(Outcome::after(Reply::Array(replies), removed > 0))
+    Some((replies, removed > 0))
 }
 
 /// `TM.COUNT key item [item ...]`

@@ -1,10 +1,9 @@
 //! `TM.MERGE`, which merges the values of several keys. The host locks the values.
 
-use tamis::{AnyFilter, Bitmap, BitsMut as _, Layout, MergeError, NoRoom, Plan, PlanError};
+use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use crate::batch::may_refuse;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::value::Value;
@@ -148,6 +147,12 @@ fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Re
         Some(Value::PartialLoad(_)) => Err(error(text::bf::ARRIVING)),
         Some(value) => Err(tm::no_merge(key, value.kind_name())),
     }
+}
+
+/// Tests whether the filter can reject an item because it is full.
+fn may_refuse(filter: &AnyFilter) -> bool {
+    let kind = filter.plan().kind();
+    kind == Kind::Cuckoo || kind.grows()
 }
 
 fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {

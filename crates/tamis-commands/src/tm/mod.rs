@@ -4,7 +4,6 @@ mod clear;
 mod delete;
 mod file;
 mod info;
-mod insert;
 mod merge;
 mod options;
 mod plan;
@@ -15,9 +14,7 @@ pub(crate) use delete::{count, delete, remove_each};
 pub use file::{decode_file, load_decoded, load_refusal};
 pub(crate) use file::{dump, load};
 pub(crate) use info::{info, items_of};
-pub(crate) use insert::{add, add_each, insert_filter};
 pub use merge::merge;
-
 pub use plan::{PlanCurve, plan, plan_curves};
 pub(crate) use reserve::{empty, reserve};
 pub use reserve::{made_like, reserve_like};

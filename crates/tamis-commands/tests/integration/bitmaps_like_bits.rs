@@ -1,7 +1,7 @@
 //! The commands of bitmaps answer as the slow, obvious version does: a vector of bits, looked at one by one.
 
 use proptest::prelude::*;
-use tamis_commands::{BitOp, Env, Handler, KeyHandler, Settings, Value, find};
+use tamis_commands::{BitOp, Env, Handler, Settings, Value, find};
 use tamis_resp::{Protocol, Reply};
 
 /// A string as its bits.
@@ -137,8 +137,7 @@ fn run_bytes(value: &mut Option<Value>, words: &[&[u8]]) -> Reply {
     let settings = Settings::default();
     let env = Env::new(&settings, Protocol::Resp3, 0);
     match find(words[0]).unwrap().handler {
-        Handler::Key(KeyHandler::Read(run)) => run(value.as_ref(), words, &env),
-        Handler::Key(KeyHandler::Write(run)) => run(value, words, &env).reply,
+        Handler::Key(handler) => handler.run(value, words, &env).reply,
         _ => panic!("it needs a host"),
     }
 }

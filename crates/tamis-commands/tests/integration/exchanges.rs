@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::scenes::{Scene, scenes, shown};
 use tamis_commands::{
-    Argv, Batch, Env, Handler, KeyHandler, Settings, Value, WriteKeys, find, made_like, merge,
-    reserve_like, text,
+    Argv, Batch, Env, Handler, Settings, Value, WriteKeys, find, made_like, merge, reserve_like,
+    text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -39,24 +39,11 @@ impl Host {
             let mut batch = Batch::default();
             batch.push(&words);
             if let Some(mut answers) = batch.run(items, self.values.get(&key), env.now_millis) {
-                return answers.next_reply(items, words.len());
-            }
-            if items.inserts
-                && let Some(value) = self.values.remove(&key)
-            {
-                let mut value = Some(value);
-                let reply = batch
-                    .run_alone(&mut value, env.now_millis)
-                    .map(|mut answers| answers.next_reply(items, words.len()));
-                self.values.extend(value.map(|value| (key.clone(), value)));
-                if let Some(reply) = reply {
-                    return reply;
-                }
+                return answers.next().unwrap().reply;
             }
         }
         match command.handler {
-            Handler::Key(KeyHandler::Read(run)) => run(self.values.get(&key), &words, &env),
-            Handler::Key(KeyHandler::Write(run)) => {
+            Handler::Key(handler) => {
                 let like = command.like_key(&words).map(|other| self.values.get(other));
                 let made = match like.map(|other| made_like(other, &env)).transpose() {
                     Ok(made) => made,
@@ -65,7 +52,7 @@ impl Host {
                 let mut value = self.values.remove(&key);
                 let outcome = match made {
                     Some(made) => reserve_like(&mut value, made),
-                    None => run(&mut value, &words, &env),
+                    None => handler.run(&mut value, &words, &env),
                 };
                 if let Some(value) = value {
                     self.values.insert(key, value);

@@ -1,5 +1,6 @@
 //! Tests of the commands through the public interface. They are one program because each program is linked by itself.
 
+mod batches;
 mod bitmaps_like_bits;
 mod categories;
 mod docs;

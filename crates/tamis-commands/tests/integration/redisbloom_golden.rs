@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
-use tamis_commands::{BloomLayout, Env, Handler, KeyHandler, Settings, Value, find};
+use tamis_commands::{BloomLayout, Env, Handler, Settings, Value, find};
 use tamis_resp::{Protocol, Reply};
 
 fn golden() -> Json {
@@ -59,10 +59,9 @@ impl Host {
         assert!(command.arity.takes(words.len()));
         let env = Env::new(&self.settings, Protocol::Resp2, 0);
         let reply = match command.handler {
-            Handler::Key(KeyHandler::Read(run)) => run(self.values.get(words[1]), &words, &env),
-            Handler::Key(KeyHandler::Write(run)) => {
+            Handler::Key(handler) => {
                 let mut value = self.values.remove(words[1]);
-                let outcome = run(&mut value, &words, &env);
+                let outcome = handler.run(&mut value, &words, &env);
                 self.values.extend(value.map(|value| (words[1].to_vec(), value)));
                 outcome.reply
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
-use tamis_commands::{Env, Handler, KeyHandler, Settings, Value, find, merge};
+use tamis_commands::{Env, Handler, Settings, Value, find, merge};
 use tamis_resp::{Protocol, Reply};
 
 /// Keys in memory, and a clock that goes as it is told.
@@ -22,10 +22,9 @@ impl Host {
         let env = Env::new(&self.settings, Protocol::Resp3, self.now_millis);
         match command.handler {
             Handler::Answer(run) => run(&words, &env),
-            Handler::Key(KeyHandler::Read(run)) => run(self.values.get(words[1]), &words, &env),
-            Handler::Key(KeyHandler::Write(run)) => {
+            Handler::Key(handler) => {
                 let mut value = self.values.remove(words[1]);
-                let outcome = run(&mut value, &words, &env);
+                let outcome = handler.run(&mut value, &words, &env);
                 self.values.extend(value.map(|value| (words[1].to_vec(), value)));
                 outcome.reply
             }

@@ -156,7 +156,7 @@ pub(crate) async fn exec(
             (Handler::Key(handler), decoded) => {
                 let decoded =
                     decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
-                session.run_one(handler, command, argv, &alone, env, decoded).reply
+                session.run_one(handler, command, argv, &alone, env, decoded)
             }
             (Handler::Answer(answer), _) => answer(argv, env),
             (Handler::Server(handler), _) => {

@@ -130,12 +130,12 @@ impl KeyspaceRef<'_> {
     }
 
     /// Runs a command about one key on its value, under an exclusive lock.
-    pub(crate) fn change(
+    pub(crate) fn change<R>(
         &self,
         key: &[u8],
         now_millis: u64,
-        run: impl FnOnce(&mut Option<Value>) -> Outcome,
-    ) -> Outcome {
+        run: impl FnOnce(&mut Option<Value>) -> Outcome<R>,
+    ) -> Outcome<R> {
         self.0.write_if(key, now_millis, |value, expires| {
             let outcome = run(value);
             match outcome.expiry {

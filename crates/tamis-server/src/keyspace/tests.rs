@@ -377,7 +377,7 @@ fn a_filter_without_items_is_measured_without_memory() {
     keyspace.shared().change(b"f", 0, |value| {
         let Some(Value::Bloom(filter)) = value else { panic!() };
         filter.insert_hash(7).unwrap();
-        let mut outcome = Outcome::refused("");
+        let mut outcome = Outcome::from("");
         outcome.change = tamis_commands::Change::Words;
         outcome
     });

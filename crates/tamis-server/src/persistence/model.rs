@@ -22,9 +22,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use tamis_commands::{
-    Batch, Command, Env, Handler, KeyHandler, ScalableBloom, Settings, Value, find,
-};
+use tamis_commands::{Batch, Command, Env, Handler, ScalableBloom, Settings, Value, find};
 use tamis_resp::Protocol;
 
 use super::disk::Disk;
@@ -125,8 +123,8 @@ fn run(keyspace: &Keyspace, argv: &[&[u8]]) {
     let env = Env::new(&settings, Protocol::Resp2, 0);
     let keys = keyspace.shared();
     match find(argv[0]).expect("a command").handler {
-        Handler::Key(KeyHandler::Write(run)) => {
-            _ = keys.change(argv[1], 0, |value| run(value, argv, &env));
+        Handler::Key(handler) => {
+            _ = keys.change(argv[1], 0, |value| handler.run(value, argv, &env));
         }
         _ => _ = keys.remove(argv[1], 0),
     }
@@ -141,9 +139,8 @@ fn contains(keyspace: &Keyspace, items: &[u32]) -> Vec<bool> {
         let argv: Vec<[&[u8]; 3]> =
             items.iter().map(|item| [&b"BF.EXISTS"[..], b"filter", item]).collect();
         argv.iter().for_each(|argv| batch.push(argv));
-        let mut answers = batch.run(row, value, 0).expect("a read");
-        let replies = argv.iter().map(|argv| answers.next_reply(row, argv.len()));
-        replies.map(|reply| reply == tamis_resp::Reply::Bool(true)).collect()
+        let answers = batch.run(row, value, 0).expect("a read");
+        answers.map(|answer| answer.reply == tamis_resp::Reply::Bool(true)).collect()
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tamis_commands::{Env, Handler, KeyHandler, Settings, Value, WriteKeys, find};
+use tamis_commands::{Env, Handler, Settings, Value, WriteKeys, find};
 use tamis_resp::{Protocol, Reply};
 
 use super::record::Record;
@@ -146,9 +146,10 @@ impl<'k> Replay<'k> {
             return Ok(());
         }
         match command.handler {
-            Handler::Key(KeyHandler::Write(run)) => {
+            Handler::Key(handler) if command.may_change() => {
                 let keys = self.keyspace.shared();
-                let outcome = keys.change(argv[1], now_millis, |value| run(value, argv, &env));
+                let outcome =
+                    keys.change(argv[1], now_millis, |value| handler.run(value, argv, &env));
                 match outcome.reply {
                     Reply::Error(error) if !outcome.has_changed() => {
                         Err(format!("{}: {error}", command.name))

@@ -1,39 +1,118 @@
 //! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
-    Argv, Batch, BatchAnswers, BatchItems, Command, Env, Flag, KeyHandler, Outcome, ReadHandler,
-    Value, WriteHandler, load_decoded, made_like, reserve_like, text,
+    Argv, Batch, BatchItems, Command, Env, Flag, KeyHandler, KeyReply, Outcome, ReadHandler, Value,
+    WriteHandler, load_decoded, made_like, reserve_like,
+    text::{self, Text},
 };
 use tamis_resp::Reply;
 
-use super::Session;
-use crate::keyspace::{KeyspaceRef, SharedAccess};
+use super::{Session, at_present};
+use crate::decoding::{Decoded, NotDecoded};
+use crate::keyspace::KeyspaceRef;
 use crate::persistence::Log;
 
-/// The reply to a command about one key.
-pub(crate) struct KeyReply {
-    pub reply: Reply,
-    /// Every later item would get the same error: see [`Outcome::stops`].
-    pub stops: bool,
+/// Calls of one command about one key: one, or several that form a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyCalls<'c, 'w> {
+    pub handler: KeyHandler,
+    pub command: &'static Command,
+    pub argvs: &'c [Argv<'w>],
+    /// How many keyspace hits or misses the calls count as, if they only read.
+    pub lookups: u64,
 }
 
 impl Session {
-    /// Runs a batch under shared access to its value and passes the answers to `take`. Counts
-    /// `lookups` commands as keyspace hits or misses if the batch only reads. Returns false, with
-    /// nothing changed, if the batch needs exclusive access.
-    pub fn run_shared(
+    /// Runs calls of a command; `batch` holds their items if the command has items. Waits for a
+    /// read lease of the key if the command changes it. Passes the reply to each call to `take`.
+    /// Returns the time at which the calls ran.
+    pub async fn run_on_key(
+        &self,
+        calls: KeyCalls<'_, '_>,
+        batch: &mut Batch<'_>,
+        env: &Env<'_>,
+        mut take: impl FnMut(KeyReply),
+    ) -> u64 {
+        let KeyCalls { handler, command, argvs, lookups } = calls;
+        let argv = argvs[0];
+        let write = match handler {
+            KeyHandler::Items(items) => {
+                if self.run_shared(items, batch, lookups, argv[1], env, &mut take) {
+                    return env.now_millis;
+                }
+                None
+            }
+            KeyHandler::Read(read) => {
+                take(self.read_one(read, argv, &self.server.keyspace.shared(), env).into());
+                return env.now_millis;
+            }
+            KeyHandler::Write(write) => Some((write, self.decode(command, argv, env).await)),
+        };
+        let keys = self.server.keyspace.shared_to_change(argv[1]).await;
+        let env = at_present(env);
+        match (handler, write) {
+            (_, Some((write, decoded))) => {
+                // Until here the memory of the value is counted as held.
+                let decoded =
+                    decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
+                take(self.write_one(write, command, argv, &keys, &env, decoded));
+            }
+            (KeyHandler::Items(items), None) => {
+                self.insert(items, batch, command, argvs, &keys, &env);
+                batch.answers(items).for_each(take);
+            }
+            (KeyHandler::Read(_) | KeyHandler::Write(_), None) => unreachable!("handled above"),
+        }
+        env.now_millis
+    }
+
+    /// Runs a command about the value of its key, for a caller that has exclusive access to all
+    /// keys. `decoded` is the data of the command if the caller has decoded it already.
+    pub fn run_one(
+        &self,
+        handler: KeyHandler,
+        command: &Command,
+        argv: Argv<'_>,
+        keys: &KeyspaceRef<'_>,
+        env: &Env<'_>,
+        decoded: Option<Result<Value, Reply>>,
+    ) -> Reply {
+        match handler {
+            KeyHandler::Read(read) => self.read_one(read, argv, keys, env),
+            KeyHandler::Write(write) => {
+                self.write_one(write, command, argv, keys, env, decoded).reply
+            }
+            KeyHandler::Items(items) => {
+                let mut batch = Batch::default();
+                batch.push(argv);
+                if items.inserts {
+                    self.insert(items, &mut batch, command, &[argv], keys, env);
+                } else {
+                    keys.read(argv[1], env.now_millis, |value| {
+                        self.note_lookups(value.is_some(), 1);
+                        _ = batch.run(items, value, env.now_millis);
+                    });
+                }
+                batch.answers(items).next().expect("one command was pushed").reply
+            }
+        }
+    }
+
+    /// Runs a batch under shared access to its value and passes the replies to `take`. Returns
+    /// false, with nothing changed, if the batch needs exclusive access.
+    fn run_shared(
         &self,
         items: BatchItems,
         batch: &mut Batch<'_>,
         lookups: u64,
         key: &[u8],
         env: &Env<'_>,
-        take: impl FnOnce(BatchAnswers<'_>),
+        take: impl FnMut(KeyReply),
     ) -> bool {
         let now_millis = env.now_millis;
         let mut has_run = false;
         let log = self.server.durable.as_ref().map(|durable| &durable.log);
-        let run = |value: Option<&tamis_commands::Value>| {
+        let run = |value: Option<&Value>| {
             // Bits are set before they are logged. Until then the ticket holds back answers that
             // may depend on them.
             let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
@@ -43,9 +122,9 @@ impl Session {
                 self.note_lookups(value.is_some(), lookups);
             }
             let has_changed = items.inserts && answers.count_ones() > 0;
-            take(answers);
+            answers.for_each(take);
             if has_changed {
-                self.server.log_inserted(key, batch.new_hashes(), now_millis);
+                self.server.log_inserted(key, batch, now_millis);
             }
             has_changed
         };
@@ -58,45 +137,19 @@ impl Session {
         has_run
     }
 
-    /// Runs a batch that inserts under exclusive access to its value, and writes a reply for each
-    /// command. Returns false, with nothing changed, if each command must run alone.
-    pub(super) fn run_alone(
+    /// Runs a batch that inserts under an exclusive lock of its value. The replies are in `batch`.
+    fn insert(
         &self,
         items: BatchItems,
         batch: &mut Batch<'_>,
-        commands: &[Argv<'_>],
-        keys: &SharedAccess<'_>,
-        env: &Env<'_>,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let mut has_run = false;
-        keys.write(commands[0][1], env.now_millis, |value| {
-            let Some(mut answers) = batch.run_alone(value, env.now_millis) else { return };
-            has_run = true;
-            for argv in commands {
-                answers.next_reply(items, argv.len()).encode(self.protocol, out);
-                self.server.log_command(argv, env);
-            }
-        });
-        has_run
-    }
-
-    /// Runs a command about the value of its key. `decoded` is the data of the command if the
-    /// caller has decoded it already.
-    pub fn run_one(
-        &self,
-        handler: KeyHandler,
         command: &Command,
-        argv: Argv<'_>,
+        commands: &[Argv<'_>],
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
-        decoded: Option<Result<Value, Reply>>,
-    ) -> KeyReply {
-        match handler {
-            KeyHandler::Read(read) => {
-                KeyReply { reply: self.read_one(read, argv, keys, env), stops: false }
-            }
-            KeyHandler::Write(write) => self.write_one(write, command, argv, keys, env, decoded),
+    ) {
+        let insert = |value: &mut Option<Value>| batch.insert(items, value, env);
+        if let Err(refusal) = self.change(command, commands, keys, env, insert) {
+            batch.refuse(refusal);
         }
     }
 
@@ -129,14 +182,10 @@ impl Session {
             .map(|other| keys.read(other, env.now_millis, |other| made_like(other, env)));
         let mut made = match like.transpose() {
             Ok(made) => made,
-            Err(reply) => return KeyReply { reply, stops: false },
+            Err(reply) => return reply.into(),
         };
-        let outcome = keys.change(argv[1], env.now_millis, |value| {
-            let was_there = value.is_some();
-            if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
-                layers.limit_growth(self.server.memory_left());
-            }
-            let outcome = match (made.take(), decoded.take()) {
+        let outcome =
+            self.change(command, &[argv], keys, env, |value| match (made.take(), decoded.take()) {
                 (Some(made), _) => reserve_like(value, made),
                 (None, Some(decoded)) => load_decoded(value, argv, decoded),
                 (None, None) => {
@@ -144,18 +193,47 @@ impl Session {
                     let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
                     write(value, argv, &Env { max_reply_bytes, ..*env })
                 }
-            };
+            });
+        match outcome {
+            Ok(outcome) => KeyReply { reply: outcome.reply, stops: outcome.stops },
+            Err(refusal) => Reply::error(refusal).into(),
+        }
+    }
+
+    /// Changes the value of a key under an exclusive lock and logs the change. `commands` are the
+    /// commands that `apply` runs.
+    ///
+    /// # Errors
+    ///
+    /// The error of every command if there is no memory for the value that they created. The value
+    /// is removed.
+    fn change<R>(
+        &self,
+        command: &Command,
+        commands: &[Argv<'_>],
+        keys: &KeyspaceRef<'_>,
+        env: &Env<'_>,
+        apply: impl FnOnce(&mut Option<Value>) -> Outcome<R>,
+    ) -> Result<Outcome<R>, Text> {
+        let (key, mut refusal) = (commands[0][1], None);
+        let outcome = keys.change(key, env.now_millis, |value| {
+            let was_there = value.is_some();
+            if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
+                layers.limit_growth(self.server.memory_left());
+            }
+            let outcome = apply(value);
             // No other command has seen the new value yet, so it can be removed.
             if !was_there
                 && command.has(Flag::DenyOom)
                 && !self.server.has_memory_for(value.as_ref())
             {
                 *value = None;
-                return Outcome::refused(text::server::MEMORY);
+                refusal = Some(text::server::MEMORY);
+                return outcome.undone();
             }
-            self.server.log_outcome(argv[1], argv, &outcome, env);
+            self.server.log_outcome(key, commands, &outcome, env);
             outcome
         });
-        KeyReply { reply: outcome.reply, stops: outcome.stops }
+        refusal.map_or(Ok(outcome), Err)
     }
 }

@@ -1,0 +1,145 @@
+//! A batch of commands gives the replies and the value of the same commands run one by one, and
+//! replaying its logged change gives that value too.
+
+use proptest::prelude::*;
+use tamis_commands::{
+    Argv, Batch, BloomLayout, Change, Env, Handler, KeyHandler, Settings, Value, find,
+};
+use tamis_resp::{Protocol, Reply};
+
+/// Commands that create the filter, one for each kind of value; the empty one leaves the key
+/// without a value.
+const SETUPS: &[&str] = &[
+    "",
+    "SET k text",
+    "BF.RESERVE k 0.01 20 NONSCALING",
+    "BF.RESERVE k 0.01 20",
+    "BF.RESERVE k 0.01 1000",
+    "CF.RESERVE k 16 MAXITERATIONS 2 EXPANSION 0",
+    "CF.RESERVE k 64",
+    "TM.RESERVE k KIND split-block ITEMS 100",
+    "TM.RESERVE k KIND classic ITEMS 100",
+    "TM.RESERVE k KIND counting ITEMS 100",
+    "TM.RESERVE k KIND cuckoo ITEMS 16",
+    "TM.RESERVE k KIND growing ITEMS 100",
+    "TM.RESERVE k KIND window ITEMS 50 WINDOW 60000",
+];
+
+fn settings(layout: BloomLayout) -> Settings {
+    let mut settings = Settings { bf_layout: layout, cf_max_expansions: 3, ..Settings::default() };
+    settings.set_hash_key(Some(*b"0123456789abcdef"));
+    settings
+}
+
+fn handler(name: &[u8]) -> KeyHandler {
+    match find(name).expect("a command").handler {
+        Handler::Key(handler) => handler,
+        _ => panic!("the command is not about one key"),
+    }
+}
+
+fn argv(words: &[Vec<u8>]) -> Vec<&[u8]> {
+    words.iter().map(Vec::as_slice).collect()
+}
+
+fn created(setup: &str, env: &Env<'_>) -> Option<Value> {
+    let mut value = None;
+    if !setup.is_empty() {
+        let words: Vec<&[u8]> = setup.split(' ').map(str::as_bytes).collect();
+        let outcome = handler(words[0]).run(&mut value, &words, env);
+        assert!(value.is_some(), "{setup}: {:?}", outcome.reply);
+    }
+    value
+}
+
+fn image(value: Option<&Value>) -> Option<Vec<u8>> {
+    value.map(|value| {
+        let mut image = Vec::new();
+        value.write_image(&mut image).expect("memory takes all");
+        image
+    })
+}
+
+/// Runs commands with one name as a batch, first under shared and then under exclusive access.
+/// Applies the logged change to `replayed`.
+fn run_batch(
+    value: &mut Option<Value>,
+    replayed: &mut Option<Value>,
+    commands: &[Argv<'_>],
+    env: &Env<'_>,
+) -> Vec<Reply> {
+    let KeyHandler::Items(items) = handler(commands[0][0]) else { panic!("it has no items") };
+    let mut batch = Batch::default();
+    commands.iter().for_each(|argv| batch.push(argv));
+    let is_done = batch.run(items, value.as_ref(), env.now_millis).is_some();
+    let (image, change) = if is_done {
+        let change =
+            if items.inserts { Change::Inserted(batch.new_hashes()) } else { Change::None };
+        (None, change)
+    } else {
+        let outcome = batch.insert(items, value, env);
+        (outcome.created, outcome.change)
+    };
+    if let Some(image) = image {
+        *replayed = Some(Value::read_logged_image(&image).expect("an image"));
+    }
+    match change {
+        Change::None => {}
+        Change::Words => commands.iter().for_each(|argv| {
+            let outcome = handler(argv[0]).run(replayed, argv, env);
+            assert!(outcome.has_changed(), "{:?}", outcome.reply);
+        }),
+        Change::Replaced(words) => {
+            let outcome = handler(&words[0]).run(replayed, &argv(&words), env);
+            assert!(outcome.has_changed(), "{:?}", outcome.reply);
+        }
+        Change::Inserted(hashes) => {
+            let Some(Value::Bloom(filter)) = replayed else { panic!("it has no hashes") };
+            filter.restore_hashes(&hashes).expect("there is memory");
+        }
+    }
+    batch.answers(items).map(|answer| answer.reply).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_batch_equals_its_commands_one_by_one(
+        setup in prop::sample::select(SETUPS),
+        layout in prop::sample::select(vec![BloomLayout::Tamis, BloomLayout::RedisBloom]),
+        batches in prop::collection::vec(
+            (
+                prop::sample::select(vec!["BF.ADD", "BF.MADD", "TM.ADD", "TM.MADD", "BF.MEXISTS", "TM.EXISTS", "CF.MEXISTS"]),
+                prop::collection::vec(prop::collection::vec(0_u8..60, 1..8), 1..12),
+            ),
+            1..6,
+        ),
+    ) {
+        let settings = settings(layout);
+        let env = Env::new(&settings, Protocol::Resp2, 1_700_000_000_000);
+        let (mut one, mut all, mut replayed) =
+            (created(setup, &env), created(setup, &env), created(setup, &env));
+        for (name, commands) in batches {
+            let takes_one = !name.contains(".M");
+            let commands: Vec<Vec<Vec<u8>>> = commands
+                .into_iter()
+                .map(|items| {
+                    let items = items.into_iter().take(if takes_one { 1 } else { 8 });
+                    let items = items.map(|item| format!("item {item}").into_bytes());
+                    [name.into(), b"k".to_vec()].into_iter().chain(items).collect()
+                })
+                .collect();
+            let commands: Vec<Vec<&[u8]>> = commands.iter().map(|words| argv(words)).collect();
+            let commands: Vec<Argv<'_>> = commands.iter().map(Vec::as_slice).collect();
+            let singles: Vec<Reply> = commands
+                .iter()
+                .map(|argv| handler(argv[0]).run(&mut one, argv, &env).reply)
+                .collect();
+            let together = run_batch(&mut all, &mut replayed, &commands, &env);
+            prop_assert_eq!(&singles, &together, "{} on {:?}", name, setup);
+            prop_assert_eq!(image(one.as_ref()), image(all.as_ref()), "{} on {:?}", name, setup);
+            prop_assert_eq!(image(one.as_ref()), image(replayed.as_ref()), "{} on {:?}", name, setup);
+        }
+    }
+}
