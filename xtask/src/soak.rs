@@ -31,6 +31,9 @@ pub fn run(words: &[&str]) -> Outcome {
     let mut steps = Steps::default();
     steps.check("set-up", setup::run)?;
     if is_whole {
+        // Without a seed, the property tests try new cases.
+        let mut tests = cargo(&["test", "--release", "--quiet", "--workspace"]);
+        steps.run("tests with new seeds", &mut tests)?;
         // Tests that take minutes are marked as ignored, so `cargo xtask test` skips them.
         let mut long = cargo(&["test", "--release", "--quiet", "--workspace", "--", "--ignored"]);
         // This is not a test: the pages call it instead of redis-cli.
