@@ -1,6 +1,7 @@
 //! The expected rate of a filter as it fills.
 
-use tamis::{AnyFilter, Plan, RedisBloom, RedisCuckoo};
+use tamis::{AnyFilter, Plan};
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::facts::{FINGERPRINTS, slots_of_redis_cuckoo};
 use crate::value::Value;

@@ -104,11 +104,9 @@ fn whole_image(value: &Value) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{
-        AnyFilter, Hasher, Kind, Plan, RedisBloom, RedisBloomOptions, RedisCuckoo,
-        RedisCuckooOptions, Span, Window,
-    };
+    use tamis::{AnyFilter, Hasher, Kind, Plan, Span, Window};
     use tamis_formats::TamisFile;
+    use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 
     use super::*;
 

@@ -156,8 +156,9 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Hasher, Kind, Plan, RedisCuckoo};
+    use tamis::{Hasher, Kind, Plan};
     use tamis_formats::TamisFile;
+    use tamis_redisbloom::RedisCuckoo;
 
     use super::*;
     use crate::scalable_bloom::ScalableBloom;
@@ -271,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_cuckoo_filter_at_its_last_expansion_is_full() {
-        let options = tamis::RedisCuckooOptions { capacity: 64, ..Default::default() };
+        let options = tamis_redisbloom::RedisCuckooOptions { capacity: 64, ..Default::default() };
         let mut cuckoo = RedisCuckoo::new(&options).unwrap();
         let mut item = 0_u64;
         while cuckoo.sub_filters() < 3 {
@@ -303,8 +304,11 @@ mod tests {
 
     #[test]
     fn a_filter_that_refuses_adds_is_full() {
-        let options =
-            tamis::RedisCuckooOptions { capacity: 64, expansion: 0, ..Default::default() };
+        let options = tamis_redisbloom::RedisCuckooOptions {
+            capacity: 64,
+            expansion: 0,
+            ..Default::default()
+        };
         let mut cuckoo = RedisCuckoo::new(&options).unwrap();
         let facts = |cuckoo: &RedisCuckoo| {
             Facts::of(&Value::RedisCuckoo(Box::new(cuckoo.clone())), &Settings::default(), 0)

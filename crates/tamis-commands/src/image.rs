@@ -14,8 +14,8 @@ mod writer;
 use std::fmt;
 use std::io::{self, Read, Write};
 
-use tamis::{RedisBloom, RedisCuckoo};
 use tamis_formats::TamisFile;
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::bitmap::SparseBytes;
 use crate::partial_load::PartialLoad;
@@ -282,9 +282,8 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{
-        Answers, AnyFilter, Hasher, Kind, Plan, RedisBloomOptions, RedisCuckooOptions, Span,
-    };
+    use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Span};
+    use tamis_redisbloom::{RedisBloomOptions, RedisCuckooOptions};
 
     use super::*;
     use crate::tm::empty;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use tamis::{Answers, NoRoom, RedisCuckoo, RedisInsertError, TryInsert as _};
+use tamis::{Answers, NoRoom, TryInsert as _};
+use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 
 use crate::batch::{Batch, BatchItems, Family, Refusal};
 use crate::bf::create_default;

@@ -1,7 +1,8 @@
 //! The value of a key.
 
-use tamis::{AnyFilter, RedisBloom, RedisCuckoo, allocation_bytes};
+use tamis::{AnyFilter, allocation_bytes};
 use tamis_formats::TamisFile;
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::bitmap::SparseBytes;
 use crate::empty_filter::EmptyFilter;

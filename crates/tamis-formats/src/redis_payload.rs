@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use tamis::{RedisBloom, RedisCuckoo};
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::value_type::{MODULE_2 as MODULE_VALUE, STRING};
@@ -81,7 +81,7 @@ impl RedisValue {
     /// # Examples
     ///
     /// ```
-    /// use tamis::{RedisBloom, RedisBloomOptions};
+    /// use tamis_redisbloom::{RedisBloom, RedisBloomOptions};
     /// use tamis_formats::RedisValue;
     ///
     /// let mut seen = RedisBloom::new(&RedisBloomOptions::default())?;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use tamis::{RedisBloom, RedisBloomOptions, RedisCuckoo};
+use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo};
 
 use crate::contents::Contents;
 use crate::create_error::CreateError;

@@ -163,14 +163,8 @@ pub(crate) fn answer_word<T>(items: &[T], mut answer: impl FnMut(&T) -> bool) ->
     items.iter().enumerate().fold(0, |mask, (i, item)| mask | u64::from(answer(item)) << i)
 }
 
-/// Returns the bits of `mask` for whose indices `keep` returns true.
-#[inline(always)]
-pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
-    ones([mask].into_iter()).fold(0, |kept, i| kept | u64::from(keep(i)) << i)
-}
-
 /// Iterates over the indices of the set bits of consecutive words.
-pub(crate) fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
+fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
     words.enumerate().flat_map(|(i, mut word)| {
         std::iter::from_fn(move || {
             (word != 0).then(|| {

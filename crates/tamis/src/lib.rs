@@ -26,12 +26,10 @@
 //! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
 //! | How many bits for how many items at what rate? | [`Plan`] |
-//! | What would a Redis server's filter answer? | [`RedisBloom`], [`RedisCuckoo`], with their dumps |
 //!
 //! # Terms
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning for every type of
-//! Tamis' own layouts. [`RedisBloom`] and [`RedisCuckoo`] differ where a command of RedisBloom differs.
+//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning for every type.
 //!
 //! | name | means |
 //! | --- | --- |
@@ -58,7 +56,8 @@
 //! | `serde` | plans, hashers without a key, and filters for serde |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
 //!
-//! The crate `tamis-formats` saves filters to files and reads the files of other systems.
+//! The crate `tamis-formats` saves filters to files and reads the files of other systems. The crate `tamis-redisbloom`
+//! has the filters of RedisBloom.
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
@@ -108,21 +107,18 @@ pub use bitmap::{
 };
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
-pub use cuckoo::{Cuckoo, RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
+pub use cuckoo::Cuckoo;
 pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{
     Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
     TryInsert,
 };
 pub use geometry::Geometry;
-pub use growing::{
-    Growing, RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
-    RedisHeaderErrorKind, RedisInsertError, RedisLayer,
-};
+pub use growing::Growing;
 pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
 pub use kind::Kind;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
-pub use strategy::{Classic, Parquet, RedisHash, SplitBlock, Strategy};
+pub use strategy::{Classic, Parquet, SplitBlock, Strategy};
 pub use window::{Span, Window};

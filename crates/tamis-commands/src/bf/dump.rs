@@ -1,6 +1,6 @@
 //! `BF.SCANDUMP` and `BF.LOADCHUNK`.
 
-use tamis::{RedisBloom, RedisChunkError};
+use tamis_redisbloom::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};

@@ -1,6 +1,7 @@
 //! `BF.RESERVE`, and the creation of Bloom filters.
 
-use tamis::{PlanError, RedisBloom, RedisBloomError, RedisBloomOptions};
+use tamis::PlanError;
+use tamis_redisbloom::{RedisBloom, RedisBloomError, RedisBloomOptions};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_double, parse_integer, position};

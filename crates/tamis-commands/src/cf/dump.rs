@@ -1,6 +1,6 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`.
 
-use tamis::RedisCuckoo;
+use tamis_redisbloom::RedisCuckoo;
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};

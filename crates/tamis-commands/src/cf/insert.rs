@@ -1,6 +1,6 @@
 //! `CF.ADD`, `CF.ADDNX`, `CF.INSERT`, `CF.INSERTNX`.
 
-use tamis::{RedisCuckoo, RedisInsertError};
+use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
 
 use super::reserve::{build, unasked};

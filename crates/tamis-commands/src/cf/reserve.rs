@@ -1,6 +1,6 @@
 //! `CF.RESERVE`, and the creation of cuckoo filters.
 
-use tamis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
+use tamis_redisbloom::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer, position};

@@ -1,7 +1,8 @@
 //! Collects the info about filters of each kind.
 
-use tamis::{AnyFilter, Bits, Kind, Plan, RedisBloom, RedisCuckoo};
+use tamis::{AnyFilter, Bits, Kind, Plan};
 use tamis_formats::TamisFile;
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use super::{Facts, Layer, SAMPLE_BYTES};
 use crate::scalable_bloom::{Part, ScalableBloom};

@@ -1,7 +1,8 @@
 //! `TM.CLEAR`.
 
-use tamis::{AnyFilter, RedisCuckoo, RedisCuckooOptions};
+use tamis::AnyFilter;
 use tamis_formats::TamisFile;
+use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
 use tamis_resp::Reply;
 
 use super::reserve::empty;

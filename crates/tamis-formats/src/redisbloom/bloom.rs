@@ -1,6 +1,7 @@
 //! A scaling Bloom filter of RedisBloom.
 
-use tamis::{Answers, RedisBloom};
+use tamis::Answers;
+use tamis_redisbloom::RedisBloom;
 
 use crate::change_error::ChangeError;
 use crate::filter_info::FilterInfo;

@@ -9,7 +9,7 @@
 
 use std::io;
 
-use tamis::{RedisBloom, RedisCuckoo};
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::contents::Contents;
 use crate::decode_error::{DecodeError, DecodeErrorKind};

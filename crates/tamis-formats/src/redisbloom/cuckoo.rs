@@ -1,6 +1,7 @@
 //! A cuckoo filter of RedisBloom.
 
-use tamis::{Answers, RedisCuckoo};
+use tamis::Answers;
+use tamis_redisbloom::RedisCuckoo;
 
 use crate::change_error::ChangeError;
 use crate::filter_info::FilterInfo;

@@ -1,6 +1,7 @@
 //! How RedisBloom's filters insert a batch of items, and how far they may grow.
 
-use tamis::{Answers, RedisInsertError};
+use tamis::Answers;
+use tamis_redisbloom::RedisInsertError;
 
 use crate::change_error::ChangeError;
 

@@ -2,8 +2,8 @@
 
 use crate::golden_data::base64;
 use serde_json::Value as Json;
-use tamis::{RedisBloom, RedisCuckoo};
 use tamis_formats::{PayloadError, RedisValue};
+use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 /// More than any recorded filter has.
 const MAX_BYTES: u64 = 1 << 20;

@@ -2,10 +2,11 @@
 
 use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
 use serde_json::Value as Json;
-use tamis::{Answers, RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
+use tamis::Answers;
 use tamis_formats::{
     ChangeError, Contents, DecodeErrorKind, DecodeOptions, Format, Parameter, Sniff,
 };
+use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 
 fn format() -> &'static Format {
     Format::named("redisbloom").unwrap()

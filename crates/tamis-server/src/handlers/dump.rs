@@ -281,9 +281,10 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use tamis::{AnyFilter, Hasher, Plan, RedisCuckoo, RedisCuckooOptions, Span, Window};
+    use tamis::{AnyFilter, Hasher, Plan, Span, Window};
     use tamis_commands::Settings;
     use tamis_formats::TamisFile;
+    use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
     use tamis_resp::Protocol;
 
     use super::*;

@@ -42,6 +42,13 @@ impl Bitmap {
             .map(|lines| Self { lines })
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
     }
+
+    /// Returns the memory of the bits, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it. Constant
+    /// time.
+    #[must_use]
+    pub fn heap_bytes(&self) -> u64 {
+        super::heap_bytes(self.len_bits())
+    }
 }
 
 #[cfg(not(loom))]

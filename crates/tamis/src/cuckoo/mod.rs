@@ -7,7 +7,6 @@
 mod batch;
 mod lanes;
 mod plan;
-mod redis;
 mod search;
 pub(crate) mod sizing;
 mod table;
@@ -23,7 +22,6 @@ use crate::filter::{
 use crate::hash::Hasher;
 use crate::kind::Kind;
 use crate::plan::{Plan, PlanError};
-pub use redis::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 use search::Search;
 use table::{Added, Full, Key, Table};
 

@@ -1,10 +1,6 @@
-//! Filters that grow with their number of items.
-//!
-//! [`Growing`] is Tamis' own: a table of hash prefixes whose pages split (`prefixes/`). `redis` has the layers of
-//! RedisBloom.
+//! Filters that grow with their number of items: a table of hash prefixes whose pages split (`prefixes/`).
 
 mod prefixes;
-pub(crate) mod redis;
 pub(crate) mod sizing;
 
 use std::fmt;
@@ -20,10 +16,6 @@ use crate::kind::Kind;
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
-pub use redis::{
-    RedisBloom, RedisBloomError, RedisBloomOptions, RedisChunkError, RedisHeaderError,
-    RedisHeaderErrorKind, RedisInsertError, RedisLayer,
-};
 
 /// A filter for any number of items. It starts with a few hundred bytes, grows without reading the items again, and
 /// keeps its rate for ever.

@@ -1,7 +1,6 @@
 //! Hash functions: from bytes to 64 or 128 bits, computed once for each item.
 
 mod fold;
-pub(crate) mod murmur2;
 
 use std::fmt;
 

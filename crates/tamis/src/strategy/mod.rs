@@ -4,7 +4,6 @@ mod by_stripe;
 pub(crate) mod classic;
 mod narrow;
 pub(crate) mod parquet;
-pub(crate) mod redis;
 pub(crate) mod split_block;
 
 use std::fmt;
@@ -13,7 +12,6 @@ use std::ops::Range;
 pub use classic::Classic;
 pub(crate) use narrow::Narrow;
 pub use parquet::Parquet;
-pub use redis::RedisHash;
 pub use split_block::SplitBlock;
 
 use crate::bits::{AtomicBitmap, Bits as _, Word};

@@ -1,6 +1,6 @@
 //! `Debug` shows what a filter is and how full it is, on one line, however large the filter.
 
-use tamis::{AnyFilter, Bits, Bloom, Hasher, Kind, Plan, RedisBloom, RedisCuckoo};
+use tamis::{AnyFilter, Bits, Bloom, Hasher, Kind, Plan};
 
 fn shown_number(text: &str, field: &str) -> f64 {
     let start = text.find(&format!("{field}: ")).unwrap_or_else(|| panic!("no {field}: {text}"));
@@ -38,14 +38,4 @@ fn a_small_shared_filter_shows_all_of_its_bits() {
     seen.insert("one");
     assert_eq!(seen.bits().count_ones(), 8);
     assert!(format!("{seen:?}").contains("estimated_items: 1, "), "{seen:?}");
-}
-
-#[test]
-fn filters_of_redisbloom_show_their_layers() {
-    let mut bloom = RedisBloom::new(&Default::default()).unwrap();
-    let mut cuckoo = RedisCuckoo::new(&Default::default()).unwrap();
-    bloom.insert("a").unwrap();
-    cuckoo.insert("a").unwrap();
-    assert!(format!("{bloom:?}").starts_with("RedisBloom { capacity: 100, items: 1, "));
-    assert!(format!("{cuckoo:?}").starts_with("RedisCuckoo { items: 1, removed: 0, "));
 }

@@ -12,5 +12,4 @@ mod no_false_negatives;
 mod over_rate;
 mod parquet_golden;
 mod rate;
-mod redisbloom_golden;
 mod repeats;

@@ -14,13 +14,13 @@
 //! The bit arrays follow in chunks without gaps, oldest layer first. The position of a chunk is that of the byte after
 //! its last byte, counted from 1.
 
-use super::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
-use super::growth_limit::GrowthLimit;
-use super::layer::{Layer, RedisLayer};
-use super::{OPTION_FIXED, RedisBloom, parts};
-use crate::bits::{Bitmap, OutOfMemory};
-#[cfg(not(any(feature = "std", test)))]
-use crate::no_std::*;
+use tamis::OutOfMemory;
+
+use crate::bloom::layer::{Layer, RedisLayer};
+use crate::bloom::{OPTION_FIXED, RedisBloom};
+use crate::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
+use crate::memory_limit::{GrowthLimit, can_allocate};
+use crate::parts;
 
 impl RedisBloom {
     /// Returns the header of a dump, which contains everything except the bits.
@@ -157,15 +157,6 @@ impl RedisBloom {
     pub(super) fn len_bytes(&self) -> u64 {
         self.layers().map(|layer| layer.bytes).sum()
     }
-}
-
-/// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are allocated. The system
-/// provides large memory untouched, so this costs two system calls.
-pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
-    if bytes > max_bytes {
-        return Err(OutOfMemory { bytes });
-    }
-    Bitmap::zeroed(bytes.checked_mul(8).ok_or(OutOfMemory { bytes })?).map(|_| ())
 }
 
 fn read_head(fields: &mut parts::Fields<'_>) -> Option<(u64, u32, u32, u32)> {

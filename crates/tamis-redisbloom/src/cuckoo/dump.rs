@@ -11,14 +11,12 @@
 //! The slots follow in chunks without padding, starting with the oldest sub-filter. The position of
 //! a chunk is the position of the byte after its last byte, counted from 1.
 
-use super::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
-use super::sub_filter::SubFilter;
-use super::{MAX_SUB_FILTERS, RedisCuckoo, Refused};
-use crate::growing::redis::growth_limit::GrowthLimit;
-use crate::growing::redis::{can_allocate, parts};
-use crate::growing::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
-#[cfg(not(any(feature = "std", test)))]
-use crate::no_std::*;
+use crate::cuckoo::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
+use crate::cuckoo::sub_filter::SubFilter;
+use crate::cuckoo::{MAX_SUB_FILTERS, RedisCuckoo, Refused};
+use crate::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
+use crate::memory_limit::{GrowthLimit, can_allocate};
+use crate::parts;
 
 impl RedisCuckoo {
     /// Returns the header of a dump. It contains everything except the slots.
@@ -194,9 +192,9 @@ const MAX_BUCKETS: u64 = (1 << 56) - 1;
 
 #[cfg(test)]
 mod tests {
-    use super::super::RedisCuckooOptions;
-    use super::super::tests::{filled, reloaded};
     use super::*;
+    use crate::cuckoo::RedisCuckooOptions;
+    use crate::cuckoo::tests::{filled, reloaded};
 
     #[test]
     fn flawed_headers_are_refused() {

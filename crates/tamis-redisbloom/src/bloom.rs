@@ -12,31 +12,22 @@
 //! Invariants: there is at least one layer. All layers except the newest are full, unless a header says otherwise.
 //!
 //! Limits: a lookup of an absent item searches every layer, so a filter that has grown to a thousand times its first
-//! capacity is ten times slower. [`Bloom`](crate::Bloom) is smaller and several times as fast; this type is for data
+//! capacity is ten times slower. [`Bloom`](tamis::Bloom) is smaller and several times as fast; this type is for data
 //! and clients of Redis.
 //!
 //! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants and byte layouts
 //! are those of RedisBloom.
 
 mod dump;
-pub(crate) mod error;
-pub(crate) mod growth_limit;
 mod layer;
-pub(crate) mod parts;
 
 use std::fmt;
 
-use crate::answers::Answers;
-use crate::bits::{OutOfMemory, heap_bytes};
-use crate::item::Item;
-#[cfg(not(any(feature = "std", test)))]
-use crate::no_std::*;
-use crate::strategy::RedisHash;
-pub(crate) use dump::can_allocate;
-pub use error::{
-    RedisBloomError, RedisChunkError, RedisHeaderError, RedisHeaderErrorKind, RedisInsertError,
-};
-use growth_limit::GrowthLimit;
+use tamis::{Answers, Item, OutOfMemory, allocation_bytes};
+
+use crate::double_hashing::RedisHash;
+use crate::error::{RedisBloomError, RedisInsertError};
+use crate::memory_limit::GrowthLimit;
 use layer::Layer;
 pub use layer::RedisLayer;
 
@@ -70,7 +61,7 @@ impl Default for RedisBloomOptions {
 /// # Examples
 ///
 /// ```
-/// use tamis::{RedisBloom, RedisBloomOptions};
+/// use tamis_redisbloom::{RedisBloom, RedisBloomOptions};
 ///
 /// let mut seen = RedisBloom::new(&RedisBloomOptions { capacity: 20, ..Default::default() })?;
 /// for number in 0..50_u32 {
@@ -138,7 +129,7 @@ impl RedisBloom {
     /// # Examples
     ///
     /// ```
-    /// use tamis::RedisBloom;
+    /// use tamis_redisbloom::RedisBloom;
     ///
     /// let mut seen = RedisBloom::new(&Default::default())?;
     /// let empty = seen.clone();
@@ -270,7 +261,7 @@ impl RedisBloom {
     /// # Examples
     ///
     /// ```
-    /// use tamis::RedisBloom;
+    /// use tamis_redisbloom::RedisBloom;
     ///
     /// let mut seen = RedisBloom::new(&Default::default())?;
     /// let empty = seen.clone();
@@ -345,7 +336,7 @@ impl RedisBloom {
     /// # Examples
     ///
     /// ```
-    /// use tamis::{RedisBloom, RedisBloomOptions, RedisInsertError};
+    /// use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisInsertError};
     ///
     /// let mut seen = RedisBloom::new(&RedisBloomOptions { capacity: 1, ..Default::default() })?;
     /// seen.limit_growth(0);
@@ -398,14 +389,12 @@ impl RedisBloom {
     pub fn size_bytes(&self) -> u64 {
         32 + 64 * self.layers.len() as u64 + self.len_bytes()
     }
-}
 
-impl RedisBloom {
-    /// Returns the memory of the layers, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    /// Returns the memory of the layers, in bytes, as [`tamis::allocation_bytes`] counts it.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
-        let bits = self.layers().map(|layer| heap_bytes(layer.bits)).sum::<u64>();
-        bits + crate::allocation_bytes(self.layers.capacity() * size_of::<Layer>())
+        let bits = self.layers.iter().map(Layer::heap_bytes).sum::<u64>();
+        bits + allocation_bytes(self.layers.capacity() * size_of::<Layer>())
     }
 }
 

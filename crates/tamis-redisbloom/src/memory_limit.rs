@@ -1,6 +1,8 @@
-//! The limit for the growth of a filter.
+//! Limits for the memory of a filter.
 
-use super::error::RedisInsertError;
+use tamis::{Bitmap, OutOfMemory};
+
+use crate::error::RedisInsertError;
 
 /// The most bytes that one growth of a filter may take.
 ///
@@ -9,7 +11,7 @@ use super::error::RedisInsertError;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthLimit {
     /// In bytes.
-    pub max_bytes: u64,
+    pub(crate) max_bytes: u64,
 }
 
 impl Default for GrowthLimit {
@@ -28,10 +30,19 @@ impl Eq for GrowthLimit {}
 
 impl GrowthLimit {
     /// Rejects a part of `bytes` bytes if it is above the limit.
-    pub fn check(self, bytes: u64) -> Result<(), RedisInsertError> {
+    pub(crate) fn check(self, bytes: u64) -> Result<(), RedisInsertError> {
         if bytes > self.max_bytes {
             return Err(RedisInsertError::OverLimit { bytes, max_bytes: self.max_bytes });
         }
         Ok(())
     }
+}
+
+/// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are allocated. The system
+/// provides large memory untouched, so this costs two system calls.
+pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
+    if bytes > max_bytes {
+        return Err(OutOfMemory { bytes });
+    }
+    Bitmap::zeroed(bytes.checked_mul(8).ok_or(OutOfMemory { bytes })?).map(|_| ())
 }

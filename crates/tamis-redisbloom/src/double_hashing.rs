@@ -7,11 +7,9 @@
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006). The remainder: Granlund and Montgomery,
 //! "Division by Invariant Integers using Multiplication" (1994), section 4.
 
-use super::scale;
-use crate::answers::{filter_ones, ones};
-use crate::arch::prefetch_index;
-use crate::bits::{get_bit, set_bit};
-use crate::hash::murmur2;
+use tamis::prefetch;
+
+use crate::murmur2;
 
 /// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom), computed once for each item.
 ///
@@ -21,7 +19,7 @@ use crate::hash::murmur2;
 /// # Examples
 ///
 /// ```
-/// let hash = tamis::RedisHash::of(b"a");
+/// let hash = tamis_redisbloom::RedisHash::of(b"a");
 /// assert_eq!(hash.parts(), (0x4292_cee2_27b9_150a, 0x7e9b_5270_31f5_0c11));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,7 +80,8 @@ impl DoubleHashing {
     fn reduce(self, x: u64) -> u64 {
         // The quotient is exact or one too small: the reciprocal is at most 1 below 2⁶⁴/m, and times x < 2⁶⁴ this is
         // less than one.
-        let r = x.wrapping_sub(scale(x, self.reciprocal).wrapping_mul(self.modulus));
+        let quotient = (u128::from(x) * u128::from(self.reciprocal) >> 64) as u64;
+        let r = x.wrapping_sub(quotient.wrapping_mul(self.modulus));
         if r >= self.modulus { r - self.modulus } else { r }
     }
 
@@ -120,7 +119,7 @@ impl DoubleHashing {
     #[inline]
     pub(crate) fn prefetch(self, words: &[u64], hash: RedisHash) {
         for bit in self.probes(hash) {
-            prefetch_index(words, (bit / 64) as usize);
+            prefetch(words, (bit / 64) as usize);
         }
     }
 
@@ -133,12 +132,12 @@ impl DoubleHashing {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
         let others = |i: usize| self.probes_from(FIRST_PROBES, hashes[i]);
-        for i in ones([asked].into_iter()) {
-            first_probes(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
+        for i in ones(asked) {
+            first_probes(i).for_each(|bit| prefetch(words, (bit / 64) as usize));
         }
         let left = filter_ones(asked, |i| first_probes(i).fold(true, |all, bit| all & is_set(bit)));
-        for i in ones([left].into_iter()) {
-            others(i).for_each(|bit| prefetch_index(words, (bit / 64) as usize));
+        for i in ones(left) {
+            others(i).for_each(|bit| prefetch(words, (bit / 64) as usize));
         }
         filter_ones(left, |i| others(i).all(is_set))
     }
@@ -146,6 +145,35 @@ impl DoubleHashing {
 
 /// How many probes the first pass tests.
 const FIRST_PROBES: u32 = 2;
+
+/// Returns true if bit `bit` of `words` is set.
+#[inline(always)]
+fn get_bit(words: &[u64], bit: u64) -> bool {
+    words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+}
+
+/// Sets bit `bit` of `words`. Returns true if it was not set.
+#[inline(always)]
+fn set_bit(words: &mut [u64], bit: u64) -> bool {
+    let was_unset = !get_bit(words, bit);
+    words[(bit / 64) as usize] |= 1 << (bit % 64);
+    was_unset
+}
+
+/// Iterates over the numbers of the set bits of `mask`.
+fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(bit)
+    })
+}
+
+/// Returns the bits of `mask` for whose numbers `keep` returns true.
+#[inline(always)]
+pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
+    ones(mask).fold(0, |kept, i| kept | u64::from(keep(i)) << i)
+}
 
 #[cfg(test)]
 mod tests {

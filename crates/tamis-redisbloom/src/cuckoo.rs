@@ -31,15 +31,11 @@ mod sub_filter;
 
 use std::fmt;
 
-use crate::answers::Answers;
-use crate::bits::{OutOfMemory, heap_bytes};
-use crate::debug;
-use crate::growing::RedisInsertError;
-use crate::growing::redis::growth_limit::GrowthLimit;
-use crate::hash::murmur2;
-use crate::item::Item;
-#[cfg(not(any(feature = "std", test)))]
-use crate::no_std::*;
+use tamis::{Answers, Item, OutOfMemory, allocation_bytes};
+
+use crate::error::RedisInsertError;
+use crate::memory_limit::GrowthLimit;
+use crate::murmur2;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
@@ -54,7 +50,7 @@ use sub_filter::{Candidate, SubFilter};
 /// # Examples
 ///
 /// ```
-/// use tamis::{RedisCuckoo, RedisCuckooOptions};
+/// use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
 ///
 /// let mut visits = RedisCuckoo::new(&RedisCuckooOptions::default())?;
 /// visits.insert("home")?;
@@ -296,7 +292,7 @@ impl RedisCuckoo {
     /// # Examples
     ///
     /// ```
-    /// use tamis::RedisCuckoo;
+    /// use tamis_redisbloom::RedisCuckoo;
     ///
     /// let mut seen = RedisCuckoo::new(&Default::default())?;
     /// let empty = seen.clone();
@@ -442,15 +438,13 @@ impl RedisCuckoo {
     pub fn size_bytes(&self) -> u64 {
         40 + self.sub_filters.iter().map(|sub_filter| 16 + sub_filter.len_bytes()).sum::<u64>()
     }
-}
 
-impl RedisCuckoo {
     /// Returns the memory of the sub-filters, in bytes, as counted by
-    /// [`allocation_bytes`](crate::allocation_bytes).
+    /// [`tamis::allocation_bytes`].
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
-        let slots = self.sub_filters.iter().map(|it| heap_bytes(it.len_bytes() * 8)).sum::<u64>();
-        slots + crate::allocation_bytes(self.sub_filters.capacity() * size_of::<SubFilter>())
+        let slots = self.sub_filters.iter().map(SubFilter::heap_bytes).sum::<u64>();
+        slots + allocation_bytes(self.sub_filters.capacity() * size_of::<SubFilter>())
     }
 }
 
@@ -458,7 +452,7 @@ impl fmt::Debug for RedisCuckoo {
     /// Formats items, sizes and the present rate. The rate is estimated from at most 64 KiB of each
     /// sub-filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = self.estimate_rate(debug::DEBUG_BYTES);
+        let rate = self.estimate_rate(DEBUG_BYTES);
         f.debug_struct("RedisCuckoo")
             .field("items", &self.items)
             .field("removed", &self.removed)
@@ -470,6 +464,9 @@ impl fmt::Debug for RedisCuckoo {
             .finish()
     }
 }
+
+/// The number of bytes of a sub-filter that `Debug` reads.
+const DEBUG_BYTES: u64 = 64 << 10;
 
 /// The maximum value of the server's counter of sub-filters.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize;

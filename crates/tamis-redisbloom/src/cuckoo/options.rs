@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bits::OutOfMemory;
+use tamis::OutOfMemory;
 
 /// The options of a [`RedisCuckoo`](crate::RedisCuckoo): the arguments of `CF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

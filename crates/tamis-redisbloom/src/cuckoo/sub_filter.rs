@@ -1,8 +1,8 @@
 //! A sub-filter: buckets of slots of one byte each.
 
-use crate::arch::prefetch_index;
-use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
-use crate::hash::murmur2;
+use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
+
+use crate::murmur2;
 
 /// A fingerprint and its two hashes. A bucket number is a hash modulo the number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,11 @@ impl SubFilter {
     /// Empties every slot.
     pub(super) fn clear_all(&mut self) {
         self.slots.words_mut().fill(0);
+    }
+
+    /// Returns the memory of the slots, in bytes.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        self.slots.heap_bytes()
     }
 
     pub(super) fn words(&self) -> &[u64] {
@@ -221,8 +226,8 @@ impl SubFilter {
     #[inline]
     pub(super) fn prefetch(&self, candidate: Candidate) {
         if self.len_bytes() >= PREFETCH_FROM_BYTES {
-            prefetch_index(self.slots.words(), (self.bucket(candidate.h1) / 8) as usize);
-            prefetch_index(self.slots.words(), (self.bucket(candidate.h2) / 8) as usize);
+            prefetch(self.slots.words(), (self.bucket(candidate.h1) / 8) as usize);
+            prefetch(self.slots.words(), (self.bucket(candidate.h2) / 8) as usize);
         }
     }
 }

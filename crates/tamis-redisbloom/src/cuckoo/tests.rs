@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::*;
-use crate::hash::murmur2::hash64;
+use crate::cuckoo::*;
+use crate::murmur2::hash64;
 
 /// The rules in their simplest form: lists of bytes, and copies instead of undoing moves.
 #[derive(Clone)]

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::*;
-use crate::hash::murmur2::hash64;
+use crate::bloom::*;
+use crate::error::{RedisChunkError, RedisHeaderErrorKind};
+use crate::murmur2::hash64;
 
 /// A layer as the rules say it: bits in a list, plain division.
 struct Naive {

@@ -1,13 +1,10 @@
 //! A layer of a RedisBloom filter: its parameters and its bits.
 
-use super::error::RedisInsertError;
-use super::growth_limit::GrowthLimit;
-use crate::answers::filter_ones;
-use crate::bits::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
-#[cfg(not(any(feature = "std", test)))]
-use crate::no_std::*;
-use crate::strategy::RedisHash;
-use crate::strategy::redis::DoubleHashing;
+use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
+
+use crate::double_hashing::{DoubleHashing, RedisHash, filter_ones};
+use crate::error::RedisInsertError;
+use crate::memory_limit::GrowthLimit;
 
 /// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom), as `BF.DEBUG` and dumps contain them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,6 +115,11 @@ impl Layer {
 
     pub(super) fn numbers(&self) -> &RedisLayer {
         &self.numbers
+    }
+
+    /// Returns the memory of the bits, in bytes.
+    pub(super) fn heap_bytes(&self) -> u64 {
+        self.bits.heap_bytes()
     }
 
     pub(super) fn words(&self) -> &[u64] {

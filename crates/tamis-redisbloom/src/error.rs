@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bits::OutOfMemory;
+use tamis::OutOfMemory;
 
 /// Why a [`RedisBloom`](crate::RedisBloom) with these options cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Compaction moves fingerprints of the newest sub-filters to slots of older ones that removals
 //! have freed.
 
-use super::RedisCuckoo;
-use super::sub_filter::{Candidate, EMPTY};
+use crate::cuckoo::RedisCuckoo;
+use crate::cuckoo::sub_filter::{Candidate, EMPTY};
 
 impl RedisCuckoo {
     /// Moves fingerprints from newer sub-filters to older ones. Frees the newest sub-filters if
