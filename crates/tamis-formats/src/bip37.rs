@@ -1,11 +1,8 @@
 //! Bitcoin's filters of wallets (BIP-37). Layout: `docs/formats/bip37.md`.
 //!
 //! A wallet sends a filter of its keys to a node. For each block, the node returns the transactions
-//! that match and a proof that they are in the block. `examples/spv.rs` implements such a wallet
-//! and such a node.
+//! that match and a proof that they are in the block. The crate `tamis-bitcoin` has these proofs.
 
-mod merkle_block;
-mod messages;
 mod plan;
 pub(crate) mod rule;
 mod wallet_filter;
@@ -20,10 +17,6 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 
-pub use merkle_block::{BlockTooLarge, MAX_TRANSACTIONS, MerkleBlock};
-pub use messages::{
-    MAX_ITEM_BYTES, MessageError, PeerFilter, decode_filter_add, encode_filter_add,
-};
 pub use plan::{MAX_BYTES, MAX_PROBES, Sizing, plan};
 pub use rule::{Bip37, Update};
 pub use wallet_filter::WalletFilter;

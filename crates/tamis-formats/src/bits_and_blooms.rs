@@ -16,7 +16,7 @@ use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -126,7 +126,7 @@ fn rule(bits: u64, probes: u64) -> Option<Rule> {
 ///
 /// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let mut number = |field| reader.array(field).map(u64::from_be_bytes);
     let (bits, probes, len) = (number("m")?, number("k")?, number("length of the bit set")?);
     let unexpected = |field, at, expected, found: u64| DecodeError {

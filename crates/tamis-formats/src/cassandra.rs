@@ -15,7 +15,7 @@ use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -267,7 +267,7 @@ fn rule(words: u64, probes: u32, release: Release) -> Rule {
 ///
 /// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8], release: Release) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 65,535")?;
     let words = reader.count_be("number of words", 1.., "1 or more")?;
     let from_bytes = match release {

@@ -104,7 +104,8 @@ pub enum DecodeErrorKind {
 
 impl DecodeError {
     /// Returns an error about the field that starts at byte `at`.
-    pub(crate) fn new(field: &'static str, at: usize, kind: DecodeErrorKind) -> Self {
+    #[must_use]
+    pub fn new(field: &'static str, at: usize, kind: DecodeErrorKind) -> Self {
         Self { field, at: at as u64, kind }
     }
 

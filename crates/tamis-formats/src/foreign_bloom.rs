@@ -15,7 +15,7 @@ use crate::decode_error::DecodeError;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::probe_rule::{fill, rate_std_error};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
 
@@ -86,7 +86,7 @@ impl ForeignBloom {
     /// allocates.
     pub(crate) fn read_words(
         rule: Rule,
-        reader: &mut Reader<'_>,
+        reader: &mut ByteReader<'_>,
         from_bytes: fn([u8; 8]) -> u64,
     ) -> Result<Self, DecodeError> {
         let at = reader.at();
@@ -98,7 +98,7 @@ impl ForeignBloom {
 
     /// Reads the field "bits": as many bytes as the bits take. Checks the length before it
     /// allocates.
-    pub(crate) fn read_bytes(rule: Rule, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read_bytes(rule: Rule, reader: &mut ByteReader<'_>) -> Result<Self, DecodeError> {
         let at = reader.at();
         let len = usize::try_from(rule.bits().div_ceil(8)).unwrap_or(usize::MAX);
         let data = reader.bytes("bits", len)?;

@@ -12,7 +12,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_rules::{Mitz32, Mitz64};
 use crate::guava_sizing::rule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::redis_bitmaps::RedisBitmaps;
 
 pub use crate::guava_sizing::{GuavaRelease, Strategy, create, plan_bits, plan_probes};
@@ -62,7 +62,7 @@ fn release_option(options: &DecodeOptions) -> Result<GuavaRelease, CreateError> 
 ///
 /// [`DecodeError`] if `readFrom` would fail, and if bytes follow.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader)?;
     reader.end("words")?;
     Ok(filter)
@@ -74,12 +74,12 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
 ///
 /// [`DecodeError`] if `readFrom` would fail.
 pub fn decode_start(bytes: &[u8]) -> Result<(ForeignBloom, &[u8]), DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader)?;
     Ok((filter, reader.rest()))
 }
 
-fn read(reader: &mut Reader<'_>) -> Result<ForeignBloom, DecodeError> {
+fn read(reader: &mut ByteReader<'_>) -> Result<ForeignBloom, DecodeError> {
     if is_java_serialized(reader.rest()) {
         let kind = DecodeErrorKind::Damaged {
             reason: "this is Java's serialized form of an object, not the output of writeTo: read it in Java, and \

@@ -22,7 +22,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, plan, rule};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -73,7 +73,7 @@ pub fn create(
 ///
 /// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let rule = read_header(&mut reader)?;
     let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
     reader.end("bits")?;

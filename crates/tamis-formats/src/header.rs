@@ -4,7 +4,7 @@ use tamis::{Geometry, Hasher, Kind, Plan};
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::metadata::Metadata;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Includes a carriage return and a line feed, as PNG does: a transfer that rewrites line ends is
@@ -59,7 +59,7 @@ pub(crate) fn header_bytes(metadata_bytes: usize) -> usize {
 ///
 /// Checks only the magic number, the version and the length.
 pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
-    let mut reader = Reader::new(start);
+    let mut reader = ByteReader::new(start);
     let magic = start.get(..MAGIC.len()).unwrap_or(start);
     if magic != &MAGIC[..magic.len()] || magic.is_empty() {
         return Err(reader.error("magic", DecodeErrorKind::OtherFormat));
@@ -90,7 +90,7 @@ impl Header {
     /// Reads a header from the start of `bytes`. Checks the checksum before it uses any value.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let len = measure(bytes)?;
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let header = reader.bytes("head", len)?;
         let (header, checksum) = header.split_at(len - CHECKSUM_BYTES);
         let checksum = u64::from_le_bytes(checksum.try_into().expect("split at eight bytes"));
@@ -109,7 +109,7 @@ impl Header {
     /// writer computes a right checksum.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = DecodeError::new;
-        let mut reader = Reader::new(header);
+        let mut reader = ByteReader::new(header);
         reader.bytes("version", KIND_AT)?;
         let number = reader.u8("kind")?;
         let unknown = DecodeErrorKind::Unknown { found: u64::from(number) };

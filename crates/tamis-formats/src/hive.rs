@@ -16,7 +16,7 @@ use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::orc::murmur3_64;
 use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, fill};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -138,7 +138,7 @@ const MAX_PROBES: u32 = i8::MAX as u32;
 ///
 /// [`DecodeError`] unless `bytes` are one filter of whole blocks.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let probes = u32::from(reader.u8("number of probes")?);
     if !(1..=MAX_PROBES).contains(&probes) {
         return Err(DecodeError::unexpected("number of probes", 0, "1 to 127", probes));

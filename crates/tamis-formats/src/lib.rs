@@ -95,6 +95,7 @@ pub use layers::{Growth, Layer, Layers};
 pub use metadata::{Metadata, MetadataError};
 pub use parameter::Parameter;
 pub use rdb::{Entry as RdbEntry, Rdb};
+pub use reader::ByteReader;
 pub use redis_bitmaps::RedisBitmaps;
 pub use redis_payload::{PayloadError, RedisValue};
 pub use redisbloom::is_load_command;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 /// Text that is stored with a filter and does not affect its answers.
 ///
@@ -98,7 +98,7 @@ impl Metadata {
 
     /// Reads all entries from `bytes`, which start at byte `at` of the file.
     pub(crate) fn decode(bytes: &[u8], at: usize) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let mut entries = BTreeMap::new();
         let mut decode_all = || {
             while !reader.is_empty() {
@@ -120,7 +120,7 @@ impl Metadata {
     }
 }
 
-fn text(reader: &mut Reader<'_>, len: usize) -> Result<String, DecodeError> {
+fn text(reader: &mut ByteReader<'_>, len: usize) -> Result<String, DecodeError> {
     let start = reader.at() as u64;
     let bytes = reader.bytes("metadata", len)?;
     match std::str::from_utf8(bytes) {

@@ -21,7 +21,7 @@ use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
 
@@ -158,7 +158,7 @@ impl RowGroups {
     ///
     /// [`DecodeError`] unless `bytes` are exactly one stream with at least one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let mut filters = Vec::new();
         while filters.is_empty() || !reader.is_empty() {
             tag(&mut reader, "bloomFilter", FILTER)?;
@@ -247,7 +247,7 @@ impl RowGroups {
 }
 
 /// Reads the tag of a field.
-fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
+fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
     let start = reader.clone();
     if reader.u8(field)? == expected {
         return Ok(());
@@ -259,7 +259,7 @@ fn tag(reader: &mut Reader<'_>, field: &'static str, expected: u8) -> Result<(),
 }
 
 /// Reads a number of Protocol Buffers of up to 35 bits: seven in each byte, the lowest first.
-fn number(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
+fn number(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.clone();
     let mut number = 0;
     for shift in (0..35).step_by(7) {

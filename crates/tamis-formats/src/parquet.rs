@@ -27,7 +27,7 @@ use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::parameter::Parameter;
 use crate::probe_rule::rate_std_error;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::stored_filter::StoredFilter;
 use crate::tamis_file::TamisFile;
 use tamis::Answers;
@@ -153,7 +153,7 @@ pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutO
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader, options)?;
     reader.end("bits")?;
     Ok(filter)
@@ -168,12 +168,15 @@ pub fn decode_start<'a>(
     bytes: &'a [u8],
     options: &DecodeOptions,
 ) -> Result<(Bloom<Parquet>, &'a [u8]), DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader, options)?;
     Ok((filter, reader.rest()))
 }
 
-fn read(reader: &mut Reader<'_>, options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
+fn read(
+    reader: &mut ByteReader<'_>,
+    options: &DecodeOptions,
+) -> Result<Bloom<Parquet>, DecodeError> {
     let len = header(reader)?;
     let at = reader.at();
     let data = reader.bytes("bits", len as usize)?;
@@ -186,7 +189,7 @@ fn read(reader: &mut Reader<'_>, options: &DecodeOptions) -> Result<Bloom<Parque
 }
 
 /// Reads the header. Returns the number of bytes of the bits.
-fn header(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
     expect(reader, SIZE, NEXT_I32, "field 1 as an i32 of Thrift's compact protocol, 21")?;
     let at = reader.at();
     let len = zig_zag(reader)?;
@@ -217,7 +220,7 @@ fn header(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
 }
 
 fn expect(
-    reader: &mut Reader<'_>,
+    reader: &mut ByteReader<'_>,
     field: &'static str,
     byte: u8,
     expected: &'static str,
@@ -231,7 +234,7 @@ fn expect(
 }
 
 /// Reads a zigzag number of 32 bits: seven bits per byte, the sign in the lowest bit.
-fn zig_zag(reader: &mut Reader<'_>) -> Result<i64, DecodeError> {
+fn zig_zag(reader: &mut ByteReader<'_>) -> Result<i64, DecodeError> {
     let at = reader.at();
     let mut number = 0;
     for shift in (0..5).map(|byte| byte * 7) {
@@ -264,7 +267,7 @@ fn header_bytes(len: u64) -> Vec<u8> {
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
-    match header(&mut Reader::new(bytes)) {
+    match header(&mut ByteReader::new(bytes)) {
         Ok(_) => Sniff::Yes,
         Err(_) => Sniff::No,
     }

@@ -20,7 +20,7 @@ pub use crate::layers::{Scale, plan};
 use crate::probe_positions::ProbePositions;
 use crate::probe_rule::ProbeRule;
 pub use crate::pybloom_rule::ShortDigest;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -103,7 +103,7 @@ pub fn decode(bytes: &[u8], short: ShortDigest) -> Result<Layers, DecodeError> {
 }
 
 fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let rate = between_0_and_1(&mut reader, "error rate")?;
     let slices = reader.u64("number of slices")?;
     let width = reader.u64("bits per slice")?;
@@ -130,7 +130,7 @@ fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> 
     Ok(Layer { filter, capacity, rate, added: Some(added) })
 }
 
-fn between_0_and_1(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, DecodeError> {
+fn between_0_and_1(reader: &mut ByteReader<'_>, field: &'static str) -> Result<f64, DecodeError> {
     let at = reader.at();
     let value = f64::from_le_bytes(reader.array(field)?);
     if value > 0.0 && value < 1.0 {
@@ -145,7 +145,7 @@ fn between_0_and_1(reader: &mut Reader<'_>, field: &'static str) -> Result<f64, 
 ///
 /// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode_scalable(bytes: &[u8], short: ShortDigest) -> Result<Layers, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let factor = reader.u32("scale")?.cast_signed();
     if factor < 1 {
         return Err(DecodeError::unexpected("scale", 0, "1 or more", factor));

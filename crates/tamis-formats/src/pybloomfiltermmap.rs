@@ -18,7 +18,7 @@ use crate::layers::{Growth, Layer, Layers};
 use crate::modulus::Modulus;
 use crate::probe_positions::ProbePositions;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -156,7 +156,7 @@ pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, Cr
 ///
 /// [`DecodeError`] unless `bytes` are exactly one file.
 pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let invalid = DecodeError::invalid;
     if reader.array("magic")? != *MAGIC {
         return Err(invalid("magic", 0, "MBITARRAY"));

@@ -13,7 +13,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -116,7 +116,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
 ///
 /// [`DecodeError`] if the number of probes or the bits are missing.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let found = reader.u64("number of probes")?;
     let Some(probes) = u32::try_from(found).ok().filter(|it| (1..=MAX_PROBES).contains(it)) else {
         return Err(DecodeError::unexpected("number of probes", 0, "1 to 1,100", found));

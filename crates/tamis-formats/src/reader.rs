@@ -5,33 +5,51 @@ use std::ops::RangeBounds;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 
 /// Reads fields from bytes in order. Every step returns an error if the bytes have ended.
-#[derive(Clone)]
-pub(crate) struct Reader<'a> {
+///
+/// `field` is the name of the next field in an error.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::ByteReader;
+///
+/// let mut reader = ByteReader::new(&[1, 0, 9]);
+/// assert_eq!(reader.u16("version")?, 1);
+/// let error = reader.u32("length").unwrap_err();
+/// assert_eq!((error.field, error.at), ("length", 2));
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+impl<'a> ByteReader<'a> {
+    /// Creates a cursor at the first byte.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
     /// Returns the offset of the next field.
-    pub(crate) fn at(&self) -> usize {
+    #[must_use]
+    pub fn at(&self) -> usize {
         self.at
     }
 
     /// Tests whether every byte has been read.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.at == self.bytes.len()
     }
 
     /// Reads the next `len` bytes.
-    pub(crate) fn bytes(
-        &mut self,
-        field: &'static str,
-        len: usize,
-    ) -> Result<&'a [u8], DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn bytes(&mut self, field: &'static str, len: usize) -> Result<&'a [u8], DecodeError> {
         let rest = &self.bytes[self.at..];
         let Some(taken) = rest.get(..len) else {
             let expected = (self.at as u64).saturating_add(len as u64);
@@ -43,37 +61,66 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next `N` bytes.
-    pub(crate) fn array<const N: usize>(
-        &mut self,
-        field: &'static str,
-    ) -> Result<[u8; N], DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let bytes = self.bytes(field, N)?;
         Ok(bytes.try_into().expect("`bytes` took N bytes"))
     }
 
-    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
+    /// Reads a byte.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         self.array(field).map(|[byte]| byte)
     }
 
-    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
+    /// Reads a little-endian number of 16 bits.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
         self.array(field).map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
+    /// Reads a little-endian number of 32 bits.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         self.array(field).map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
+    /// Reads a little-endian number of 64 bits.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         self.array(field).map(u64::from_le_bytes)
     }
 
     /// Reads a big-endian signed number of 32 bits, as Java writes it.
-    pub(crate) fn i32_be(&mut self, field: &'static str) -> Result<i32, DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before.
+    pub fn i32_be(&mut self, field: &'static str) -> Result<i32, DecodeError> {
         self.array(field).map(i32::from_be_bytes)
     }
 
     /// Reads a big-endian count in the range `allowed`, which `expected` describes.
-    pub(crate) fn count_be(
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the bytes end before, or the count is not in the range.
+    pub fn count_be(
         &mut self,
         field: &'static str,
         allowed: impl RangeBounds<u32>,
@@ -86,28 +133,36 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the number of remaining bytes.
-    pub(crate) fn left(&self) -> usize {
+    #[must_use]
+    pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
     /// Returns the remaining bytes.
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
     /// Returns the bytes that were read since offset `at`.
-    pub(crate) fn since(&self, at: usize) -> &'a [u8] {
+    #[must_use]
+    pub fn since(&self, at: usize) -> &'a [u8] {
         &self.bytes[at..self.at]
     }
 
     /// Checks that no bytes follow the last field.
-    pub(crate) fn end(&self, field: &'static str) -> Result<(), DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] with the length that was expected.
+    pub fn end(&self, field: &'static str) -> Result<(), DecodeError> {
         let kind = DecodeErrorKind::TooLong { expected: self.at as u64 };
         if self.is_empty() { Ok(()) } else { Err(self.error(field, kind)) }
     }
 
     /// Creates an error about the next field.
-    pub(crate) fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
+    #[must_use]
+    pub fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(field, self.at, kind)
     }
 }
@@ -118,7 +173,7 @@ mod tests {
 
     #[test]
     fn fields_follow_each_other_until_the_bytes_end() {
-        let mut reader = Reader::new(&[1, 2, 0, 3, 0, 0, 0, 9]);
+        let mut reader = ByteReader::new(&[1, 2, 0, 3, 0, 0, 0, 9]);
         assert_eq!(reader.u8("a"), Ok(1));
         assert_eq!(reader.u16("b"), Ok(2));
         assert_eq!(reader.u32("c"), Ok(3));
@@ -132,7 +187,7 @@ mod tests {
 
     #[test]
     fn counts_are_in_range_and_nothing_follows_the_end() {
-        let mut reader = Reader::new(&[0, 0, 1, 2, 255, 255, 255, 255, 9]);
+        let mut reader = ByteReader::new(&[0, 0, 1, 2, 255, 255, 255, 255, 9]);
         assert_eq!(reader.count_be("a", 1.., "1 or more"), Ok(258));
         let error = reader.count_be("b", 0.., "0 or more").unwrap_err();
         assert_eq!(error.to_string(), "the b at byte 4 is -1, expected 0 or more");

@@ -17,7 +17,7 @@ use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
 use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -190,7 +190,7 @@ fn rule(words: u64, probes: u32, version: Version) -> Rule {
 ///
 /// [`DecodeError`] if `readFrom` would fail, if the filter has no words, and if bytes follow.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let version = reader.i32_be("version")?;
     if version != 1 && version != 2 {
         return Err(DecodeError::unexpected("version", 0, "1 or 2", version));

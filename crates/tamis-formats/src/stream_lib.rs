@@ -17,7 +17,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur2::hadoop_32;
 use crate::probe_rule::ProbeRule;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -135,7 +135,7 @@ const MAX_PROBES: u32 = 255;
 ///
 /// [`DecodeError`] unless `bytes` are exactly one filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let probes = reader.count_be("number of probes", 1..=MAX_PROBES, "1 to 255")?;
     let invalid = DecodeError::invalid;
     let at = reader.at();

@@ -1,15 +1,12 @@
-//! The filter of a wallet: it tests which transactions concern the wallet, and a node adds
-//! outpoints to it.
+//! The filter of a wallet: keys, hashes and outpoints that concern the wallet.
 
-use crate::bip37::merkle_block::{BlockTooLarge, MerkleBlock};
 use crate::bip37::plan::{MAX_BYTES, MAX_PROBES, Sizing, plan};
 use crate::bip37::rule::{Bip37, Update};
-use crate::bitcoin::script::{is_bare_multisig, is_pay_to_public_key};
-use crate::bitcoin::{Block, Transaction, compact_size, pushes};
+use crate::bitcoin::compact_size;
 use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::foreign_bloom::ForeignBloom;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 
 /// A filter of keys, hashes of keys, transactions and outpoints, as `filterload` carries it.
@@ -63,7 +60,7 @@ impl WalletFilter {
     /// [`DecodeError`] if a node would disconnect (more than 36,000 bytes or 50 hash functions,
     /// missing bytes, a length that is not in its shortest form), and if bytes follow.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(payload);
+        let mut reader = ByteReader::new(payload);
         let filter = Self::read(&mut reader)?;
         reader.end("flags")?;
         Ok(filter)
@@ -76,13 +73,13 @@ impl WalletFilter {
     ///
     /// [`DecodeError`] if a node would disconnect.
     pub fn decode_start(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
-        let mut reader = Reader::new(payload);
+        let mut reader = ByteReader::new(payload);
         let filter = Self::read(&mut reader)?;
         Ok((filter, reader.rest()))
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let limit = |reader: &Reader<'_>, field, expected, found: u64| {
+    fn read(reader: &mut ByteReader<'_>) -> Result<Self, DecodeError> {
+        let limit = |reader: &ByteReader<'_>, field, expected, found: u64| {
             reader.error(field, DecodeErrorKind::Unexpected { expected, found: found.into() })
         };
         let len = compact_size::read(&mut reader.clone(), "length")?;
@@ -133,44 +130,10 @@ impl WalletFilter {
         self.filter.insert(item)
     }
 
-    /// Tests whether a transaction may concern the wallet, and inserts the outpoints that
-    /// [`Update`] selects.
-    ///
-    /// A transaction matches if the filter has its hash, an item that a script of its outputs
-    /// pushes, an outpoint that it spends, or an item that a script of its inputs pushes. Witnesses
-    /// are ignored.
-    pub fn matches(&mut self, transaction: &Transaction<'_>) -> bool {
-        let update = Update::of(self.rule.flags());
-        let mut is_found = self.contains(&transaction.txid().0);
-        for (index, output) in (0..).zip(transaction.outputs()) {
-            if !pushes(output.script).any(|data| self.contains(data)) {
-                continue;
-            }
-            is_found = true;
-            let is_spent_unseen =
-                || is_pay_to_public_key(output.script) || is_bare_multisig(output.script);
-            match update {
-                Update::All => self.insert(&transaction.outpoint(index)),
-                Update::PublicKeyOnly if is_spent_unseen() => {
-                    self.insert(&transaction.outpoint(index))
-                }
-                Update::PublicKeyOnly | Update::None => continue,
-            };
-        }
-        is_found
-            || transaction.inputs().iter().any(|input| {
-                self.contains(input.outpoint) || pushes(input.script).any(|it| self.contains(it))
-            })
-    }
-
-    /// Returns the answer of a node for a block: a proof of the transactions that
-    /// [match](Self::matches), tested in the order of the block.
-    ///
-    /// # Errors
-    ///
-    /// [`BlockTooLarge`] if no wallet would accept the proof; nothing has changed.
-    pub fn merkle_block(&mut self, block: &Block<'_>) -> Result<MerkleBlock, BlockTooLarge> {
-        MerkleBlock::new(block, |transaction| self.matches(transaction))
+    /// Returns which outpoints a node inserts.
+    #[must_use]
+    pub fn update(&self) -> Update {
+        Update::of(self.rule.flags())
     }
 }
 

@@ -1,10 +1,14 @@
 //! Numbers of one to nine bytes: Bitcoin's encoding of lengths and counts.
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 /// Reads a number. A number that is not in its shortest form is rejected, as nodes do.
-pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, DecodeError> {
+///
+/// # Errors
+///
+/// [`DecodeError`] if bytes are missing or the number could be shorter.
+pub fn read(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start =
         reader.error(field, DecodeErrorKind::Invalid { reason: "a number in its shortest form" });
     let (n, least) = match reader.u8(field)? {
@@ -18,8 +22,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<u64, 
 
 /// Reads a count of elements of at least `min_bytes` each. Rejects a count that exceeds the
 /// remaining bytes.
-pub(crate) fn read_count(
-    reader: &mut Reader<'_>,
+///
+/// # Errors
+///
+/// As for [`read`]; and if the bytes cannot hold that many elements.
+pub fn read_count(
+    reader: &mut ByteReader<'_>,
     field: &'static str,
     min_bytes: u64,
 ) -> Result<usize, DecodeError> {
@@ -34,8 +42,12 @@ pub(crate) fn read_count(
 }
 
 /// Reads bytes with a length prefix.
-pub(crate) fn read_bytes<'a>(
-    reader: &mut Reader<'a>,
+///
+/// # Errors
+///
+/// As for [`read_count`].
+pub fn read_bytes<'a>(
+    reader: &mut ByteReader<'a>,
     field: &'static str,
 ) -> Result<&'a [u8], DecodeError> {
     let len = read_count(reader, field, 1)?;
@@ -43,7 +55,7 @@ pub(crate) fn read_bytes<'a>(
 }
 
 /// Appends a number in its shortest form.
-pub(crate) fn write(n: u64, to: &mut Vec<u8>) {
+pub fn write(n: u64, to: &mut Vec<u8>) {
     match n {
         0..0xfd => to.push(n as u8),
         0xfd..0x1_0000 => {
@@ -80,8 +92,8 @@ mod tests {
             let mut bytes = Vec::new();
             write(n, &mut bytes);
             assert_eq!(bytes.len(), len, "{n}");
-            assert_eq!(read(&mut Reader::new(&bytes), "n"), Ok(n));
-            assert!(read(&mut Reader::new(&bytes[..len - 1]), "n").is_err());
+            assert_eq!(read(&mut ByteReader::new(&bytes), "n"), Ok(n));
+            assert!(read(&mut ByteReader::new(&bytes[..len - 1]), "n").is_err());
         }
     }
 
@@ -92,7 +104,7 @@ mod tests {
             &[9, 0xfe, 255, 255, 0, 0],
             &[9, 0xff, 255, 255, 255, 255, 0, 0, 0, 0],
         ] {
-            let mut reader = Reader::new(bytes);
+            let mut reader = ByteReader::new(bytes);
             reader.u8("nine").unwrap();
             assert_eq!(read(&mut reader, "n").unwrap_err().at, 1);
         }
@@ -101,9 +113,9 @@ mod tests {
     #[test]
     fn counts_are_compared_with_the_bytes_at_hand() {
         let bytes = [3, 0, 0, 0, 0, 0, 0];
-        assert_eq!(read_count(&mut Reader::new(&bytes), "n", 2), Ok(3));
-        let error = read_count(&mut Reader::new(&bytes), "n", 3).unwrap_err();
+        assert_eq!(read_count(&mut ByteReader::new(&bytes), "n", 2), Ok(3));
+        let error = read_count(&mut ByteReader::new(&bytes), "n", 3).unwrap_err();
         assert_eq!(error.kind, DecodeErrorKind::Truncated { expected: 10, found: 7 });
-        assert!(read_count(&mut Reader::new(&[255; 9]), "n", 100).is_err());
+        assert!(read_count(&mut ByteReader::new(&[255; 9]), "n", 100).is_err());
     }
 }

@@ -30,7 +30,8 @@ pub struct HashError;
 
 impl Hash256 {
     /// Hashes the concatenation of `parts`.
-    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+    #[must_use]
+    pub fn of(parts: &[&[u8]]) -> Self {
         let mut once = Sha256::new();
         parts.iter().for_each(|part| once.update(part));
         Self(Sha256::digest(once.finalize()).into())

@@ -3,7 +3,7 @@
 use crate::bitcoin::compact_size;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::golomb_set::params::GolombParams;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 /// Returns the size of the range of values.
 pub(super) fn range(len: u32, params: GolombParams) -> u64 {
@@ -12,7 +12,7 @@ pub(super) fn range(len: u32, params: GolombParams) -> u64 {
 
 /// Checks that bytes are exactly one set. Returns the offset of the values and their number.
 pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let start = reader.clone();
     let found = compact_size::read(&mut reader, "number of items")?;
     let values_at = reader.at();

@@ -17,7 +17,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::probe_rule::rate_std_error;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::stored_filter::StoredFilter;
 use tamis::Answers;
 
@@ -93,7 +93,7 @@ impl CountingFilter {
     ///
     /// [`DecodeError`] unless `bytes` are exactly one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let rule = read_header(&mut reader)?;
         let at = reader.at();
         // Checks the length before allocating the words.

@@ -17,7 +17,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::hadoop::header::read_header;
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
 
@@ -101,7 +101,7 @@ impl DynamicFilter {
     /// [`DecodeError`] unless `bytes` are exactly one filter, with at least one row, and rows of
     /// its size and hash.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let rule = read_header(&mut reader)?;
         let records_per_row = reader.count_be("records of a row", 1.., "1 or more")?;
         let last_records = reader.count_be("records of the last row", 0.., "0 or more")?;

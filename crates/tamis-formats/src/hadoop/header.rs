@@ -3,13 +3,13 @@
 use crate::decode_error::DecodeError;
 use crate::format::Sniff;
 use crate::hadoop::rule::{Hadoop, HashType, MAX_PROBES};
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 /// The version that every file has.
 const VERSION: i32 = -1;
 
 /// Reads the header.
-pub(super) fn read_header(reader: &mut Reader<'_>) -> Result<Hadoop, DecodeError> {
+pub(super) fn read_header(reader: &mut ByteReader<'_>) -> Result<Hadoop, DecodeError> {
     let version = reader.i32_be("version")?;
     if version != VERSION {
         return Err(DecodeError::unexpected("version", 0, "-1", version));
@@ -41,7 +41,7 @@ impl Hadoop {
 
 /// Tests whether bytes are a header and `len_bytes` bytes behind it.
 pub(super) fn sniff(bytes: &[u8], len_bytes: fn(&Hadoop) -> u64) -> Sniff {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let Ok(rule) = read_header(&mut reader) else { return Sniff::No };
     Sniff::maybe(len_bytes(&rule) == reader.left() as u64)
 }

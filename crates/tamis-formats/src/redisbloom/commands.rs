@@ -16,7 +16,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::parameter::Parameter;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 use crate::redisbloom::payload::decode_payload;
 
 const LOAD_BLOOM: &str = "BF.LOADCHUNK";
@@ -45,14 +45,14 @@ const MAX_WORDS: usize = 16;
 
 /// Tests whether bytes start with one of these commands.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let is_array = bytes.first() == Some(&b'*') && length(&mut reader, b'*').is_ok();
     is_array && word(&mut reader).is_ok_and(|word| name(word).is_some())
 }
 
 /// Reads the filter under the key in the options, or under the only key.
 pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     let (mut key, mut commands) = (options.key.as_deref(), Vec::new());
     while !reader.is_empty() {
         let command = command(&mut reader)?;
@@ -143,7 +143,7 @@ fn bloom_bytes(header: &[u8]) -> Option<u64> {
 }
 
 fn cuckoo_bytes(header: &[u8]) -> Option<u64> {
-    let mut fields = Reader::new(header);
+    let mut fields = ByteReader::new(header);
     let mut wide = || fields.u64("header").ok();
     let [_, mut buckets, _, sub_filters] = [wide()?, wide()?, wide()?, wide()?];
     let mut narrow = || fields.u16("header").ok().map(u64::from);
@@ -173,7 +173,7 @@ fn name(word: &[u8]) -> Option<Name> {
 }
 
 /// Reads a command.
-fn command<'a>(reader: &mut Reader<'a>) -> Result<Command<'a>, DecodeError> {
+fn command<'a>(reader: &mut ByteReader<'a>) -> Result<Command<'a>, DecodeError> {
     let at = reader.at() as u64;
     let words = length(reader, b'*')?;
     if !(4..=MAX_WORDS).contains(&words) {
@@ -194,7 +194,7 @@ fn command<'a>(reader: &mut Reader<'a>) -> Result<Command<'a>, DecodeError> {
 }
 
 /// Reads an argument.
-fn word<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+fn word<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8], DecodeError> {
     let len = length(reader, b'$')?;
     let word = reader.bytes("word", len)?;
     line_end(reader)?;
@@ -202,7 +202,7 @@ fn word<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
 }
 
 /// Reads a sign, a number, and the line end.
-fn length(reader: &mut Reader<'_>, sign: u8) -> Result<usize, DecodeError> {
+fn length(reader: &mut ByteReader<'_>, sign: u8) -> Result<usize, DecodeError> {
     let wrong = reader.error(
         "length",
         DecodeErrorKind::Invalid { reason: "`*` or `$` and digits, as RESP has it" },
@@ -228,7 +228,7 @@ fn length(reader: &mut Reader<'_>, sign: u8) -> Result<usize, DecodeError> {
     len.ok_or(wrong)
 }
 
-fn line_end(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+fn line_end(reader: &mut ByteReader<'_>) -> Result<(), DecodeError> {
     let wrong = reader.error("line end", DecodeErrorKind::Invalid { reason: "0d 0a" });
     if reader.bytes("line end", 2)? == b"\r\n" { Ok(()) } else { Err(wrong) }
 }

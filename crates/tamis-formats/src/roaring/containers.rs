@@ -1,7 +1,7 @@
 //! Reads the containers of a Roaring bitmap.
 
 use crate::decode_error::DecodeError;
-use crate::reader::Reader;
+use crate::reader::ByteReader;
 
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
@@ -36,7 +36,7 @@ pub(super) fn walk<'a>(
 ) -> Result<(bool, bool), DecodeError> {
     let cookie = bytes.first_chunk().map_or(0, |&cookie| u32::from_le_bytes(cookie));
     let is_32 = cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS;
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     if is_32 {
         let has_runs = walk_32(&mut reader, 0, visit)?;
         return reader.end("containers").map(|()| (false, has_runs));
@@ -64,7 +64,7 @@ pub(super) fn walk<'a>(
 
 /// Visits the containers of a 32-bit bitmap. Returns whether it can have runs.
 fn walk_32<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut ByteReader<'a>,
     high: u64,
     visit: &mut dyn FnMut(u64, Container<'a>),
 ) -> Result<bool, DecodeError> {

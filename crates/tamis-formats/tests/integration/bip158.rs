@@ -1,10 +1,8 @@
-//! Golomb-coded sets and filters of blocks are those of Bitcoin Core and rust-bitcoin, byte for byte.
+//! Golomb-coded sets are those of Bitcoin Core and rust-bitcoin, byte for byte.
 
 use crate::golden_data::{hex, json, list, number, text, to_hex};
 use serde_json::Value as Json;
 use tamis::Answers;
-use tamis_formats::bip158::{FilterError, basic_filter, decode, filter_header, key};
-use tamis_formats::bitcoin::{Block, Hash256};
 use tamis_formats::{
     ChangeError, Contents, DecodeErrorKind, DecodeOptions, Format, GolombError, GolombParams,
     GolombSet, Parameter,
@@ -22,10 +20,6 @@ fn sip_key(case: &Json) -> [u64; 2] {
     ["k0", "k1"].map(|half| u64::from_str_radix(text(&case[half]), 16).unwrap())
 }
 
-fn hash(json: &Json) -> Hash256 {
-    text(json).parse().unwrap()
-}
-
 #[test]
 fn siphash_is_the_one_of_two_and_four_rounds() {
     for case in list(&golden()["siphash_2_4"]) {
@@ -35,33 +29,6 @@ fn siphash_is_the_one_of_two_and_four_rounds() {
         let hash = u64::from_str_radix(text(&case["hash"]), 16).unwrap();
         let value = ((u128::from(hash) * u128::from(u32::MAX)) >> 64) as u64;
         assert_eq!(set.values().collect::<Vec<_>>(), [value], "{case}");
-    }
-}
-
-#[test]
-fn filters_of_blocks_and_their_headers_are_those_of_the_bip() {
-    let golden = golden();
-    assert_eq!(list(&golden["blocks"]).len(), 7);
-    for case in list(&golden["blocks"]) {
-        let bytes = hex(&case["block_hex"]);
-        let block = Block::decode(&bytes).unwrap();
-        let spent = hexes(&case["prev_output_scripts"]);
-        let filter = basic_filter(&block, &spent).unwrap();
-        assert_eq!(to_hex(filter.bytes()), text(&case["basic_filter_hex"]), "{}", case["note"]);
-        let header = filter_header(filter.hash(), hash(&case["prev_header"]));
-        assert_eq!(header, hash(&case["basic_header"]), "{}", case["note"]);
-        let block_hash = hash(&case["block_hash"]);
-        assert_eq!(key(block_hash), sip_key(case));
-        assert_eq!(decode(filter.bytes(), block_hash).unwrap(), filter);
-
-        let outputs = block.transactions().iter().flat_map(|it| it.outputs().iter());
-        for script in outputs.map(|output| output.script).chain(spent.iter().map(Vec::as_slice)) {
-            let is_counted = !script.is_empty() && script[0] != 0x6a;
-            assert_eq!(filter.contains(script), is_counted, "{}", to_hex(script));
-        }
-        let one_more = [&spent[..], &[vec![1]]].concat();
-        let error = basic_filter(&block, &one_more).unwrap_err();
-        assert_eq!(error, FilterError::Spent { expected: spent.len(), found: one_more.len() });
     }
 }
 

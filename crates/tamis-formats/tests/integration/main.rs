@@ -2,7 +2,6 @@
 
 mod bip158;
 mod bip37;
-mod bitcoin;
 mod bits_and_blooms;
 mod byte_buffer;
 mod c_hashcode;
@@ -18,7 +17,6 @@ mod hive;
 mod java_bitmap;
 mod leveldb;
 mod library_page;
-mod merkle_block;
 mod module_graph;
 mod my_bloom_filter;
 mod orc;

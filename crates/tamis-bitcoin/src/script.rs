@@ -6,7 +6,7 @@
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bitcoin::pushes;
+/// use tamis_bitcoin::pushes;
 ///
 /// // OP_DUP, push of two bytes, OP_0, push that is cut short.
 /// let script = [0x76, 2, 0xaa, 0xbb, 0x00, 3, 0xcc];

@@ -16,9 +16,11 @@
 
 use std::fmt;
 
-use crate::bitcoin::{Block, BlockHeader, Hash256, Transaction, compact_size};
-use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::reader::Reader;
+use tamis_formats::bitcoin::{Hash256, compact_size};
+use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
+
+use crate::block::{Block, BlockHeader, MERKLE_ROOT_AT};
+use crate::transaction::Transaction;
 
 /// The largest number of transactions of a block. A block has at most 4,000,000 units of weight,
 /// and the smallest transaction takes 240.
@@ -126,11 +128,11 @@ impl MerkleBlock {
     /// or unused hashes or flags, two equal hashes side by side (a forgery, CVE-2012-2459), or
     /// another root than the header's.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(payload);
+        let mut reader = ByteReader::new(payload);
         let header = BlockHeader::read(&mut reader)?;
         let count_at = reader.clone();
         let transactions = reader.u32("number of transactions")?;
-        let unexpected = |at: &Reader<'_>, field, expected, found: usize| {
+        let unexpected = |at: &ByteReader<'_>, field, expected, found: usize| {
             at.error(field, DecodeErrorKind::Unexpected { expected, found: found as i128 })
         };
         if transactions == 0 || transactions > MAX_TRANSACTIONS {
@@ -193,7 +195,7 @@ impl MerkleBlock {
         }
         if root != self.header.merkle_root() {
             let reason = "the root of its tree is not the header's";
-            return Err(words("merkle root", crate::bitcoin::MERKLE_ROOT_AT, reason));
+            return Err(words("merkle root", MERKLE_ROOT_AT, reason));
         }
         self.matched = matched;
         Ok(())

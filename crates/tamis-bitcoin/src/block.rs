@@ -1,10 +1,9 @@
 //! A block: its header and its transactions.
 
-use crate::bitcoin::compact_size;
-use crate::bitcoin::hash::Hash256;
-use crate::bitcoin::transaction::{MIN_BYTES, Transaction};
-use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::reader::Reader;
+use tamis_formats::bitcoin::{Hash256, compact_size};
+use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
+
+use crate::transaction::{MIN_BYTES, Transaction};
 
 /// The 80 bytes whose hash names a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,7 @@ pub(crate) const MERKLE_ROOT_AT: usize = 4 + 32;
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bitcoin::Block;
+/// use tamis_bitcoin::Block;
 ///
 /// let transaction = [&[1, 0, 0, 0, 1][..], &[0; 37], &[0xff; 4], &[0, 0, 0, 0, 0]].concat();
 /// let block = Block::decode(&[&[0; 80][..], &[1], &transaction].concat())
@@ -35,7 +34,7 @@ pub struct Block<'a> {
 }
 
 impl BlockHeader {
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut ByteReader<'_>) -> Result<Self, DecodeError> {
         reader.array("block header").map(Self)
     }
 
@@ -63,7 +62,7 @@ impl<'a> Block<'a> {
     ///
     /// [`DecodeError`] if a node would reject the bytes, and if there are no transactions.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let header = BlockHeader::read(&mut reader)?;
         let field = "number of transactions";
         let count_at = reader.clone();

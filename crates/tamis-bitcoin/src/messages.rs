@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use crate::bip37::wallet_filter::WalletFilter;
-use crate::bitcoin::compact_size;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::reader::Reader;
+use tamis_formats::bip37::WalletFilter;
+use tamis_formats::bitcoin::compact_size;
+use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
 
 /// The largest item that `filteradd` carries.
 pub const MAX_ITEM_BYTES: usize = 520;
@@ -19,7 +18,7 @@ pub const MAX_ITEM_BYTES: usize = 520;
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bip37::{decode_filter_add, encode_filter_add};
+/// use tamis_bitcoin::{decode_filter_add, encode_filter_add};
 ///
 /// let payload = encode_filter_add(b"\x01\x02").expect("short");
 /// assert_eq!(payload, [2, 1, 2]);
@@ -27,7 +26,7 @@ pub const MAX_ITEM_BYTES: usize = 520;
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
-    let mut reader = Reader::new(payload);
+    let mut reader = ByteReader::new(payload);
     let found = compact_size::read(&mut reader.clone(), "item")?;
     if found > MAX_ITEM_BYTES as u64 {
         let kind =
@@ -54,7 +53,7 @@ pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bip37::{MessageError, PeerFilter};
+/// use tamis_bitcoin::{MessageError, PeerFilter};
 ///
 /// let mut peer = PeerFilter::default();
 /// peer.receive("filterload", b"\x03\x61\x4e\x9b\x05\0\0\0\0\0\0\0\x01")?;

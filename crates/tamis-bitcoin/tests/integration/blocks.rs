@@ -1,8 +1,8 @@
 //! Blocks and transactions are read as nodes read them, or refused.
 
-use crate::golden_data::{hex, json, list, text};
+use crate::json::{hex, json, list, text};
+use tamis_bitcoin::{Block, Transaction};
 use tamis_formats::DecodeError;
-use tamis_formats::bitcoin::{Block, Transaction};
 
 /// A transaction with a witness: the signed one of BIP-143's example "Native P2WPKH".
 const WITH_WITNESS: &str = "\

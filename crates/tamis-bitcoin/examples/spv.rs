@@ -1,7 +1,7 @@
 //! A wallet that finds its payments without the blocks, on recorded blocks of Bitcoin.
 //!
 //! ```sh
-//! cargo run -p tamis-formats --example spv
+//! cargo run -p tamis-bitcoin --example spv
 //! ```
 //!
 //! The wallet sends a node a filter of its keys (`filterload`). Of each block the node sends back a proof (`merkleblock`) and the
@@ -13,8 +13,9 @@ use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tamis_formats::bip37::{MerkleBlock, PeerFilter, Sizing, Update, WalletFilter};
-use tamis_formats::bitcoin::{Block, Hash256, Transaction, pushes};
+use tamis_bitcoin::{Block, MerkleBlock, PeerFilter, Transaction, merkle_block, pushes};
+use tamis_formats::bip37::{Sizing, Update, WalletFilter};
+use tamis_formats::bitcoin::Hash256;
 
 fn main() -> Result<(), Box<dyn Error>> {
     print!("{}", run()?);
@@ -151,7 +152,7 @@ impl Node {
         let filter = self.peer.filter_mut()?;
         let block = self.blocks.iter().find(|block| hash_of(block).is_ok_and(|it| it == hash))?;
         let block = Block::decode(block).ok()?;
-        let proof = filter.merkle_block(&block).ok()?;
+        let proof = merkle_block(filter, &block).ok()?;
         let matched = proof.matched().iter();
         let transactions =
             matched.map(|&(at, _)| block.transactions()[at as usize].bytes().to_vec()).collect();

@@ -1,16 +1,14 @@
 //! Transactions: their inputs and outputs.
 
-use crate::bitcoin::compact_size;
-use crate::bitcoin::hash::Hash256;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::reader::Reader;
+use tamis_formats::bitcoin::{Hash256, compact_size};
+use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
 
 /// A transaction, with or without witnesses, that borrows its bytes.
 ///
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bitcoin::Transaction;
+/// use tamis_bitcoin::Transaction;
 ///
 /// // One input without a script, one output of 5,000 satoshis to OP_1.
 /// let spent = [7; 36];
@@ -54,7 +52,7 @@ pub struct Output<'a> {
 const MIN_INPUT_BYTES: u64 = 36 + 1 + 4;
 const MIN_OUTPUT_BYTES: u64 = 8 + 1;
 /// The smallest size of a transaction: version, one input, no outputs, lock time.
-pub(super) const MIN_BYTES: u64 = 4 + 1 + MIN_INPUT_BYTES + 1 + 4;
+pub(crate) const MIN_BYTES: u64 = 4 + 1 + MIN_INPUT_BYTES + 1 + 4;
 
 impl<'a> Transaction<'a> {
     /// Reads a transaction. Rejects trailing bytes.
@@ -64,13 +62,13 @@ impl<'a> Transaction<'a> {
     /// [`DecodeError`] if a node would reject the bytes, and if a transaction has no inputs: it
     /// would look like one with witnesses.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let transaction = Self::read(&mut reader)?;
         reader.end("lock time")?;
         Ok(transaction)
     }
 
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut ByteReader<'a>) -> Result<Self, DecodeError> {
         let start = reader.at();
         let version = reader.bytes("version", 4)?;
         let mut body = reader.at();

@@ -1,0 +1,108 @@
+//! The sets of scripts that nodes offer for each block (BIP-158), and their headers (BIP-157).
+
+use std::fmt;
+
+use tamis_formats::bip158::key;
+use tamis_formats::bitcoin::Hash256;
+use tamis_formats::{GolombError, GolombParams, GolombSet};
+
+use crate::block::Block;
+use crate::script::OP_RETURN;
+use crate::transaction::Transaction;
+
+/// Why a block has no filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// The number of scripts differs from the number of outputs that the block spends.
+    Spent {
+        /// The number of outputs that the block spends.
+        expected: usize,
+        /// The number of scripts that were given.
+        found: usize,
+    },
+    /// The set cannot be built.
+    Set(GolombError),
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterError::Spent { expected, found } => write!(
+                f,
+                "the block spends {expected} outputs, and {found} scripts were given: give one for each \
+                 input except those of the first transaction, including empty ones"
+            ),
+            FilterError::Set(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+/// Creates the basic filter of a block. It holds the scripts of all outputs, except empty ones and
+/// those that start with `OP_RETURN`, and the scripts of all outputs that the block spends, except
+/// empty ones.
+///
+/// `spent` are the scripts of the outputs that the block spends, which the block itself does not
+/// store. It has one script for each input, in order, without the input of the first transaction,
+/// which spends nothing.
+///
+/// # Errors
+///
+/// [`FilterError`] if the number of scripts is wrong.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_bitcoin::{Block, basic_filter};
+///
+/// // A header of zeros, and a transaction that makes new coins and pays them to OP_1.
+/// let first = [&[1, 0, 0, 0, 1][..], &[0; 32], &[0xff; 4], &[0], &[0xff; 4]].concat();
+/// let output = [&[1][..], &[0; 8], &[1, 0x51], &[0; 4]].concat();
+/// let bytes = [&[0; 80][..], &[1], &first, &output].concat();
+/// let filter = basic_filter(&Block::decode(&bytes).unwrap(), &[] as &[&[u8]])?;
+/// assert!(filter.contains(&[0x51]) && !filter.contains(&[0x52]));
+/// # Ok::<(), tamis_bitcoin::FilterError>(())
+/// ```
+pub fn basic_filter(
+    block: &Block<'_>,
+    spent: &[impl AsRef<[u8]>],
+) -> Result<GolombSet, FilterError> {
+    let transactions = block.transactions().iter();
+    let inputs = transactions.clone().flat_map(Transaction::inputs);
+    let expected = inputs.filter(|input| !input.is_coinbase()).count();
+    if spent.len() != expected {
+        return Err(FilterError::Spent { expected, found: spent.len() });
+    }
+    let outputs = transactions.flat_map(Transaction::outputs).map(|output| output.script);
+    let outputs = outputs.filter(|script| script.first() != Some(&OP_RETURN));
+    let scripts = outputs.chain(spent.iter().map(AsRef::as_ref)).filter(|it| !it.is_empty());
+    let scripts: Vec<_> = scripts.collect();
+    GolombSet::new(key(block.header().hash()), GolombParams::BASIC, &scripts)
+        .map_err(FilterError::Set)
+}
+
+/// Returns the header of a filter, which commits to this filter and to all filters before it
+/// (BIP-157). Wallets compare the headers of several nodes.
+///
+/// `previous` is the header of the filter of the previous block. For the first block it is 32 zero
+/// bytes, the default.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_bitcoin::filter_header;
+/// use tamis_formats::bip158::decode;
+/// use tamis_formats::bitcoin::Hash256;
+///
+/// let first = "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943".parse()?;
+/// let filter = decode(&[0x01, 0x9d, 0xfc, 0xa8], first)?;
+/// let header = filter_header(filter.hash(), Hash256::default());
+/// assert_eq!(header.to_string(), "21584579b7eb08997773e5aeff3a7f932700042d0ed2a6129012b7d7ae81b750");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn filter_header(filter_hash: Hash256, previous: Hash256) -> Hash256 {
+    Hash256::of(&[&filter_hash.0, &previous.0])
+}

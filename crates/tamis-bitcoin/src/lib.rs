@@ -1,0 +1,53 @@
+//! Bitcoin's blocks, transactions and scripts, as far as filters of wallets (BIP-37) and of blocks
+//! (BIP-158) need them. The crate `tamis-formats` reads and writes the filters.
+//!
+//! ```
+//! use tamis_bitcoin::{Transaction, matches};
+//! use tamis_formats::bip37::{Sizing, Update, WalletFilter};
+//!
+//! let key_hash = [7; 20];
+//! let mut filter = WalletFilter::create(10, 0.0001, 0, Update::All, Sizing::Core)?;
+//! filter.insert(&key_hash);
+//!
+//! // A transaction that pays 5,000 satoshis to this key.
+//! let script = [&[0x76, 0xa9, 20][..], &key_hash, &[0x88, 0xac]].concat();
+//! let input = [&[1][..], &[9; 36], &[0], &[0xff; 4]].concat();
+//! let output = [&[1][..], &5000_u64.to_le_bytes(), &[25], &script].concat();
+//! let bytes = [&[1, 0, 0, 0], &input[..], &output, &[0; 4]].concat();
+//! let transaction = Transaction::decode(&bytes)?;
+//! assert!(matches(&mut filter, &transaction));
+//! assert!(filter.contains(&transaction.outpoint(0)), "finds the transaction that spends it");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | item | meaning |
+//! | --- | --- |
+//! | [`Block`], [`BlockHeader`], [`Transaction`] | the wire format, borrowed from its bytes |
+//! | [`pushes`] | the data that a script pushes |
+//! | [`matches`], [`merkle_block`] | the answers of a node for a filter of a wallet |
+//! | [`MerkleBlock`] | a proof that transactions are in a block |
+//! | [`PeerFilter`] | the filter that a node keeps for a wallet, and its messages |
+//! | [`basic_filter`], [`filter_header`] | the filter of a block, and the chain of its headers |
+//!
+//! Nothing here validates a block or a transaction. Bytes that nodes would not parse in the same
+//! way are rejected. Decoding borrows the bytes and takes at most about three times their memory.
+//! `examples/spv.rs` is a wallet and a node on recorded blocks.
+#![forbid(unsafe_code)]
+
+mod block;
+mod block_filter;
+mod matching;
+mod merkle_block;
+mod messages;
+mod script;
+mod transaction;
+
+pub use block::{Block, BlockHeader};
+pub use block_filter::{FilterError, basic_filter, filter_header};
+pub use matching::{matches, merkle_block};
+pub use merkle_block::{BlockTooLarge, MAX_TRANSACTIONS, MerkleBlock};
+pub use messages::{
+    MAX_ITEM_BYTES, MessageError, PeerFilter, decode_filter_add, encode_filter_add,
+};
+pub use script::pushes;
+pub use transaction::{Input, Output, Transaction};
