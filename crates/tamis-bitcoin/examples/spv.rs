@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tamis_bitcoin::{Block, MerkleBlock, PeerFilter, Transaction, merkle_block, pushes};
-use tamis_formats::bip37::{Sizing, Update, WalletFilter};
+use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
 use tamis_formats::bitcoin::Hash256;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -83,7 +83,7 @@ impl Wallet {
     fn filter(&self) -> Result<WalletFilter, Box<dyn Error>> {
         // Room for as many outpoints as the node may add. A wallet would draw the tweak by lot.
         let (items, rate, tweak) = (10 + self.coins.len() as u32, 0.000_001, 0x5eed);
-        let mut filter = WalletFilter::create(items, rate, tweak, Update::All, Sizing::Core)?;
+        let mut filter = WalletFilter::create(items, rate, tweak, Update::All, Bip37Sizing::Core)?;
         self.keys.iter().for_each(|key| _ = filter.insert(key));
         self.coins.keys().for_each(|outpoint| _ = filter.insert(outpoint));
         Ok(filter)

@@ -3,10 +3,10 @@
 //!
 //! ```
 //! use tamis_bitcoin::{Transaction, matches};
-//! use tamis_formats::bip37::{Sizing, Update, WalletFilter};
+//! use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
 //!
 //! let key_hash = [7; 20];
-//! let mut filter = WalletFilter::create(10, 0.0001, 0, Update::All, Sizing::Core)?;
+//! let mut filter = WalletFilter::create(10, 0.0001, 0, Update::All, Bip37Sizing::Core)?;
 //! filter.insert(&key_hash);
 //!
 //! // A transaction that pays 5,000 satoshis to this key.

@@ -17,7 +17,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 
-pub use plan::{MAX_BYTES, MAX_PROBES, Sizing, plan};
+pub use plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 pub use rule::{Bip37, Update};
 pub use wallet_filter::WalletFilter;
 
@@ -38,14 +38,14 @@ pub(crate) const FORMAT: Format = Format {
         let items = u32::try_from(items).map_err(|_| {
             CreateError::refused(format!("BIP-37 plans at most 2³² − 1 items, not {items}"))
         })?;
-        let (bytes, probes) = plan(items, rate, Sizing::Core)?;
+        let (bytes, probes) = plan(items, rate, Bip37Sizing::Core)?;
         if bytes == 0 || probes == 0 {
             return Err(CreateError::refused(format!(
                 "Bitcoin Core would make a filter of {bytes} bytes and {probes} hash functions, which matches every item: \
                  plan at most 144,000 items, and a rate of 0.01 or less"
             )));
         }
-        WalletFilter::create(items, rate, 0, Update::None, Sizing::Core).map(contents_of)
+        WalletFilter::create(items, rate, 0, Update::None, Bip37Sizing::Core).map(contents_of)
     },
 };
 

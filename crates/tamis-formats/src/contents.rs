@@ -21,7 +21,7 @@ use crate::stored_filter::StoredFilter;
 /// assert_eq!(contents.downcast_ref::<IntegerBitmap>().unwrap().limit(), 7);
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
-pub struct Contents(Box<dyn AnyFilter>);
+pub struct Contents(Box<dyn ErasedFilter>);
 
 impl Contents {
     /// Holds `filter`.
@@ -119,8 +119,8 @@ impl fmt::Debug for Contents {
 }
 
 /// [`StoredFilter`] as a trait object.
-trait AnyFilter: Any + fmt::Debug + Send + Sync {
-    fn boxed(&self) -> Box<dyn AnyFilter>;
+trait ErasedFilter: Any + fmt::Debug + Send + Sync {
+    fn boxed(&self) -> Box<dyn ErasedFilter>;
     fn equals(&self, other: &dyn Any) -> bool;
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers);
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError>;
@@ -131,8 +131,8 @@ trait AnyFilter: Any + fmt::Debug + Send + Sync {
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64>;
 }
 
-impl<F: StoredFilter> AnyFilter for F {
-    fn boxed(&self) -> Box<dyn AnyFilter> {
+impl<F: StoredFilter> ErasedFilter for F {
+    fn boxed(&self) -> Box<dyn ErasedFilter> {
         Box::new(self.clone())
     }
 

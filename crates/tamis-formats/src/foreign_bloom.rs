@@ -26,9 +26,9 @@ use crate::stored_filter::StoredFilter;
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::guava::{self, GuavaRelease, Strategy};
+/// use tamis_formats::guava::{self, GuavaRelease, GuavaStrategy};
 ///
-/// let mut users = guava::create(1_000, 0.01, Strategy::Mitz64, GuavaRelease::Since33)?;
+/// let mut users = guava::create(1_000, 0.01, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
 /// assert!(users.insert(b"user:1"), "new");
 /// assert!(users.contains(b"user:1"));
 /// # Ok::<(), tamis_formats::CreateError>(())

@@ -22,7 +22,7 @@ use siphasher::sip::SipHasher24;
 use tamis::Answers;
 
 use crate::bitcoin::{Hash256, compact_size};
-use crate::golomb_set::coding::{BitWriter, Values, range};
+use crate::golomb_set::coding::{BitWriter, GolombValues, range};
 pub(crate) use coding::check;
 pub use params::{GolombError, GolombParams};
 
@@ -136,7 +136,7 @@ impl GolombSet {
 
     /// Iterates over the values in ascending order. Two items may have the same value.
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
-        let mut values = Values::new(&self.bytes[self.values_at..], self.params, self.len);
+        let mut values = GolombValues::new(&self.bytes[self.values_at..], self.params, self.len);
         std::iter::from_fn(move || values.next_value().ok().flatten())
     }
 

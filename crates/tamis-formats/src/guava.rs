@@ -15,7 +15,7 @@ use crate::guava_sizing::rule;
 use crate::reader::ByteReader;
 use crate::redis_bitmaps::RedisBitmaps;
 
-pub use crate::guava_sizing::{GuavaRelease, Strategy, create, plan_bits, plan_probes};
+pub use crate::guava_sizing::{GuavaRelease, GuavaStrategy, create, plan_bits, plan_probes};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -31,7 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate, Strategy::default(), release_option(options)?).map(Contents::new)
+        create(items, rate, GuavaStrategy::default(), release_option(options)?).map(Contents::new)
     },
 };
 
@@ -88,8 +88,8 @@ fn read(reader: &mut ByteReader<'_>) -> Result<ForeignBloom, DecodeError> {
         return Err(DecodeError::new("strategy", 0, kind));
     }
     let strategy = match reader.u8("strategy")? {
-        0 => Strategy::Mitz32,
-        1 => Strategy::Mitz64,
+        0 => GuavaStrategy::Mitz32,
+        1 => GuavaStrategy::Mitz64,
         found => {
             let expected = "0 (MITZ_32) or 1 (MITZ_64)";
             return Err(DecodeError::unexpected(
@@ -145,8 +145,8 @@ fn encode(
         None => ForeignBloom::of(contents, "Guava")?,
     };
     let strategy = match filter.rule().downcast_ref::<Mitz32>() {
-        Some(_) => Strategy::Mitz32,
-        None => filter.rule_of::<Mitz64>("Guava").map(|_| Strategy::Mitz64)?,
+        Some(_) => GuavaStrategy::Mitz32,
+        None => filter.rule_of::<Mitz64>("Guava").map(|_| GuavaStrategy::Mitz64)?,
     };
     let (bits, probes) = (filter.rule().bits(), filter.rule().probes());
     let Ok(words) = i32::try_from(bits / 64) else {

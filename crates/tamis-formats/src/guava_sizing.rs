@@ -8,7 +8,7 @@ use crate::rule::Rule;
 /// Guava's two probe rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Strategy {
+pub enum GuavaStrategy {
     /// `MURMUR128_MITZ_32`, up to Guava 16.
     Mitz32 = 0,
     /// `MURMUR128_MITZ_64`, since Guava 17.
@@ -64,16 +64,16 @@ pub fn plan_probes(items: u64, bits: u64, rate: f64, release: GuavaRelease) -> u
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::guava::{GuavaRelease, Strategy, create};
+/// use tamis_formats::guava::{GuavaRelease, GuavaStrategy, create};
 ///
-/// let users = create(1_500, 0.01, Strategy::Mitz64, GuavaRelease::Since33)?;
+/// let users = create(1_500, 0.01, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
 /// assert_eq!((users.rule().bits(), users.rule().probes()), (14_400, 7));
 /// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn create(
     items: u64,
     rate: f64,
-    strategy: Strategy,
+    strategy: GuavaStrategy,
     release: GuavaRelease,
 ) -> Result<ForeignBloom, CreateError> {
     ForeignBloom::new(plan(items, rate, strategy, release)?).map_err(CreateError::Memory)
@@ -83,7 +83,7 @@ pub fn create(
 pub(crate) fn plan(
     items: u64,
     rate: f64,
-    strategy: Strategy,
+    strategy: GuavaStrategy,
     release: GuavaRelease,
 ) -> Result<Rule, CreateError> {
     CreateError::check_plan("Guava", items.max(1), rate)?;
@@ -105,10 +105,10 @@ pub(crate) fn plan(
 }
 
 /// Returns the rule of a filter. `None` if there are no bits.
-pub(crate) fn rule(strategy: Strategy, bits: u64, probes: u8) -> Option<Rule> {
+pub(crate) fn rule(strategy: GuavaStrategy, bits: u64, probes: u8) -> Option<Rule> {
     let probes = probes.into();
     Some(match strategy {
-        Strategy::Mitz32 => Rule::new(Mitz32::new(bits, probes)?),
-        Strategy::Mitz64 => Rule::new(Mitz64::new(bits, probes)?),
+        GuavaStrategy::Mitz32 => Rule::new(Mitz32::new(bits, probes)?),
+        GuavaStrategy::Mitz64 => Rule::new(Mitz64::new(bits, probes)?),
     })
 }

@@ -24,7 +24,7 @@ pub enum ShortDigest {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Digest {
+enum DigestFunction {
     Short(ShortDigest),
     Sha1,
     Sha256,
@@ -32,7 +32,7 @@ enum Digest {
     Sha512,
 }
 
-impl Digest {
+impl DigestFunction {
     /// Returns the digest of salt and key, padded with zeros, and its length.
     fn of(self, salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
         fn by<D: sha2::Digest>(salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
@@ -45,14 +45,14 @@ impl Digest {
             (bytes, digest.len())
         }
         match self {
-            Digest::Short(ShortDigest::Xxh128) => {
+            DigestFunction::Short(ShortDigest::Xxh128) => {
                 padded(&xxh3_128(&[salt, key].concat()).to_be_bytes())
             }
-            Digest::Short(ShortDigest::Md5) => by::<Md5>(salt, key),
-            Digest::Sha1 => by::<Sha1>(salt, key),
-            Digest::Sha256 => by::<Sha256>(salt, key),
-            Digest::Sha384 => by::<Sha384>(salt, key),
-            Digest::Sha512 => by::<Sha512>(salt, key),
+            DigestFunction::Short(ShortDigest::Md5) => by::<Md5>(salt, key),
+            DigestFunction::Sha1 => by::<Sha1>(salt, key),
+            DigestFunction::Sha256 => by::<Sha256>(salt, key),
+            DigestFunction::Sha384 => by::<Sha384>(salt, key),
+            DigestFunction::Sha512 => by::<Sha512>(salt, key),
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct Slices {
     // Invariant: 1 to `ProbePositions::MAX`, and slices times width fits.
     slices: u32,
     width: Modulus,
-    digest: Digest,
+    digest: DigestFunction,
     /// The number of bytes of the digest per position.
     word: usize,
     salts: Vec<Vec<u8>>,
@@ -83,11 +83,11 @@ impl Slices {
             _ => 2,
         };
         let (digest, digest_len) = match slices as usize * word {
-            0..=16 => (Digest::Short(short), 16),
-            17..=20 => (Digest::Sha1, 20),
-            21..=32 => (Digest::Sha256, 32),
-            33..=48 => (Digest::Sha384, 48),
-            49.. => (Digest::Sha512, 64),
+            0..=16 => (DigestFunction::Short(short), 16),
+            17..=20 => (DigestFunction::Sha1, 20),
+            21..=32 => (DigestFunction::Sha256, 32),
+            33..=48 => (DigestFunction::Sha384, 48),
+            49.. => (DigestFunction::Sha512, 64),
         };
         let salts = (0..slices.div_ceil((digest_len / word) as u32))
             .map(|i| digest.of(&i.to_le_bytes(), &[]).0[..digest_len].to_vec())
@@ -134,7 +134,7 @@ impl ProbeRule for Slices {
     }
 
     fn describe(&self, info: &mut FilterInfo) {
-        if self.digest == Digest::Short(ShortDigest::Xxh128) {
+        if self.digest == DigestFunction::Short(ShortDigest::Xxh128) {
             let warning = "the hash is assumed to be xxh128: files of pybloom_live before 4 use MD5, which must be \
                            given, or no item is found";
             info.warnings.push(warning.into());
@@ -145,12 +145,12 @@ impl ProbeRule for Slices {
 impl fmt::Display for Slices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest = match self.digest {
-            Digest::Short(ShortDigest::Xxh128) => "xxh128",
-            Digest::Short(ShortDigest::Md5) => "MD5",
-            Digest::Sha1 => "SHA-1",
-            Digest::Sha256 => "SHA-256",
-            Digest::Sha384 => "SHA-384",
-            Digest::Sha512 => "SHA-512",
+            DigestFunction::Short(ShortDigest::Xxh128) => "xxh128",
+            DigestFunction::Short(ShortDigest::Md5) => "MD5",
+            DigestFunction::Sha1 => "SHA-1",
+            DigestFunction::Sha256 => "SHA-256",
+            DigestFunction::Sha384 => "SHA-384",
+            DigestFunction::Sha512 => "SHA-512",
         };
         write!(f, "salted {digest}, one slice per probe")
     }

@@ -22,7 +22,7 @@ use crate::rdb::walk::Walk;
 use crate::rdb_encoding::RdbReader;
 use crate::rdb_encoding::crc64::crc64;
 
-pub use entry::Entry;
+pub use entry::RdbEntry;
 pub(crate) use write::{Written, write};
 
 /// A snapshot whose checksum matches.
@@ -128,7 +128,7 @@ impl<'a> Rdb<'a> {
 
     /// Tests whether bytes are a whole snapshot with a key for which `is_one` is true. The keys of
     /// a damaged snapshot are unknown.
-    pub(crate) fn sniff(bytes: &[u8], is_one: impl Fn(&Entry<'_>) -> bool) -> Sniff {
+    pub(crate) fn sniff(bytes: &[u8], is_one: impl Fn(&RdbEntry<'_>) -> bool) -> Sniff {
         let has_one = |rdb: Rdb<'_>| {
             let found =
                 rdb.entries().try_fold(false, |found, it| it.map(|it| found || is_one(&it)));
@@ -141,7 +141,7 @@ impl<'a> Rdb<'a> {
     /// Iterates over the keys in the order of the file. Ends after the first error.
     ///
     /// An error about a value of an unknown type names the type number and the offset.
-    pub fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, DecodeError>> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = Result<RdbEntry<'a>, DecodeError>> + use<'a> {
         let mut walk = Walk {
             all: self.bytes,
             from: RdbReader::new(&self.bytes[START..], u64::MAX),
@@ -162,7 +162,7 @@ impl<'a> Rdb<'a> {
     pub(crate) fn find<const N: usize>(
         &self,
         keys: [&[u8]; N],
-    ) -> Result<[Option<Entry<'a>>; N], DecodeError> {
+    ) -> Result<[Option<RdbEntry<'a>>; N], DecodeError> {
         let mut found = [const { None }; N];
         for entry in self.entries() {
             let entry = entry?;
@@ -181,9 +181,9 @@ impl<'a> Rdb<'a> {
         &self,
         options: &DecodeOptions,
         what: &str,
-        is_one: impl Fn(&Entry<'a>) -> bool,
+        is_one: impl Fn(&RdbEntry<'a>) -> bool,
         shown_as: fn(&[u8]) -> &[u8],
-    ) -> Result<Entry<'a>, DecodeError> {
+    ) -> Result<RdbEntry<'a>, DecodeError> {
         if let Some(key) = &options.key {
             let [found] = self.find([key])?;
             return found.ok_or_else(|| {

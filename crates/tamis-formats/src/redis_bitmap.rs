@@ -12,7 +12,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::guava_rules::Mitz32;
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule as _;
-use crate::rdb::{Entry, Rdb};
+use crate::rdb::{Rdb, RdbEntry};
 use crate::redis_string;
 use crate::rule::Rule;
 
@@ -37,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
 
 /// The sizes that the Java class computes, even if they cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RedisBitmapPlan {
     /// `bitSize`. At 0 the class fails on its first item. A negative size works like its absolute
     /// value.
     pub bits: i32,
@@ -45,16 +45,16 @@ pub struct Plan {
     pub probes: u32,
 }
 
-impl Plan {
+impl RedisBitmapPlan {
     /// Plans as `new BloomFilterHelper<>(funnel, items, rate)` does.
     ///
     /// # Examples
     ///
     /// ```
-    /// use tamis_formats::redis_bitmap::Plan;
+    /// use tamis_formats::redis_bitmap::RedisBitmapPlan;
     ///
-    /// assert_eq!(Plan::new(1_000_000, 0.03), Plan { bits: 7_298_440, probes: 5 });
-    /// assert_eq!(Plan::new(0, 0.03).bits, 0);
+    /// assert_eq!(RedisBitmapPlan::new(1_000_000, 0.03), RedisBitmapPlan { bits: 7_298_440, probes: 5 });
+    /// assert_eq!(RedisBitmapPlan::new(0, 0.03).bits, 0);
     /// ```
     #[must_use]
     pub fn new(items: i32, rate: f64) -> Self {
@@ -80,9 +80,9 @@ impl Plan {
     /// # Examples
     ///
     /// ```
-    /// use tamis_formats::redis_bitmap::Plan;
+    /// use tamis_formats::redis_bitmap::RedisBitmapPlan;
     ///
-    /// let plan = Plan::new(1_000, 0.1);
+    /// let plan = RedisBitmapPlan::new(1_000, 0.1);
     /// assert!(plan.offsets(b"a").unwrap().eq([2542, 3259, 815]));
     /// ```
     pub fn offsets(&self, key: &[u8]) -> Option<impl Iterator<Item = u32> + use<>> {
@@ -99,7 +99,7 @@ fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
             format!("BloomFilterHelper counts items in an int: at most 2,147,483,647, not {items}")
         }
         Ok(items) => {
-            let plan = Plan::new(items, rate);
+            let plan = RedisBitmapPlan::new(items, rate);
             match u64::try_from(plan.bits) {
                 Ok(bits @ 1..) => {
                     return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("a bit at least")));
@@ -122,7 +122,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
     // The key is needed first: the plan belongs to the filter under it.
-    let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
+    let is_string = |entry: &RdbEntry<'_>| entry.type_name() == "string";
     let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     let rule = redis_string::rule_to_decode(options, planned)?;
     let string = entry.string(rule.bits().div_ceil(8))?;

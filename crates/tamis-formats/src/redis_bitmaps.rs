@@ -19,7 +19,7 @@ use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
-use crate::guava_sizing::{GuavaRelease, Strategy, plan};
+use crate::guava_sizing::{GuavaRelease, GuavaStrategy, plan};
 
 use crate::guava_rules::Mitz64;
 use crate::parameter::Parameter;
@@ -233,7 +233,7 @@ impl StoredFilter for RedisBitmaps {
 }
 
 fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
-    plan(items, rate, Strategy::Mitz64, GuavaRelease::Until33)
+    plan(items, rate, GuavaStrategy::Mitz64, GuavaRelease::Until33)
 }
 
 /// Returns the number in the key of a bitmap.

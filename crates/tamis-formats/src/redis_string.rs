@@ -16,7 +16,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::parameter::Parameter;
-use crate::rdb::{Entry, Rdb};
+use crate::rdb::{Rdb, RdbEntry};
 use crate::rdb_encoding::MAX_EXPANSION;
 use crate::redis_payload::RedisValue;
 use crate::rule::Rule;
@@ -75,7 +75,7 @@ pub(crate) fn of_any_file<'a>(
     if !Rdb::is_one(bytes) {
         return Ok(of_file(bytes));
     }
-    let is_string = |entry: &Entry<'_>| entry.type_name() == "string";
+    let is_string = |entry: &RdbEntry<'_>| entry.type_name() == "string";
     let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     entry.string(MAX_EXPANSION * bytes.len() as u64)
 }

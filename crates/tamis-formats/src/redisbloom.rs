@@ -13,7 +13,7 @@ use crate::encode_error::EncodeError;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::parameter::Parameter;
-use crate::rdb::{Entry, Rdb};
+use crate::rdb::{Rdb, RdbEntry};
 use crate::redis_payload::RedisValue;
 use crate::redisbloom::payload::{decode_payload, of_value};
 
@@ -51,7 +51,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::yes(is_payload || commands::is_one(bytes))
 }
 
-fn is_filter(entry: &Entry<'_>) -> bool {
+fn is_filter(entry: &RdbEntry<'_>) -> bool {
     entry.is_filter()
 }
 

@@ -20,7 +20,7 @@ use crate::guava_sizing::plan_probes;
 use crate::modulus::Modulus;
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule;
-use crate::rdb::{self, Entry, Rdb, Written};
+use crate::rdb::{self, Rdb, RdbEntry, Written};
 use crate::redis_string;
 use crate::rule::Rule;
 
@@ -215,7 +215,7 @@ fn name_of(config: &[u8]) -> Option<&[u8]> {
     inner.or(Some(name)).filter(|name| config_key(name) == config)
 }
 
-fn is_config(entry: &Entry<'_>) -> bool {
+fn is_config(entry: &RdbEntry<'_>) -> bool {
     name_of(entry.key()).is_some()
         && entry.fields().is_ok_and(|fields| fields.contains_key(field::SIZE.as_bytes()))
 }
@@ -261,7 +261,7 @@ fn empty(rule: Rule, at: u64) -> Result<Contents, DecodeError> {
 
 /// Reads the rule from the settings. `file_bytes` is the size of the file.
 fn rule_of(
-    config: &Entry<'_>,
+    config: &RdbEntry<'_>,
     options: &DecodeOptions,
     file_bytes: u64,
 ) -> Result<Rule, DecodeError> {

@@ -76,7 +76,7 @@ macro_rules! kinds {
                 grows: true,
             };
             /// A ring of filters of small blocks: items are forgotten once they are out of the window.
-            Window = 7, Window<B>, Window::of_plan, {
+            Window = 7, Window<B>, Window::for_plan, {
                 name: "window",
                 summary: "items expire after a time, or after a number of other items",
                 sizing: &window::SIZING,

@@ -70,7 +70,6 @@ mod answers;
 mod any;
 mod arch;
 mod bins;
-mod bitmap;
 mod bits;
 mod bloom;
 mod chunks;
@@ -82,6 +81,7 @@ mod geometry;
 mod growing;
 mod hash;
 mod inherent;
+mod integer_set;
 mod item;
 mod kind;
 mod layout;
@@ -99,12 +99,6 @@ mod window;
 pub use answers::Answers;
 pub use any::AnyFilter;
 pub use arch::{allocation_bytes, prefetch};
-#[cfg(feature = "roaring")]
-pub use bitmap::{CompressedSet, IntoValues};
-pub use bitmap::{
-    DenseSet, Order, OutOfRange, RangeError, RangeMismatch, RankIndex, RepeatFinder, Repeats,
-    Values, Words,
-};
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
 pub use cuckoo::Cuckoo;
@@ -116,6 +110,12 @@ pub use filter::{
 pub use geometry::Geometry;
 pub use growing::Growing;
 pub use hash::{HashFunction, Hasher};
+#[cfg(feature = "roaring")]
+pub use integer_set::{CompressedSet, IntoValues};
+pub use integer_set::{
+    DenseSet, Order, OutOfRange, RangeError, RangeMismatch, RankIndex, RepeatFinder, Repeats,
+    Values, Words,
+};
 pub use item::{Item, ItemBytes};
 pub use kind::Kind;
 pub use layout::Layout;

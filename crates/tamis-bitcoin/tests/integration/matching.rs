@@ -5,7 +5,7 @@ use tamis_bitcoin::{
     MAX_ITEM_BYTES, MessageError, PeerFilter, Transaction, decode_filter_add, encode_filter_add,
     matches,
 };
-use tamis_formats::bip37::{Sizing, Update, WalletFilter};
+use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
 
 use crate::json::{hex, json, list, number, real, text, to_hex};
 
@@ -14,7 +14,7 @@ fn golden() -> Json {
 }
 
 /// Creates the filter that a row of the golden data describes, without items.
-pub fn create(row: &Json, items: &str, sizing: Sizing) -> WalletFilter {
+pub fn create(row: &Json, items: &str, sizing: Bip37Sizing) -> WalletFilter {
     let (n, tweak) = (number(&row[items]) as u32, number(&row["tweak"]) as u32);
     let update = Update::of(number(&row["flags"]) as u8);
     WalletFilter::create(n, real(&row["fp_rate"]), tweak, update, sizing).unwrap()
@@ -67,7 +67,7 @@ fn transactions_match_and_change_the_filter_as_they_do_in_nodes() {
     let cases = list(&golden["transaction_matching"]["cases"]);
     assert_eq!(cases.len(), 9);
     for case in cases {
-        let mut filter = create(case, "filter_n", Sizing::Core);
+        let mut filter = create(case, "filter_n", Bip37Sizing::Core);
         filter.insert(&hex(&case["insert"]));
         assert_eq!(
             matches(&mut filter, &transaction),
@@ -102,7 +102,7 @@ fn outpoints_are_inserted_as_the_flags_say() {
         (Update::All, [true, true, true, true, true, false]),
         (Update::PublicKeyOnly, [true, true, false, false, false, false]),
     ] {
-        let mut filter = WalletFilter::create(100, 1e-6, 5, update, Sizing::Core).unwrap();
+        let mut filter = WalletFilter::create(100, 1e-6, 5, update, Bip37Sizing::Core).unwrap();
         filter.insert(&key);
         filter.insert(&hash);
         assert!(matches(&mut filter, &transaction));

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_bitcoin::{Block, MAX_TRANSACTIONS, MerkleBlock, merkle_block};
 use tamis_formats::DecodeError;
-use tamis_formats::bip37::Sizing;
+use tamis_formats::bip37::Bip37Sizing;
 
 use crate::matching::create;
 
@@ -20,7 +20,7 @@ fn merkle_blocks_are_those_of_bitcoin_core() {
     for case in list(&golden["merkleblocks"]) {
         let bytes = hex(&case["block_hex"]);
         let block = Block::decode(&bytes).unwrap();
-        let mut filter = create(case, "filter_n", Sizing::Core);
+        let mut filter = create(case, "filter_n", Bip37Sizing::Core);
         list(&case["inserted"]).iter().for_each(|item| _ = filter.insert(&hex(item)));
         assert_eq!(to_hex(&filter.encode()), text(&case["filterload_before"]));
         let proof = merkle_block(&mut filter, &block).unwrap();

@@ -11,7 +11,7 @@ pub const MAX_PROBES: u32 = 50;
 /// The formula for the number of probes. A message stores that number, so only new filters depend
 /// on the formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Sizing {
+pub enum Bip37Sizing {
     /// The formula of Bitcoin Core: from the whole number of bits per item.
     #[default]
     Core,
@@ -32,13 +32,13 @@ pub enum Sizing {
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bip37::{Sizing, plan};
+/// use tamis_formats::bip37::{Bip37Sizing, plan};
 ///
-/// assert_eq!(plan(3, 0.01, Sizing::Core)?, (3, 5));
-/// assert_eq!(plan(1_000_000, 0.01, Sizing::Core)?, (36_000, 0));
+/// assert_eq!(plan(3, 0.01, Bip37Sizing::Core)?, (3, 5));
+/// assert_eq!(plan(1_000_000, 0.01, Bip37Sizing::Core)?, (36_000, 0));
 /// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
-pub fn plan(items: u32, rate: f64, sizing: Sizing) -> Result<(usize, u32), CreateError> {
+pub fn plan(items: u32, rate: f64, sizing: Bip37Sizing) -> Result<(usize, u32), CreateError> {
     // The literal of Bitcoin Core: the square of ln 2, rounded once.
     const LN_2_SQUARED: f64 = 0.480_453_013_918_201_4;
     if items == 0 {
@@ -52,8 +52,8 @@ pub fn plan(items: u32, rate: f64, sizing: Sizing) -> Result<(usize, u32), Creat
     let bits = (-1.0 / LN_2_SQUARED * n * rate.ln()) as u64;
     let bytes = (bits / 8).min(MAX_BYTES as u64);
     let bits_an_item = match sizing {
-        Sizing::Core => (bytes * 8 / u64::from(items)) as f64,
-        Sizing::Real => (bytes * 8) as f64 / n,
+        Bip37Sizing::Core => (bytes * 8 / u64::from(items)) as f64,
+        Bip37Sizing::Real => (bytes * 8) as f64 / n,
     };
     let probes = (bits_an_item * std::f64::consts::LN_2) as u32;
     Ok((bytes as usize, probes.min(MAX_PROBES)))

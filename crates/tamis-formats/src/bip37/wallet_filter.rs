@@ -1,6 +1,6 @@
 //! The filter of a wallet: keys, hashes and outpoints that concern the wallet.
 
-use crate::bip37::plan::{MAX_BYTES, MAX_PROBES, Sizing, plan};
+use crate::bip37::plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 use crate::bip37::rule::{Bip37, Update};
 use crate::bitcoin::compact_size;
 use crate::create_error::CreateError;
@@ -14,10 +14,10 @@ use crate::rule::Rule;
 /// # Examples
 ///
 /// ```
-/// use tamis_formats::bip37::{Sizing, Update, WalletFilter};
+/// use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
 ///
 /// let key_hash = [7; 20];
-/// let mut wallet = WalletFilter::create(3, 0.01, 0, Update::All, Sizing::Core)?;
+/// let mut wallet = WalletFilter::create(3, 0.01, 0, Update::All, Bip37Sizing::Core)?;
 /// wallet.insert(&key_hash);
 /// assert!(wallet.contains(&key_hash));
 /// let payload = wallet.encode();
@@ -45,7 +45,7 @@ impl WalletFilter {
         rate: f64,
         tweak: u32,
         update: Update,
-        sizing: Sizing,
+        sizing: Bip37Sizing,
     ) -> Result<Self, CreateError> {
         let (bytes, probes) = plan(items, rate, sizing)?;
         let rule = Bip37::new(bytes, probes, tweak, update as u8);

@@ -20,7 +20,7 @@ pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), 
         let kind = DecodeErrorKind::Unexpected { expected: "below 2³²", found: found.into() };
         start.error("number of items", kind)
     })?;
-    let mut values = Values::new(&bytes[values_at..], params, len);
+    let mut values = GolombValues::new(&bytes[values_at..], params, len);
     loop {
         match values.next_value() {
             Ok(Some(_)) => {}
@@ -55,7 +55,7 @@ pub(super) enum Fault {
 }
 
 /// Reads values in order.
-pub(super) struct Values<'a> {
+pub(super) struct GolombValues<'a> {
     bytes: &'a [u8],
     at: usize,
     /// The bits that are read next, from the highest on. Bits beyond the first `len` may already be
@@ -68,7 +68,7 @@ pub(super) struct Values<'a> {
     left: u32,
 }
 
-impl<'a> Values<'a> {
+impl<'a> GolombValues<'a> {
     pub(super) fn new(bytes: &'a [u8], params: GolombParams, left: u32) -> Self {
         let (p, range) = (params.p.into(), range(left, params));
         Self { bytes, at: 0, window: 0, len: 0, p, range, last: 0, left }

@@ -10,7 +10,7 @@ use crate::redis_payload::{PayloadError, RedisValue};
 
 /// A key of a snapshot and its value.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub struct RdbEntry<'a> {
     pub(super) database: u64,
     pub(super) key: Cow<'a, [u8]>,
     pub(super) kind: u8,
@@ -18,7 +18,7 @@ pub struct Entry<'a> {
     pub(super) at: u64,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> RdbEntry<'a> {
     /// Returns the number of the database.
     #[must_use]
     pub fn database(&self) -> u64 {

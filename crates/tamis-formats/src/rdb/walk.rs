@@ -1,7 +1,7 @@
 //! Iterates over the keys of a snapshot.
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::rdb::entry::Entry;
+use crate::rdb::entry::RdbEntry;
 use crate::rdb::opcode;
 use crate::rdb::skip::{skip_lengths, skip_of, skip_strings};
 use crate::rdb_encoding::RdbReader;
@@ -15,7 +15,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Returns the next key. Returns `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
+    pub(super) fn next(&mut self) -> Result<Option<RdbEntry<'a>>, DecodeError> {
         loop {
             let at = self.at();
             let kind = self.expect("opcode", |from| from.take(1))?[0];
@@ -52,7 +52,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn entry(&mut self, kind: u8, kind_at: u64) -> Result<Entry<'a>, DecodeError> {
+    fn entry(&mut self, kind: u8, kind_at: u64) -> Result<RdbEntry<'a>, DecodeError> {
         let key = self.expect("key", RdbReader::bytes)?;
         let (at, value) = (self.at(), self.from.rest());
         let Some(skip) = skip_of(kind) else {
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         };
         self.skip("value", skip)?;
         let value = &value[..(self.at() - at) as usize];
-        Ok(Entry { database: self.database, key, kind, value, at })
+        Ok(RdbEntry { database: self.database, key, kind, value, at })
     }
 
     fn at(&self) -> u64 {

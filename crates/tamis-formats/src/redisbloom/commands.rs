@@ -24,7 +24,7 @@ const LOAD_CUCKOO: &str = "CF.LOADCHUNK";
 const RESTORE: &str = "RESTORE";
 
 /// A command that loads a filter under a key.
-struct Command<'a> {
+struct LoadCommand<'a> {
     name: Name,
     key: &'a [u8],
     /// The position. Unused by `RESTORE`.
@@ -121,7 +121,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
 }
 
 fn load<E: ToString>(
-    chunks: &[Command<'_>],
+    chunks: &[LoadCommand<'_>],
     mut load: impl FnMut(i64, &[u8]) -> Result<(), E>,
 ) -> Result<(), DecodeError> {
     let mut position = 1;
@@ -156,7 +156,7 @@ fn cuckoo_bytes(header: &[u8]) -> Option<u64> {
     Some(sum)
 }
 
-impl Command<'_> {
+impl LoadCommand<'_> {
     fn refused(&self, why: &str) -> DecodeError {
         refused("command", self.at, DecodeErrorKind::Refused { why: why.into() })
     }
@@ -173,7 +173,7 @@ fn name(word: &[u8]) -> Option<Name> {
 }
 
 /// Reads a command.
-fn command<'a>(reader: &mut ByteReader<'a>) -> Result<Command<'a>, DecodeError> {
+fn command<'a>(reader: &mut ByteReader<'a>) -> Result<LoadCommand<'a>, DecodeError> {
     let at = reader.at() as u64;
     let words = length(reader, b'*')?;
     if !(4..=MAX_WORDS).contains(&words) {
@@ -190,7 +190,7 @@ fn command<'a>(reader: &mut ByteReader<'a>) -> Result<Command<'a>, DecodeError> 
         let why = "not BF.LOADCHUNK, CF.LOADCHUNK or RESTORE: leave other commands out".into();
         return Err(refused("command", at, DecodeErrorKind::Refused { why }));
     };
-    Ok(Command { name, key, position, data, at })
+    Ok(LoadCommand { name, key, position, data, at })
 }
 
 /// Reads an argument.

@@ -3,7 +3,7 @@
 use crate::golden_data::{hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tamis_formats::bip37::{MAX_BYTES, MAX_PROBES, Sizing, Update, WalletFilter, plan};
+use tamis_formats::bip37::{Bip37Sizing, MAX_BYTES, MAX_PROBES, Update, WalletFilter, plan};
 use tamis_formats::{Contents, CreateError, DecodeOptions, ForeignBloom, Format, bip37};
 
 fn golden() -> Json {
@@ -11,7 +11,7 @@ fn golden() -> Json {
 }
 
 /// Makes the filter that a row of the golden data describes, without items.
-fn create(row: &Json, items: &str, sizing: Sizing) -> WalletFilter {
+fn create(row: &Json, items: &str, sizing: Bip37Sizing) -> WalletFilter {
     let (n, tweak) = (number(&row[items]) as u32, number(&row["tweak"]) as u32);
     let update = Update::of(number(&row["flags"]) as u8);
     WalletFilter::create(n, real(&row["fp_rate"]), tweak, update, sizing).unwrap()
@@ -50,8 +50,8 @@ fn both_arithmetics_plan_as_they_do() {
     for row in rows {
         let (n, p) = (number(&row[0]) as u32, real(&row[1]));
         let expected = |at: usize| (number(&row[at]) as usize, number(&row[at + 1]) as u32);
-        assert_eq!(plan(n, p, Sizing::Core), Ok(expected(2)), "{row}");
-        assert_eq!(plan(n, p, Sizing::Real), Ok(expected(4)), "{row}");
+        assert_eq!(plan(n, p, Bip37Sizing::Core), Ok(expected(2)), "{row}");
+        assert_eq!(plan(n, p, Bip37Sizing::Real), Ok(expected(4)), "{row}");
         differ += usize::from(expected(2) != expected(4));
     }
     assert_eq!(differ, 13);
@@ -60,19 +60,19 @@ fn both_arithmetics_plan_as_they_do() {
 #[test]
 fn what_the_arithmetic_has_no_answer_to_is_refused() {
     for rate in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
-        let error = plan(1, rate, Sizing::Core).unwrap_err();
+        let error = plan(1, rate, Bip37Sizing::Core).unwrap_err();
         assert!(matches!(error, CreateError::Refused(_)), "{rate}");
     }
-    assert!(plan(0, 0.1, Sizing::Core).is_err());
-    assert_eq!(plan(5, 1.0, Sizing::Real), Ok((0, 0)));
-    assert_eq!(plan(u32::MAX, 1e-300, Sizing::Core), Ok((MAX_BYTES, 0)));
-    assert_eq!(plan(1, 1e-300, Sizing::Core).unwrap().1, MAX_PROBES);
+    assert!(plan(0, 0.1, Bip37Sizing::Core).is_err());
+    assert_eq!(plan(5, 1.0, Bip37Sizing::Real), Ok((0, 0)));
+    assert_eq!(plan(u32::MAX, 1e-300, Bip37Sizing::Core), Ok((MAX_BYTES, 0)));
+    assert_eq!(plan(1, 1e-300, Bip37Sizing::Core).unwrap().1, MAX_PROBES);
 }
 
 #[test]
 fn filters_are_those_of_bitcoin_core() {
     for row in list(&golden()["filters"]) {
-        let mut filter = create(row, "n_elements", Sizing::Core);
+        let mut filter = create(row, "n_elements", Bip37Sizing::Core);
         let rule = filter.filter().rule().clone();
         assert_eq!(i128::from(rule.bits()), number(&row["filter_bytes"]) * 8);
         assert_eq!(i128::from(rule.probes()), number(&row["hash_funcs"]));

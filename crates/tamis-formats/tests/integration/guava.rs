@@ -3,13 +3,13 @@
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
-use tamis_formats::guava::{self, GuavaRelease, Strategy};
+use tamis_formats::guava::{self, GuavaRelease, GuavaStrategy};
 use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funnel};
 
-fn strategy(json: &Json) -> Strategy {
+fn strategy(json: &Json) -> GuavaStrategy {
     match text(json) {
-        "MURMUR128_MITZ_32" => Strategy::Mitz32,
-        "MURMUR128_MITZ_64" => Strategy::Mitz64,
+        "MURMUR128_MITZ_32" => GuavaStrategy::Mitz32,
+        "MURMUR128_MITZ_64" => GuavaStrategy::Mitz64,
         other => panic!("{other}"),
     }
 }
@@ -203,7 +203,7 @@ fn create_refuses_where_guava_does() {
         // Guava counts in signed numbers.
         let Ok(n) = text(&case["n"]).parse() else { continue };
         let fpp = real(&case["fpp"]);
-        let created = guava::create(n, fpp, Strategy::Mitz64, GuavaRelease::Until33);
+        let created = guava::create(n, fpp, GuavaStrategy::Mitz64, GuavaRelease::Until33);
         match case.get("k") {
             Some(k) => {
                 let rule = created.unwrap().rule().clone();
@@ -234,8 +234,8 @@ fn filters_merge_as_put_all_does() {
             continue;
         }
         let strategies = match text(&case["case"]) {
-            "different strategy" => [Strategy::Mitz32, Strategy::Mitz64],
-            _ => [Strategy::Mitz64; 2],
+            "different strategy" => [GuavaStrategy::Mitz32, GuavaStrategy::Mitz64],
+            _ => [GuavaStrategy::Mitz64; 2],
         };
         let [mut left, right] =
             [("left", strategies[0]), ("right", strategies[1])].map(|(side, strategy)| {

@@ -3,7 +3,7 @@
 use crate::golden_data::{hex, json, list, number, real, snapshot, text};
 use serde_json::Value as Json;
 use tamis::Answers;
-use tamis_formats::redis_bitmap::Plan;
+use tamis_formats::redis_bitmap::RedisBitmapPlan;
 use tamis_formats::{Charset, CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Format};
 
 fn golden() -> Json {
@@ -41,7 +41,7 @@ fn key(funnel: &str, item: &Json) -> Vec<u8> {
 #[test]
 fn plans_and_offsets_are_those_of_the_java() {
     for case in list(&golden()["offsets"]) {
-        let plan = Plan::new(number(&case["n"]) as i32, real(&case["fpp"]));
+        let plan = RedisBitmapPlan::new(number(&case["n"]) as i32, real(&case["fpp"]));
         assert_eq!(i128::from(plan.bits), number(&case["bit_size"]), "{}", case["n"]);
         assert_eq!(i128::from(plan.probes), number(&case["num_hash_functions"]), "{}", case["n"]);
         for pair in list(&case["offsets"]) {
@@ -57,7 +57,7 @@ fn plans_and_offsets_are_those_of_the_java() {
 fn where_the_java_fails_nothing_is_made() {
     for case in list(&golden()["sizing_and_edge_cases"]) {
         let (n, fpp) = (number(&case["n"]), real(&case["fpp"]));
-        let plan = Plan::new(n as i32, fpp);
+        let plan = RedisBitmapPlan::new(n as i32, fpp);
         assert_eq!(i128::from(plan.bits), number(&case["bit_size"]), "{case}");
         assert_eq!(i128::from(plan.probes), number(&case["num_hash_functions"]), "{case}");
         assert_eq!(plan.is_clipped(), plan.bits == i32::MAX, "{case}");
@@ -150,7 +150,10 @@ fn guava_takes_it_if_its_bits_are_whole_words() {
     assert!((guava.encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).is_err());
     let (n, p) = (
         13,
-        (1..1000).map(|i| f64::from(i) / 1000.0).find(|&p| Plan::new(13, p).bits == 64).unwrap(),
+        (1..1000)
+            .map(|i| f64::from(i) / 1000.0)
+            .find(|&p| RedisBitmapPlan::new(13, p).bits == 64)
+            .unwrap(),
     );
     let mut filter = (format().create)(&options(n, p)).unwrap();
     filter.insert_each(&["one", "two"], &mut Answers::new()).unwrap();

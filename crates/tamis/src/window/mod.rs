@@ -150,7 +150,7 @@ impl Window {
     }
 
     /// Creates an empty filter that remembers the planned number of items.
-    pub(crate) fn of_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    pub(crate) fn for_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         Self::new(plan, hasher, Span::Items(plan.items()))
     }
 
