@@ -3,66 +3,23 @@
 use std::fmt;
 
 use crate::answers::Answers;
-use crate::bits::{self, BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
-use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, Removed, TryInsert};
+use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, TryInsert};
 use crate::growing::Growing;
 use crate::hash::Hasher;
 use crate::item::Item;
-use crate::kind::{Kind, kinds};
+use crate::kind::Kind;
+use crate::kind_table::kinds;
 use crate::plan::{Plan, PlanError};
+use crate::removed::Removed;
 use crate::strategy::{Classic, Parquet, SplitBlock};
+use crate::variant::Variant;
 use crate::window::Window;
 
-/// What [`AnyFilter`] needs from a filter over storage `B`, beside the public traits.
-pub(crate) trait Variant<B>: Filter {
-    /// The same filter over borrowed words.
-    type View<'a>
-    where
-        Self: 'a;
-
-    /// Borrows the filter. `None` if its words are not in one run.
-    fn view(&self) -> Option<Self::View<'_>>;
-
-    /// Passes the words of a file to `each`, in order, from the word numbered `start` on.
-    fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
-    -> Result<(), E>;
-
-    /// Returns how many words [`each_words`](Self::each_words) passes on from word 0.
-    fn len_words(&self) -> u64 {
-        self.plan().bits().div_ceil(64)
-    }
-
-    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
-    fn heap_bytes(&self) -> u64 {
-        bits::heap_bytes(self.plan().bits())
-    }
-
-    /// Sets the time of a filter that forgets items.
-    fn advance(&mut self, _now_millis: u64) {}
-
-    /// Returns an upper bound of how often an item with this hash was inserted. `None` if the kind does not count.
-    fn count_hash(&self, _hash: u64) -> Option<u64> {
-        None
-    }
-
-    /// Returns the highest count. `None` if the kind does not count.
-    fn max_count(&self) -> Option<u64> {
-        None
-    }
-
-    /// Removes an item by its hash. `None` if the kind does not remove items.
-    fn remove_hash(&mut self, _hash: u64) -> Option<Removed>
-    where
-        B: BitsMut,
-    {
-        None
-    }
-}
-
 macro_rules! define_any_filter {
-    ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $row:tt;)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, $row:tt;)*) => {
         /// A filter of any kind, over storage `B`. A batch matches on the kind once, not once for each item.
         ///
         /// # Examples
@@ -147,17 +104,6 @@ macro_rules! define_any_filter {
     };
 }
 kinds!(define_any_filter);
-
-impl<'a> AnyFilter<BitView<'a>> {
-    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
-    ///
-    /// # Errors
-    ///
-    /// As for [`restore`](Self::restore).
-    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        Self::restore(plan, hasher, BitView::new(words))
-    }
-}
 
 impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// Passes all words of the filter to `each`, in order, in one or more parts. The words, the plan and the hasher are

@@ -2,8 +2,6 @@
 
 use std::convert::Infallible;
 
-use crate::answers::check_words;
-use crate::filter::Insert;
 use crate::hash::Hasher;
 use crate::item::Item;
 
@@ -92,83 +90,14 @@ pub(crate) fn count_chunks<F: ?Sized, I: Item>(
     ones
 }
 
-/// Inserts every item of an iterator, in chunks.
-pub(crate) fn extend<I: Item>(filter: &mut impl Insert, items: impl IntoIterator<Item = I>) {
-    let hasher = filter.hasher();
-    let items = items.into_iter();
-    let len = items.size_hint().1.unwrap_or(usize::MAX);
-    let mut hashes = items.map(|item| hasher.hash_item(&item)).peekable();
-    with_buffer(len, |buffer| {
-        let mut answers = [0; CHUNK / 64];
-        while hashes.peek().is_some() {
-            let mut len = 0;
-            // The slots come first in the zip. Otherwise the iterator would be advanced past the last slot, and lose an
-            // item.
-            for (slot, hash) in buffer.iter_mut().zip(&mut hashes) {
-                *slot = hash;
-                len += 1;
-            }
-            filter.insert_hashes(&buffer[..len], &mut answers[..len.div_ceil(64)]);
-        }
-    });
-}
-
 /// Runs `run` on a buffer for `len` hashes, or for [`CHUNK`] if there are more.
 ///
 /// A few items use a small buffer, because clearing 8 KiB takes longer than looking them up.
 #[inline(always)]
-fn with_buffer<R>(len: usize, run: impl FnOnce(&mut [u64]) -> R) -> R {
+pub(crate) fn with_buffer<R>(len: usize, run: impl FnOnce(&mut [u64]) -> R) -> R {
     match len {
         0..=64 => run(&mut [0; 64]),
         65..=256 => run(&mut [0; 256]),
         _ => run(&mut [0; CHUNK]),
     }
-}
-
-/// What [`in_batches`] asks of its caller for a hash.
-pub(crate) enum Step {
-    /// Prefetch the memory that the answer will touch. The returned value is ignored.
-    Prefetch,
-    /// Return the answer.
-    Answer,
-}
-
-/// Writes the answer to each hash, in order, to a mask. Prefetches the memory of a group of hashes while it answers the
-/// group before.
-///
-/// # Panics
-///
-/// If `answers` does not have one word for each 64 hashes.
-#[inline(always)]
-pub(crate) fn in_batches(
-    hashes: &[u64],
-    answers: &mut [u64],
-    mut step: impl FnMut(Step, u64) -> bool,
-) {
-    check_words(answers, hashes.len());
-    for &hash in hashes.iter().take(GROUP) {
-        step(Step::Prefetch, hash);
-    }
-    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
-        let mut mask = 0;
-        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
-            if i % GROUP == 0 {
-                for &hash in coming(hashes, first + i) {
-                    step(Step::Prefetch, hash);
-                }
-            }
-            mask |= u64::from(step(Step::Answer, hash)) << i;
-        }
-        *word = mask;
-    }
-}
-
-/// How many items are prefetched at a time: few enough that a core can load their lines while it answers others.
-pub(crate) const GROUP: usize = 16;
-
-/// Returns the group after the one that starts at `at`.
-#[inline(always)]
-pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
-    let from = hashes.len().min(at + GROUP);
-    &hashes[from..hashes.len().min(from + GROUP)]
 }

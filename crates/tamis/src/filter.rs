@@ -14,6 +14,7 @@ use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
 use crate::plan::Plan;
+use crate::removed::Removed;
 
 /// A set that may report an absent item as present. It never reports an inserted item as absent.
 pub trait Filter {
@@ -309,19 +310,6 @@ pub trait Remove: Filter {
             filter.remove_hashes(hashes, words);
         })
     }
-}
-
-/// The result of a removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use]
-pub enum Removed {
-    /// The item was present. Its count is now lower by one.
-    Yes,
-    /// The item was absent. The filter is unchanged.
-    Absent,
-    /// The item was inserted more often than the filter can count. Its true count is unknown, so
-    /// the item is not removed. The filter is unchanged.
-    Saturated,
 }
 
 /// A filter that counts how often an item was inserted.

@@ -5,17 +5,18 @@
 
 use crate::answers::Answers;
 use crate::any::AnyFilter;
-use crate::bits::{AtomicBitmap, Bits, BitsMut};
+use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
 use crate::filter::{
-    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, Remove, Removed, TryInsert,
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, Remove, TryInsert,
 };
 use crate::growing::Growing;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::layout::Layout;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanError};
+use crate::removed::Removed;
 use crate::strategy::Strategy;
 use crate::window::Window;
 
@@ -269,6 +270,46 @@ macro_rules! remove_methods {
             Remove::remove_all(self, items)
         }
     };
+}
+
+/// The constructor over borrowed words.
+macro_rules! view_method {
+    () => {
+        /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Constant time for kinds
+        /// with blocks; cuckoo and growing filters read all words once.
+        ///
+        /// # Errors
+        ///
+        /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another
+        /// number of bits than the plan; [`PlanError::Words`] if the words are not those of such a filter.
+        pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
+            Self::restore(plan, hasher, BitView::new(words))
+        }
+    };
+}
+
+impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
+    view_method!();
+}
+
+impl<'a> Counting<BitView<'a>> {
+    view_method!();
+}
+
+impl<'a> Cuckoo<BitView<'a>> {
+    view_method!();
+}
+
+impl<'a> Growing<BitView<'a>> {
+    view_method!();
+}
+
+impl<'a> Window<BitView<'a>> {
+    view_method!();
+}
+
+impl<'a> AnyFilter<BitView<'a>> {
+    view_method!();
 }
 
 impl<S: Strategy, B: Bits> Bloom<S, B> {

@@ -1,94 +1,8 @@
-//! The kinds of filters: one table with a row for each kind.
-//!
-//! A new kind needs a folder with its filter type and its [`Sizing`], and one row in `kinds!`. Code outside this file
-//! asks the row and does not match on kinds.
+//! The kinds of filters, and the properties of each.
 
 use std::fmt;
 
-use crate::plan::Sizing;
-use crate::{bloom, cuckoo, growing, strategy, window};
-
-/// The table. `kinds!(then)` passes all rows to the macro `then`.
-///
-/// A row contains the documentation of the kind, its name in code, its number in files, its filter type over storage
-/// `B`, the function that creates an empty filter from a plan and a hasher, and its [`Row`].
-macro_rules! kinds {
-    ($then:ident) => {
-        $then! {
-            /// Split-block Bloom, 512-bit blocks of eight 64-bit lanes: the default.
-            SplitBlock = 1, Bloom<SplitBlock, B>, Bloom::new, {
-                name: "split-block",
-                summary: "one cache line per lookup; the fastest for rates of 0.3 % and above",
-                sizing: &strategy::split_block::SIZING,
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
-            };
-            /// Split-block Bloom as in Parquet files: 256-bit blocks of eight 32-bit lanes.
-            Parquet = 2, Bloom<Parquet, B>, Bloom::new, {
-                name: "parquet",
-                summary: "the same in the layout of Parquet's column filters",
-                sizing: &strategy::parquet::SIZING,
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
-            };
-            /// The Bloom filter of 1970: any number of bits and probes.
-            Classic = 3, Bloom<Classic, B>, Bloom::new, {
-                name: "classic",
-                summary: "the fewest bits; one cache line per probe",
-                sizing: &strategy::classic::ClassicSizing,
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
-            };
-            /// Blocks of 128 counters, eight lanes of 16: items can be removed.
-            Counting = 4, Counting<B>, Counting::new, {
-                name: "counting",
-                summary: "supports deletes and counts up to 15 or more; over four times the bits",
-                sizing: &bloom::counting::SIZING,
-                can_remove: true,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
-            };
-            /// Fingerprints in one of two buckets: items can be removed and counted, in few bits.
-            Cuckoo = 5, Cuckoo<B>, Cuckoo::new, {
-                name: "cuckoo",
-                summary: "supports deletes and counts up to 4; two cache lines per lookup",
-                sizing: &cuckoo::sizing::CuckooSizing,
-                can_remove: true,
-                stores_copies: true,
-                forgets: false,
-                grows: false,
-            };
-            /// Prefixes of hashes in pages that split: any number of items.
-            Growing = 6, Growing<B>, Growing::new, {
-                name: "growing",
-                summary: "any number of items at a constant rate",
-                sizing: &growing::sizing::GrowingSizing,
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: true,
-            };
-            /// A ring of filters of small blocks: items are forgotten once they are out of the window.
-            Window = 7, Window<B>, Window::for_plan, {
-                name: "window",
-                summary: "items expire after a time, or after a number of other items",
-                sizing: &window::SIZING,
-                can_remove: false,
-                stores_copies: false,
-                forgets: true,
-                grows: false,
-            };
-        }
-    };
-}
-pub(crate) use kinds;
+use crate::kind_table::kinds;
 
 /// The properties of a kind.
 struct Row {
@@ -96,8 +10,6 @@ struct Row {
     name: &'static str,
     /// The purpose of the kind, in one line.
     summary: &'static str,
-    /// The formulas from items and rate to bits, and back.
-    sizing: &'static dyn Sizing,
     can_remove: bool,
     stores_copies: bool,
     forgets: bool,
@@ -105,7 +17,7 @@ struct Row {
 }
 
 macro_rules! define_kind {
-    ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, { $($row:tt)* };)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, { $($row:tt)* };)*) => {
         /// A kind of filter, numbered for files. Numbers are never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
@@ -169,11 +81,6 @@ impl Kind {
     #[must_use]
     pub fn from_number(number: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
-    }
-
-    /// Returns the formulas for the sizes of this kind.
-    pub(crate) const fn sizing(self) -> &'static dyn Sizing {
-        self.row().sizing
     }
 }
 

@@ -71,11 +71,13 @@ mod any;
 mod arch;
 mod bins;
 mod bits;
+mod block_rules;
 mod bloom;
 mod chunks;
 mod cuckoo;
 mod debug;
 mod digest_set;
+mod extend;
 mod filter;
 mod geometry;
 mod growing;
@@ -84,16 +86,20 @@ mod inherent;
 mod integer_set;
 mod item;
 mod kind;
+mod kind_table;
 mod layout;
 #[cfg(not(any(feature = "std", test)))]
 mod no_std;
 #[cfg(all(feature = "rayon", not(loom)))]
 mod parallel;
 mod plan;
+mod prefetching;
+mod removed;
 #[cfg(all(feature = "serde", not(loom)))]
 mod serde_impl;
 mod strategy;
 mod sync;
+mod variant;
 mod window;
 
 pub use answers::Answers;
@@ -104,8 +110,7 @@ pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
 pub use cuckoo::Cuckoo;
 pub use digest_set::{Digest, DigestSet, expected_collisions};
 pub use filter::{
-    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
-    TryInsert,
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, TryInsert,
 };
 pub use geometry::Geometry;
 pub use growing::Growing;
@@ -120,5 +125,6 @@ pub use item::{Item, ItemBytes};
 pub use kind::Kind;
 pub use layout::Layout;
 pub use plan::{Plan, PlanError};
+pub use removed::Removed;
 pub use strategy::{Classic, Parquet, SplitBlock, Strategy};
 pub use window::{Span, Window};

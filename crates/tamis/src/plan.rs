@@ -6,11 +6,12 @@
 //! The rate of a very small classic filter is computed exactly. Its plan uses a formula that is
 //! never below the exact rate. So the plan takes up to two bits more than the smallest filter.
 
-mod blocks;
-mod error;
+pub(crate) mod blocks;
+pub(crate) mod error;
 pub(crate) mod rates;
 pub(crate) mod search;
-mod sizing;
+pub(crate) mod sizing;
+mod table;
 
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,11 @@ use crate::geometry::Geometry;
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::strategy::{classic, split_block};
-pub(crate) use blocks::{BlockSizing, Blocks, LANES};
+use crate::strategy::classic::sizing::estimate_bits;
+use blocks::Blocks;
 pub use error::PlanError;
-pub(crate) use sizing::{Best, MAX_BITS, Sample, Sizing};
+use rates::LANES;
+use sizing::{Best, MAX_BITS, Sample};
 
 /// A filter's size, planned from items and rate, or from any two of items, rate and memory.
 ///
@@ -73,7 +75,7 @@ impl Plan {
         check_rate(kind, rate)?;
         let items = items.max(1);
         let worth_bits = worth_one_line(items, rate);
-        match split_block::BLOCKS.fewest_within(items, rate, worth_bits) {
+        match Blocks::PLAIN.fewest_within(items, rate, worth_bits) {
             Some(bits) => Ok(Plan { kind, items, rate, bits, geometry }),
             None => Plan::for_kind(Kind::Classic, items, rate),
         }
@@ -348,6 +350,16 @@ impl Plan {
         Plan::from_parts(self.kind, items, self.rate, bits, self.geometry).ok()
     }
 
+    /// Checks that this plan is for filters of this kind.
+    pub(crate) fn check_kind(&self, expected: Kind) -> Result<(), PlanError> {
+        if self.kind == expected { Ok(()) } else { Err(self.other_kind(expected)) }
+    }
+
+    /// Returns the error for a filter of kind `expected`, which has another geometry.
+    pub(crate) fn other_kind(&self, expected: Kind) -> PlanError {
+        PlanError::OtherKind { expected, found: self.kind }
+    }
+
     /// Checks that `len_words` words have as many bits as this plan.
     pub(crate) fn check_len(&self, len_words: usize) -> Result<(), PlanError> {
         if len_words as u64 == self.bits.div_ceil(64) {
@@ -382,7 +394,7 @@ impl Plan {
 /// Computes the most bits that [`Plan::new`] accepts for a blocked filter. Tiny blocked filters are
 /// always accepted, because one block is the minimum.
 fn worth_one_line(items: u64, rate: f64) -> u64 {
-    ((classic::estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
+    ((estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }
 
 /// Checks that a rate is a probability, and that filters of this kind can keep it.

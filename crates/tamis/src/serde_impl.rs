@@ -12,7 +12,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::any::{AnyFilter, Variant, with_filter};
+use crate::any::{AnyFilter, with_filter};
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
 use crate::bloom::{Bloom, Counting};
 use crate::cuckoo::Cuckoo;
@@ -24,6 +24,7 @@ use crate::kind::Kind;
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::Strategy;
+use crate::variant::Variant;
 use crate::window::Window;
 
 /// The serialized form of a [`Plan`].

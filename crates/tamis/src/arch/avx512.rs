@@ -11,24 +11,25 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::batch::{BATCH, Located};
-use super::memory::prefetch_address;
-use super::{Kernels, OwnedKernels};
+use crate::arch::avx2;
+use crate::arch::batch::{BATCH, Located};
+use crate::arch::kernels::{Kernels, OwnedKernels, as_cells};
+use crate::arch::memory::prefetch_address;
 use crate::bits::Word;
-use crate::strategy::SplitBlock;
+use crate::block_rules::split_block;
 use crate::sync::AtomicU64;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
     // SAFETY: this table is used only after the level was detected.
     insert_512: |words, hashes, answers| unsafe { insert_512(words, hashes, answers) },
-    insert_256: super::avx2::KERNELS.insert_256,
+    insert_256: avx2::KERNELS.insert_256,
 };
 
 pub(super) fn readers<W: Word>() -> Kernels<W> {
     Kernels {
         // SAFETY: this table is used only after the level was detected.
         contains_512: |words, hashes, answers| unsafe { contains_512(words, hashes, answers) },
-        contains_256: super::avx2::readers().contains_256,
+        contains_256: avx2::readers().contains_256,
     }
 }
 
@@ -39,7 +40,7 @@ const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 const STARTS: u64 = {
     let (mut starts, mut i) = (0, 0);
     while i < 8 {
-        starts |= SplitBlock::SHIFTS[i] << (8 * i);
+        starts |= split_block::SHIFTS[i] << (8 * i);
         i += 1;
     }
     starts
@@ -52,7 +53,7 @@ struct Lanes {
     one: u64,
 }
 
-static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
+static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 
 /// Tests one item. Legacy SSE code cannot access registers 16 and up, so these registers need no
 /// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64.
@@ -63,7 +64,7 @@ static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, one: 1 };
 /// The CPU has AVX-512 F, DQ and BW. `words` contains at least one block.
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
-    let first = SplitBlock::first_word(hash, words.len());
+    let first = split_block::first_word(hash, words.len());
     let missing: u64;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable. Other threads may set bits of
     // the words. The assembly load is equivalent to eight relaxed loads: each 8-byte lane is read
@@ -76,7 +77,7 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
             "vprolvq zmm16, zmm17, zmm16",
             "vptestnmq k1, zmm16, zmmword ptr [{block}]",
             "kmovd {missing:e}, k1",
-            spread = in(reg) SplitBlock::spread(hash),
+            spread = in(reg) split_block::spread(hash),
             lanes = sym LANES,
             block = in(reg) words.as_ptr().wrapping_add(first),
             missing = lateout(reg) missing,
@@ -95,7 +96,7 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
 /// The CPU has AVX-512 F and DQ. `words` contains at least one block and is valid for writing.
 #[inline(always)]
 pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
-    let first = SplitBlock::first_word(hash, words.len());
+    let first = split_block::first_word(hash, words.len());
     let missing: u32;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable.
     unsafe {
@@ -109,7 +110,7 @@ pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
             "vporq zmm18, zmm16, zmm18",
             "vmovdqu64 zmmword ptr [{block}], zmm18",
             "kmovb {missing:e}, k1",
-            spread = in(reg) SplitBlock::spread(hash),
+            spread = in(reg) split_block::spread(hash),
             lanes = sym LANES,
             block = in(reg) words.cast::<u64>().wrapping_add(first),
             missing = lateout(reg) missing,
@@ -125,7 +126,7 @@ pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Located) {
     let cut = _mm512_set1_epi64(STARTS as i64);
-    let gamma = _mm512_set1_epi64(SplitBlock::GAMMA as i64);
+    let gamma = _mm512_set1_epi64(split_block::GAMMA as i64);
     let blocks = words.len() / 8;
     let (hashes_8, rest) = hashes.as_chunks::<8>();
     for (i, hashes) in hashes_8.iter().enumerate() {
@@ -140,7 +141,7 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
                 let block = _mm512_srli_epi64::<32>(_mm512_add_epi64(high, low));
                 _mm512_slli_epi64::<6>(block)
             }
-            Err(_) => load_8(&hashes.map(|hash| SplitBlock::block(hash, blocks) as u64 * 64)),
+            Err(_) => load_8(&hashes.map(|hash| split_block::block(hash, blocks) as u64 * 64)),
         };
         let spread = multiply_32(hash, gamma);
         let lanes = if CUT { _mm512_multishift_epi64_epi8(cut, spread) } else { spread };
@@ -232,7 +233,7 @@ fn insert_512(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 pub(super) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: atomic words may be written through a shared reference.
-    unsafe { insert_each_512(super::as_cells(words), hashes, answers) }
+    unsafe { insert_each_512(as_cells(words), hashes, answers) }
 }
 
 /// # Safety
@@ -241,7 +242,7 @@ pub(super) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &m
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    let shifts = load_8(&SplitBlock::SHIFTS);
+    let shifts = load_8(&split_block::SHIFTS);
     let one = _mm512_set1_epi64(1);
     let first = words.cast::<u64>();
     each_batch::<false>(words, hashes, answers, |located, len| {

@@ -11,11 +11,13 @@
 
 use std::ops::Range;
 
-use crate::chunks::{Step, in_batches};
-use crate::filter::Removed;
-use crate::strategy::{Narrow, scale};
+use crate::block_rules::narrow::Narrow;
+use crate::block_rules::scale::scale;
+use crate::prefetching::{Step, in_batches};
+use crate::removed::Removed;
 
-use super::{Level, prefetch_lines};
+use crate::arch::level::Level;
+use crate::arch::memory::prefetch_lines;
 
 /// Words in a slice of a block.
 pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;
@@ -333,7 +335,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::arch::available;
+    use crate::arch::level::available;
 
     proptest! {
         #[test]

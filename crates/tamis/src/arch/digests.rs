@@ -4,8 +4,9 @@
 //! No branch depends on an answer. If half of the digests are new, every other branch would be
 //! mispredicted.
 
-use super::{Level, memory::prefetch_index};
-use crate::strategy::scale;
+use crate::arch::level::Level;
+use crate::arch::memory::prefetch_index;
+use crate::block_rules::scale::scale;
 
 /// Words in a line.
 const LINE_WORDS: usize = 8;
@@ -345,8 +346,8 @@ mod wide {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::available;
     use super::*;
+    use crate::arch::level::available;
 
     proptest! {
         #[test]

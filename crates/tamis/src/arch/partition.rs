@@ -5,7 +5,7 @@
 //! evict the buffers from the caches. So thousands of bins are filled at the same time at the cost
 //! of one stream.
 
-use super::memory::{Integer, LINE_BYTES};
+use crate::arch::memory::{Integer, LINE_BYTES};
 
 /// Appends each item to its bin.
 ///

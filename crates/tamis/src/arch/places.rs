@@ -3,10 +3,13 @@
 
 use std::ops::Range;
 
-use crate::chunks::{Step, in_batches};
-use crate::strategy::{Narrow, Parquet, scale};
+use crate::block_rules::narrow::Narrow;
+use crate::block_rules::parquet;
+use crate::block_rules::scale::scale;
+use crate::prefetching::{Step, in_batches};
 
-use super::{Level, prefetch_lines};
+use crate::arch::level::Level;
+use crate::arch::memory::prefetch_lines;
 
 /// The positions of the blocks of a window filter. The words of the filter are whole places of
 /// `slots` blocks.
@@ -63,7 +66,7 @@ pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) 
     let _ = level;
     match places.is_narrow() {
         true => scalar::contains(blocks, Narrow::mask(hash)),
-        false => scalar::contains(blocks, Parquet::mask(hash)),
+        false => scalar::contains(blocks, parquet::mask(hash)),
     }
 }
 
@@ -128,7 +131,7 @@ pub(crate) fn insert_each(
             let place = &mut words[places.words(hash)];
             match places.is_narrow() {
                 true => scalar::insert(place, how, Narrow::mask(hash), &mut stored),
-                false => scalar::insert(place, how, Parquet::mask(hash), &mut stored),
+                false => scalar::insert(place, how, parquet::mask(hash), &mut stored),
             }
         }
     });
@@ -262,7 +265,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::arch::available;
+    use crate::arch::level::available;
 
     proptest! {
         #[test]
@@ -273,7 +276,7 @@ mod tests {
             always: bool,
             hashes in prop::collection::vec(any::<u64>(), 0..400),
         ) {
-            let block_words = if slots == 2 { Parquet::WORDS } else { Narrow::WORDS };
+            let block_words = if slots == 2 { parquet::WORDS } else { Narrow::WORDS };
             let places = Places { len, slots, block_words };
             let slot = slot % slots;
             let mut expected = vec![0; len as usize * places.len_words()];

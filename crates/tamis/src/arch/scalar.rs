@@ -1,10 +1,10 @@
 //! The kernels in plain Rust. They define the results of all other kernels. CPUs without a SIMD
 //! kernel use them.
 
-use super::{Kernels, OwnedKernels};
 use crate::answers::answer_each;
+use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::bits::Word;
-use crate::strategy::{Parquet, SplitBlock};
+use crate::block_rules::{parquet, split_block};
 use crate::sync::{AtomicU64, Ordering};
 
 pub(crate) static KERNELS: OwnedKernels = OwnedKernels { insert_512, insert_256 };
@@ -15,31 +15,31 @@ pub(crate) fn readers<W: Word>() -> Kernels<W> {
 
 #[inline]
 pub(crate) fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
-    let (block, mask) = SplitBlock::locate(hash, words.len() / 8);
+    let (block, mask) = split_block::locate(hash, words.len() / 8);
     holds(&words[block * 8..block * 8 + 8], &mask)
 }
 
 #[inline]
 pub(crate) fn insert_one_512(words: &mut [u64], hash: u64) -> bool {
-    let (block, mask) = SplitBlock::locate(hash, words.len() / 8);
+    let (block, mask) = split_block::locate(hash, words.len() / 8);
     set(&mut words[block * 8..block * 8 + 8], &mask)
 }
 
 #[inline]
 pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
-    let (block, mask) = Parquet::locate(hash, words.len() / 4);
+    let (block, mask) = parquet::locate(hash, words.len() / 4);
     holds(&words[block * 4..block * 4 + 4], &mask)
 }
 
 #[inline]
 pub(crate) fn insert_one_256(words: &mut [u64], hash: u64) -> bool {
-    let (block, mask) = Parquet::locate(hash, words.len() / 4);
+    let (block, mask) = parquet::locate(hash, words.len() / 4);
     set(&mut words[block * 4..block * 4 + 4], &mask)
 }
 
 #[inline]
 pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
-    let (block, mask) = SplitBlock::locate(hash, words.len() / 8);
+    let (block, mask) = split_block::locate(hash, words.len() / 8);
     let block = &words[block * 8..block * 8 + 8];
     let new = !holds(block, &mask);
     for (word, mask) in block.iter().zip(mask) {

@@ -3,7 +3,7 @@
 //! With BMI2, select takes two instructions. They are inlined into callers that are compiled for
 //! any x86-64.
 
-use super::{Level, level};
+use crate::arch::level::{Level, level};
 
 /// The method for this CPU. A loop keeps it in a register, so the compiler can move the branch on
 /// it out of the loop.
@@ -147,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::arch::available;
+    use crate::arch::level::available;
 
     proptest! {
         #[test]

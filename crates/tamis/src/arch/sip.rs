@@ -15,6 +15,8 @@
 
 use siphasher::{sip, sip128};
 
+use crate::arch::level::Level;
+
 /// The number of items that are hashed at once.
 pub(crate) const LANES: usize = 8;
 
@@ -34,18 +36,18 @@ pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64;
 /// Hashes eight items with SipHash-1-3 to `N` words each. `N` is 1 or 2. Word `w` of item `i` is
 /// `[w][i]`.
 pub(crate) fn hash_8<const N: usize>(
-    level: super::Level,
+    level: Level,
     key: [u64; 2],
     items: [&[u8]; LANES],
 ) -> [[u64; LANES]; N] {
     match level {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         // SAFETY: the level was detected.
-        super::Level::Avx512 => unsafe { wide::hash_8(key, items) },
+        Level::Avx512 => unsafe { wide::hash_8(key, items) },
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         // SAFETY: the level was detected.
-        super::Level::Avx2 => unsafe { half::hash_8(key, items) },
-        super::Level::Scalar => hash_8_scalar(key, items),
+        Level::Avx2 => unsafe { half::hash_8(key, items) },
+        Level::Scalar => hash_8_scalar(key, items),
     }
 }
 
@@ -380,9 +382,9 @@ mod half {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::available;
     use super::*;
-    use crate::hash::Hasher;
+    use crate::Hasher;
+    use crate::arch::level::available;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 256 }))]

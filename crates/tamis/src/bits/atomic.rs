@@ -11,11 +11,11 @@
 use std::fmt;
 
 #[cfg(not(loom))]
-use super::Bitmap;
-use super::{Bits, OutOfMemory};
-#[cfg(not(loom))]
 use crate::arch::memory::AtomicLines;
-use crate::arch::memory::Pages;
+use crate::arch::memory::{Pages, allocation_bytes};
+#[cfg(not(loom))]
+use crate::bits::owned::Bitmap;
+use crate::bits::storage::{Bits, OutOfMemory, heap_bytes};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
@@ -149,9 +149,9 @@ impl AtomicBitmap {
     pub fn heap_bytes(&self) -> u64 {
         let locks = match &self.locks {
             Locks::Few(_) => 0,
-            Locks::Many(locks) => crate::allocation_bytes(size_of_val(&**locks)),
+            Locks::Many(locks) => allocation_bytes(size_of_val(&**locks)),
         };
-        super::heap_bytes(self.len_bits()) + locks
+        heap_bytes(self.len_bits()) + locks
     }
 
     /// Returns the logarithm of the lines in a stripe. The last stripe has the remaining lines.

@@ -1,6 +1,6 @@
 //! Bits in borrowed memory, for example of a mapped file.
 
-use super::Bits;
+use crate::bits::storage::Bits;
 
 /// Read-only bits in borrowed words.
 ///

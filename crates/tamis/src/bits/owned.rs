@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Bits, BitsMut, OutOfMemory};
 use crate::arch::memory::{Lines, Pages};
+use crate::bits::storage::{Bits, BitsMut, OutOfMemory, heap_bytes};
 
 /// A vector of bits on whole cache lines. All bits are 0 at first.
 ///
@@ -47,7 +47,7 @@ impl Bitmap {
     /// time.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
-        super::heap_bytes(self.len_bits())
+        heap_bytes(self.len_bits())
     }
 }
 

@@ -9,10 +9,11 @@
 
 use std::num::NonZero;
 
-use super::Bloom;
 use crate::arch;
 use crate::bins::{self, Bins, THREAD_ITEMS};
 use crate::bits::Bitmap;
+use crate::block_rules::split_block;
+use crate::bloom::filter::Bloom;
 use crate::chunks::CHUNK;
 use crate::filter::Insert as _;
 use crate::hash::Hasher;
@@ -102,13 +103,13 @@ const MAX_PARTS: usize = 1024;
 
 /// Returns the logarithm of the number of blocks in a part.
 fn part_log(len_words: usize) -> u32 {
-    let least = (len_words / SplitBlock::WORDS).div_ceil(MAX_PARTS);
+    let least = (len_words / split_block::WORDS).div_ceil(MAX_PARTS);
     PART_LOG.max(least.next_power_of_two().ilog2())
 }
 
 /// Allocates the bins of each thread. Returns no bins if there is not enough memory.
 fn room_for(len_words: usize, threads: usize) -> Vec<Hashes> {
-    let parts = (len_words / SplitBlock::WORDS).div_ceil(1 << part_log(len_words));
+    let parts = (len_words / split_block::WORDS).div_ceil(1 << part_log(len_words));
     let share = len_words.clamp(*WAITING.start(), *WAITING.end()) / threads;
     (0..threads).map_while(|_| Hashes::new(parts, share, CHUNK_HASHES)).collect()
 }
@@ -121,16 +122,16 @@ fn fill_by_parts<I: Item + Sync>(
     items: &[I],
     waiting: &mut [Hashes],
 ) {
-    let blocks = words.len() / SplitBlock::WORDS;
-    let part_words = SplitBlock::WORDS << part_log;
+    let blocks = words.len() / split_block::WORDS;
+    let part_words = split_block::WORDS << part_log;
     let wait = |waiting: &mut Hashes, items: &[I]| {
         let mut hashes = [0; CHUNK];
         for items in items.chunks(CHUNK) {
             let hashes = &mut hashes[..items.len()];
             I::hash_each(items, hasher, hashes);
             waiting.put(hashes.iter().map(|&hash| {
-                let block = SplitBlock::block(hash, blocks);
-                (block >> part_log, SplitBlock::hash_in_part(hash, block, part_log))
+                let block = split_block::block(hash, blocks);
+                (block >> part_log, split_block::hash_in_part(hash, block, part_log))
             }));
         }
     };
@@ -168,7 +169,7 @@ fn fill_by_parts<I: Item + Sync>(
 /// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of prefetching the
 /// line of each item. Not for memory that was never written: the system would map it twice, first for the read.
 fn read_in(part: &[u64]) {
-    std::hint::black_box(part.iter().step_by(SplitBlock::WORDS).fold(0, |all, word| all | word));
+    std::hint::black_box(part.iter().step_by(split_block::WORDS).fold(0, |all, word| all | word));
 }
 
 #[cfg(test)]
@@ -190,7 +191,7 @@ mod tests {
     fn by_parts(plan: &Plan, items: &[u64], part_log: u32, shares: &[usize]) -> Bloom {
         let mut built = Bloom::<SplitBlock>::new(plan, Hasher::xxh3(5)).unwrap();
         let words = built.words_mut();
-        let parts = (words.len() / SplitBlock::WORDS).div_ceil(1 << part_log);
+        let parts = (words.len() / split_block::WORDS).div_ceil(1 << part_log);
         let mut waiting: Vec<_> =
             shares.iter().map(|&share| Hashes::new(parts, share, CHUNK_HASHES).unwrap()).collect();
         fill_by_parts(words, part_log, &Hasher::xxh3(5), items, &mut waiting);

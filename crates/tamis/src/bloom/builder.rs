@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::Bloom;
 use crate::bits::{AtomicBitmap, Bitmap, Pages};
+use crate::bloom::filter::Bloom;
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{SplitBlock, Strategy};

@@ -17,36 +17,30 @@
 //! is never reported as absent. An item is removed only if all its counters are above zero, so no counter goes below
 //! zero.
 //!
-//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of `strategy/narrow.rs`.
+//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of `block_rules/narrow.rs`.
+
+pub(crate) mod sizing;
 
 use std::fmt;
 
-use crate::any::Variant;
 use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
-use crate::chunks;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::block_rules::narrow::Narrow;
+use crate::block_rules::scale::scale;
 use crate::debug::{self, DebugState};
-use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed};
+use crate::extend::extend;
+use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::{BlockSizing, Blocks, Plan, PlanError};
-use crate::strategy::{Narrow, lanes_items, lanes_rate, scale};
-
-/// The formulas for the sizes of this kind. A place has a block for each bit of a counter.
-pub(crate) const SIZING: BlockSizing = BlockSizing {
-    geometry: |number| matches!(number, 4 | 8 | 16).then_some(Geometry::Counters(number)),
-    usual: &[Geometry::Counters(4)],
-    blocks: |geometry| Blocks {
-        lane_bits: Narrow::LANE_BITS as u64,
-        layers: geometry.to_number() as u64,
-        ..Blocks::PLAIN
-    },
-};
+use crate::plan::{Plan, PlanError};
+use crate::removed::Removed;
+use crate::strategy::lanes::{lanes_items, lanes_rate};
+use crate::variant::{Variant, one_run};
 
 /// A Bloom filter that counts: items can be removed, and their copies counted.
 ///
@@ -97,7 +91,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Counting<B> {
 impl<I: Item, B: BitsMut> Extend<I> for Counting<B> {
     /// Inserts every item, in batches.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        chunks::extend(self, items);
+        extend(self, items);
     }
 }
 
@@ -117,22 +111,8 @@ impl Counting {
     ///
     /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        if plan.kind() != Kind::Counting {
-            return Err(PlanError::OtherKind { expected: Kind::Counting, found: plan.kind() });
-        }
+        plan.check_kind(Kind::Counting)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
-    }
-}
-
-impl<'a> Counting<BitView<'a>> {
-    /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
-    /// of bits than the plan.
-    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
@@ -140,7 +120,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
     /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Counting::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, counters: B) -> Result<Self, PlanError> {
         let Geometry::Counters(counter_bits) = plan.geometry() else {
-            return Err(PlanError::OtherKind { expected: Kind::Counting, found: plan.kind() });
+            return Err(plan.other_kind(Kind::Counting));
         };
         plan.check_len(counters.words().len())?;
         Ok(Self::of(plan, hasher, counter_bits, counters))
@@ -319,22 +299,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
 }
 
 impl<B: Bits<Word = u64>> Variant<B> for Counting<B> {
-    type View<'a>
-        = Counting<BitView<'a>>
-    where
-        Self: 'a;
-
-    fn view(&self) -> Option<Self::View<'_>> {
-        Some(self.as_view())
-    }
-
-    fn each_words<E>(
-        &self,
-        start: u64,
-        mut each: impl FnMut(&[u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        each(words_from(self.counters.words(), start))
-    }
+    one_run!(Counting<BitView<'a>>, counters);
 
     fn count_hash(&self, hash: u64) -> Option<u64> {
         Some(Count::count_hash(self, hash))

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Bloom, check_kind};
 use crate::answers::{Answers, check_words};
 #[cfg(all(feature = "rayon", not(loom)))]
 use crate::bits::Bitmap;
 use crate::bits::{AtomicBitmap, Bits, Word as _};
+use crate::bloom::filter::Bloom;
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -114,7 +114,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
     pub fn shared(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        check_kind::<S>(plan)?;
+        plan.check_kind(S::KIND)?;
         let bits = AtomicBitmap::zeroed(plan.bits())?;
         Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
     }

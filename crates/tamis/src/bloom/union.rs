@@ -2,9 +2,9 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-use super::Bloom;
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut};
-use crate::chunks;
+use crate::bloom::filter::Bloom;
+use crate::extend::extend;
 use crate::filter::Merge;
 use crate::item::Item;
 use crate::plan::PlanError;
@@ -44,21 +44,21 @@ impl Bloom {
 impl<I: Item, S: Strategy, B: BitsMut> Extend<I> for Bloom<S, B> {
     /// Inserts every item, in batches.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        chunks::extend(self, items);
+        extend(self, items);
     }
 }
 
 impl<I: Item, S: Strategy> Extend<I> for Bloom<S, AtomicBitmap> {
     /// Inserts every item, in batches.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        chunks::extend(&mut &*self, items);
+        extend(&mut &*self, items);
     }
 }
 
 impl<I: Item, S: Strategy> Extend<I> for &Bloom<S, AtomicBitmap> {
     /// Inserts every item, in batches, while other threads do the same.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        chunks::extend(self, items);
+        extend(self, items);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Batches: several keys are computed at a time, and the memory that they need is prefetched.
 
-use super::table::{Key, MULTIPLIER, Table};
 use crate::answers::check_words;
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
-use crate::chunks::{Step, in_batches};
+use crate::cuckoo::table::{Key, MULTIPLIER, Table};
+use crate::prefetching::{Step, in_batches};
 
 impl Table {
     /// Returns the parameters of the kernels. Returns `None` if no kernel supports the table.

@@ -1,7 +1,7 @@
 //! Compares all slots of a bucket at once.
 
-use crate::arch::cuckoo::Pairs;
-use crate::arch::{bits_at, flip_bits_at};
+use crate::arch::cuckoo_keys::Pairs;
+use crate::arch::unaligned::{bits_at, flip_bits_at};
 
 /// The positions of slots in words, and the constants for tests of a bucket.
 ///

@@ -13,15 +13,16 @@ mod table;
 
 use std::fmt;
 
-use crate::any::Variant;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::debug::DebugState;
 use crate::filter::{
-    Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
+    Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, TryInsert,
 };
 use crate::hash::Hasher;
 use crate::kind::Kind;
 use crate::plan::{Plan, PlanError};
+use crate::removed::Removed;
+use crate::variant::{Variant, one_run};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
@@ -100,22 +101,7 @@ impl Cuckoo {
 }
 
 fn table_of(plan: &Plan) -> Result<Table, PlanError> {
-    sizing::table(plan.geometry(), plan.bits())
-        .ok_or(PlanError::OtherKind { expected: Kind::Cuckoo, found: plan.kind() })
-}
-
-impl<'a> Cuckoo<BitView<'a>> {
-    /// Creates a filter over borrowed words without a copy, for example over the words of a mapped
-    /// file. Reads all words once.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if the
-    /// number of bits of `words` differs from the plan; [`PlanError::Words`] if the content of a
-    /// slot is invalid.
-    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        Self::restore(plan, hasher, BitView::new(words))
-    }
+    sizing::table(plan.geometry(), plan.bits()).ok_or_else(|| plan.other_kind(Kind::Cuckoo))
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
@@ -350,22 +336,7 @@ fn insert_all(
 }
 
 impl<B: Bits<Word = u64>> Variant<B> for Cuckoo<B> {
-    type View<'a>
-        = Cuckoo<BitView<'a>>
-    where
-        Self: 'a;
-
-    fn view(&self) -> Option<Self::View<'_>> {
-        Some(self.as_view())
-    }
-
-    fn each_words<E>(
-        &self,
-        start: u64,
-        mut each: impl FnMut(&[u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        each(words_from(self.bits.words(), start))
-    }
+    one_run!(Cuckoo<BitView<'a>>, bits);
 
     fn count_hash(&self, hash: u64) -> Option<u64> {
         Some(Count::count_hash(self, hash))

@@ -4,7 +4,7 @@
 //! derived from measurements: tables of every size were filled until the first item did not fit. Up
 //! to 4·10⁵ tables of each size were filled.
 
-use super::table::{MAX_SLOTS, Table};
+use crate::cuckoo::table::{MAX_SLOTS, Table};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 

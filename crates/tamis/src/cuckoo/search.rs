@@ -1,8 +1,8 @@
 //! The search for a free slot. It finds the shortest sequence of moves that ends in an empty slot.
 //! The whole sequence is planned before the first move.
 
-use super::lanes::Lanes;
-use super::table::{Entry, Full, Key, Table};
+use crate::cuckoo::lanes::Lanes;
+use crate::cuckoo::table::{Added, Entry, Full, Key, Table, select};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -38,6 +38,42 @@ impl Origin {
 /// The number of slots that a search visits before it fails. With this limit, buckets of two reach
 /// 96.1 % at 10⁷ slots. With 2¹² visits they reach 94.6 % at 10⁶ slots.
 const MAX_SEEN: usize = 1 << 15;
+
+impl Table {
+    /// Inserts an entry. If its slots are taken, moves other entries to their other slots.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the search takes too long. The table is unchanged then.
+    #[inline]
+    pub(crate) fn insert(
+        &self,
+        words: &mut [u64],
+        search: &mut Search,
+        key: Key,
+    ) -> Result<Added, Full> {
+        // The bits are not counted. On CPUs without an instruction for it, counting would take as
+        // long as all other steps.
+        let holding = self.holding(words, key);
+        if holding[0] & holding[1] == self.lanes().all() {
+            return Ok(Added::Saturated);
+        }
+        let [left, right] = key.starts;
+        let empty = [self.lanes().empty(words, left), self.lanes().empty(words, right)];
+        if empty[0] | empty[1] == 0 {
+            search.make_room(self, words, key)?;
+        } else {
+            // The left bucket is filled first. Filling the emptier bucket first does not make
+            // searches shorter. The choice uses a mask. A branch would often be mispredicted and
+            // would delay the next item.
+            let is_right = empty[0] == 0;
+            let start = select(is_right, left, right);
+            let empty = select(is_right, empty[0], empty[1]);
+            self.lanes().flip_first(words, start, empty, key.fingerprint);
+        }
+        Ok(if holding[0] | holding[1] == 0 { Added::New } else { Added::Again })
+    }
+}
 
 impl Search {
     /// Inserts an entry whose slots are all taken, by moving other entries.

@@ -1,9 +1,9 @@
 //! Sizes of cuckoo filters. The formulas are in `plan`.
 
-use super::plan::{self, SLOT_BITS};
-use super::table::Table;
+use crate::cuckoo::plan::{self, SLOT_BITS};
+use crate::cuckoo::table::Table;
 use crate::geometry::Geometry;
-use crate::plan::{Best, MAX_BITS, Sample, Sizing};
+use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 
 /// The number of slots of a bucket. Buckets of two slots take the fewest bits.
 const USUAL_BUCKET: u32 = 2;

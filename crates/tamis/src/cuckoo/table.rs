@@ -40,11 +40,10 @@
 //! Words from other sources may violate the invariants. Then answers are wrong, but no function
 //! panics.
 
-use super::lanes::Lanes;
-use super::search::Search;
-use crate::arch::prefetch_index;
-use crate::filter::Removed;
-use crate::strategy::scale;
+use crate::arch::memory::prefetch_index;
+use crate::block_rules::scale::scale;
+use crate::cuckoo::lanes::Lanes;
+use crate::removed::Removed;
 
 /// The maximum number of slots of a table. Searches use 16 bits of a word for other purposes.
 pub(crate) const MAX_SLOTS: u64 = 1 << 48;
@@ -231,7 +230,7 @@ impl Table {
 
     /// Returns the slots of each bucket that hold a key.
     #[inline(always)]
-    fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
+    pub(super) fn holding(&self, words: &[u64], key: Key) -> [u64; 2] {
         let [left, right] = key.starts;
         let holding = |start| self.lanes.holding(words, start, key.fingerprint);
         [holding(left), holding(right)]
@@ -257,40 +256,6 @@ impl Table {
     #[inline(always)]
     fn prefetch_start(&self, words: &[u64], start: u64) {
         prefetch_index(words, (self.lanes.bit(start) / 64) as usize);
-    }
-
-    /// Inserts an entry. If its slots are taken, moves other entries to their other slots.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if the search takes too long. The table is unchanged then.
-    #[inline]
-    pub(crate) fn insert(
-        &self,
-        words: &mut [u64],
-        search: &mut Search,
-        key: Key,
-    ) -> Result<Added, Full> {
-        // The bits are not counted. On CPUs without an instruction for it, counting would take as
-        // long as all other steps.
-        let holding = self.holding(words, key);
-        if holding[0] & holding[1] == self.lanes.all() {
-            return Ok(Added::Saturated);
-        }
-        let [left, right] = key.starts;
-        let empty = [self.lanes.empty(words, left), self.lanes.empty(words, right)];
-        if empty[0] | empty[1] == 0 {
-            search.make_room(self, words, key)?;
-        } else {
-            // The left bucket is filled first. Filling the emptier bucket first does not make
-            // searches shorter. The choice uses a mask. A branch would often be mispredicted and
-            // would delay the next item.
-            let is_right = empty[0] == 0;
-            let start = select(is_right, left, right);
-            let empty = select(is_right, empty[0], empty[1]);
-            self.lanes.flip_first(words, start, empty, key.fingerprint);
-        }
-        Ok(if holding[0] | holding[1] == 0 { Added::New } else { Added::Again })
     }
 
     /// Removes one entry of an item. The entries of an item are interchangeable.
@@ -347,7 +312,7 @@ impl Table {
 
 /// Returns `yes` if `condition` is true, and otherwise `no`, without a branch.
 #[inline(always)]
-fn select(condition: bool, no: u64, yes: u64) -> u64 {
+pub(super) fn select(condition: bool, no: u64, yes: u64) -> u64 {
     no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())
 }
 

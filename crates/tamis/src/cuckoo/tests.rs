@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::plan::{load_limit, plan, rate_at};
-use super::*;
+use crate::cuckoo::plan::{load_limit, plan, rate_at};
+use crate::cuckoo::*;
 
 /// Hashes that are as uniform as those of a hash function: SplitMix64, starting at `seed`.
 fn hashes(seed: u64) -> impl Iterator<Item = u64> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use super::*;
+use crate::digest_set::*;
 use crate::hash::Hasher;
 
 /// Digests that belong to a few lines, are repeated, and are sometimes zero or in the last line.

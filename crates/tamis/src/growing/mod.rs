@@ -6,7 +6,6 @@ pub(crate) mod sizing;
 use std::fmt;
 
 use crate::answers::check_words;
-use crate::any::Variant;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::debug::DebugState;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
@@ -15,6 +14,7 @@ use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
+use crate::variant::Variant;
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 
 /// A filter for any number of items. It starts with a few hundred bytes, grows without reading the items again, and
@@ -87,20 +87,7 @@ impl Growing {
 }
 
 fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
-    Growth::of_geometry(plan.geometry())
-        .ok_or(PlanError::OtherKind { expected: Kind::Growing, found: plan.kind() })
-}
-
-impl<'a> Growing<BitView<'a>> {
-    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Reads all words once.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if no filter with this plan could
-    /// have written the words.
-    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        Self::restore(plan, hasher, BitView::new(words))
-    }
+    Growth::of_geometry(plan.geometry()).ok_or_else(|| plan.other_kind(Kind::Growing))
 }
 
 impl<B: Bits<Word = u64>> Growing<B> {

@@ -1,11 +1,11 @@
 //! Sizes of growing filters. The rule of growth is in `prefixes`.
 
-use super::prefixes::Growth;
 use crate::geometry::Geometry;
+use crate::growing::prefixes::growth::Growth;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::search::smallest;
-use crate::plan::{Best, Sample, Sizing};
+use crate::plan::sizing::{Best, Sample, Sizing};
 
 /// The formulas of growing filters. The rate determines the rule of growth, and the rule determines the bits.
 pub(crate) struct GrowingSizing;

@@ -1,13 +1,12 @@
 //! Hash functions: from bytes to 64 or 128 bits, computed once for each item.
 
 mod fold;
+mod items;
 
 use std::fmt;
 
-use crate::{
-    arch::{self, sip},
-    item::Item,
-};
+use crate::arch::level::run_wide;
+use crate::arch::sip;
 
 /// A hash function with its seed or key. It maps an item's bytes to 64 bits.
 ///
@@ -165,13 +164,6 @@ impl Hasher {
         }
     }
 
-    /// Hashes an item's stable bytes.
-    #[inline(always)]
-    #[must_use]
-    pub fn hash_item<I: Item + ?Sized>(&self, item: &I) -> u64 {
-        item.hash_by(self)
-    }
-
     /// Hashes the `LEN` little-endian bytes of an integer without writing them to memory.
     #[inline(always)]
     pub(crate) fn hash_integer<const LEN: usize>(&self, integer: u64) -> u64 {
@@ -190,7 +182,7 @@ impl Hasher {
         assert_eq!(integers.len(), hashes.len(), "one hash an item");
         let (function, words) = (self.function, self.words);
         if function == HashFunction::Fold {
-            arch::run_wide(|| fold::hash_numbers(integers, LEN as u64, words, hashes));
+            run_wide(|| fold::hash_numbers(integers, LEN as u64, words, hashes));
             return;
         }
         for (hash, integer) in hashes.iter_mut().zip(integers) {
@@ -211,73 +203,6 @@ impl Hasher {
             HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a),
             HashFunction::Sip13 => joined(sip::hash_one(self.words, bytes)),
             HashFunction::Xxh64 => joined([xxh64(a, bytes), xxh64(!a, bytes)]),
-        }
-    }
-
-    /// Hashes byte strings to 128 bits: `hashes[i]` is [`hash128`](Self::hash128) of `items[i]`. SipHash processes
-    /// eight items at a time, with AVX2 or AVX-512.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tamis::Hasher;
-    ///
-    /// let hasher = Hasher::keyed([1, 2]);
-    /// let mut hashes = [0; 2];
-    /// hasher.hash128_each(&[b"a", b"b"], &mut hashes);
-    /// assert_eq!(hashes, [hasher.hash128(b"a"), hasher.hash128(b"b")]);
-    /// ```
-    pub fn hash128_each(&self, items: &[&[u8]], hashes: &mut [u128]) {
-        assert_eq!(items.len(), hashes.len(), "one hash an item");
-        if self.function == HashFunction::Sip13 {
-            return self.sip_each(items, hashes, joined);
-        }
-        for (hash, item) in hashes.iter_mut().zip(items) {
-            *hash = self.hash128(item);
-        }
-    }
-
-    /// Hashes items from their bytes, and prefetches the bytes of later items.
-    #[inline]
-    pub(crate) fn hash_bytes_each<I: Item>(&self, items: &[I], hashes: &mut [u64]) {
-        let keys = self.words;
-        match self.function {
-            // A separate loop, so that the hash is inlined into it: a third less time for addresses.
-            HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys)),
-            HashFunction::Sip13 => self.sip_each(items, hashes, |[hash]| hash),
-            _ => each(items, hashes, |bytes| self.hash(bytes)),
-        }
-    }
-
-    /// Hashes items with SipHash, eight at a time, and prefetches the bytes of later items. `join` makes a hash from
-    /// its `N` words.
-    #[inline(never)]
-    fn sip_each<I: Item, H, const N: usize>(
-        &self,
-        items: &[I],
-        hashes: &mut [H],
-        join: impl Fn([u64; N]) -> H,
-    ) {
-        assert_eq!(items.len(), hashes.len(), "one hash an item");
-        let (level, key) = (arch::level(), self.words);
-        let (eights, rest) = items.as_chunks::<{ sip::LANES }>();
-        let (hashes_of_eights, hashes_of_rest) = hashes.as_chunks_mut::<{ sip::LANES }>();
-        for (i, (eight, hashes)) in eights.iter().zip(hashes_of_eights).enumerate() {
-            for item in eights.get(i + AHEAD / sip::LANES).into_iter().flatten() {
-                prefetch_ends(item.stable_bytes().as_ref());
-            }
-            let bytes = eight.each_ref().map(Item::stable_bytes);
-            let words = sip::hash_8::<N>(level, key, bytes.each_ref().map(AsRef::as_ref));
-            for (i, hash) in hashes.iter_mut().enumerate() {
-                *hash = join(std::array::from_fn(|word| words[word][i]));
-            }
-        }
-        for (hash, item) in hashes_of_rest.iter_mut().zip(rest) {
-            *hash = join(sip::hash_one(key, item.stable_bytes().as_ref()));
         }
     }
 }
@@ -342,28 +267,6 @@ fn joined([low, high]: [u64; 2]) -> u128 {
 
 fn xxh64(seed: u64, bytes: &[u8]) -> u64 {
     xxhash_rust::xxh64::xxh64(bytes, seed)
-}
-
-#[inline(always)]
-fn each<I: Item>(items: &[I], hashes: &mut [u64], hash_of: impl Fn(&[u8]) -> u64) {
-    assert_eq!(items.len(), hashes.len(), "one hash an item");
-    for (i, (hash, item)) in hashes.iter_mut().zip(items).enumerate() {
-        if let Some(ahead) = items.get(i + AHEAD) {
-            let bytes = ahead.stable_bytes();
-            // The first and the last line. Text of up to 128 bytes usually has no other.
-            prefetch_ends(bytes.as_ref());
-        }
-        *hash = hash_of(item.stable_bytes().as_ref());
-    }
-}
-
-/// How many items ahead bytes are prefetched: at 3 ns an item, this is the latency of memory.
-const AHEAD: usize = 24;
-
-#[inline(always)]
-fn prefetch_ends(bytes: &[u8]) {
-    arch::prefetch(bytes, 0);
-    arch::prefetch(bytes, bytes.len().wrapping_sub(1));
 }
 
 #[cfg(test)]

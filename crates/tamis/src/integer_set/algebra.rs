@@ -1,8 +1,9 @@
 //! And, or, exclusive or, and-not, not. The loops process whole words, and the compiler vectorizes
 //! them.
 
-use super::{DenseSet, RangeMismatch};
 use crate::bits::{Bits as _, BitsMut as _};
+use crate::integer_set::dense::DenseSet;
+use crate::integer_set::error::RangeMismatch;
 
 impl DenseSet {
     /// Keeps the values that `other` also holds.

@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::{DenseSet, RangeError};
 use crate::bits::{Bits as _, BitsMut as _};
+use crate::integer_set::dense::DenseSet;
+use crate::integer_set::error::RangeError;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 

@@ -5,9 +5,10 @@ use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssig
 
 use roaring::RoaringTreemap;
 
-use super::{DenseSet, RangeError};
 use crate::answers::{Answers, answer_each};
 use crate::bits::{BitsMut as _, set_bit};
+use crate::integer_set::dense::DenseSet;
+use crate::integer_set::error::RangeError;
 
 /// An exact set of `u64` values, compressed as Roaring bitmaps.
 ///

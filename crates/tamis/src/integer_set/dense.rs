@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::{OutOfRange, RangeError};
 use crate::answers::{Answers, answer_word};
 use crate::arch::prefetch_index;
 use crate::bits::{Bitmap, Bits as _, BitsMut as _, get_bit, set_bit};
+use crate::integer_set::error::{OutOfRange, RangeError};
 
 /// An exact set of integers in a fixed range, with one bit for each integer.
 ///

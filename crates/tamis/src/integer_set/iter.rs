@@ -2,8 +2,8 @@
 
 use std::iter::FusedIterator;
 
-use super::DenseSet;
 use crate::bits::Bits as _;
+use crate::integer_set::dense::DenseSet;
 
 /// An iterator over the values of a [`DenseSet`], in ascending order.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::{DenseSet, OutOfRange};
 use crate::bits::{Bits as _, BitsMut as _};
+use crate::integer_set::dense::DenseSet;
+use crate::integer_set::error::OutOfRange;
 
 impl DenseSet {
     /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.

@@ -1,7 +1,7 @@
 //! Rank counts the values at or below a value. Select returns the value with a given index.
 
-use super::DenseSet;
 use crate::bits::Bits as _;
+use crate::integer_set::dense::DenseSet;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 

@@ -7,10 +7,11 @@
 //! Meanwhile, the next values and the bits of the next bin are prefetched. The order of values is
 //! lost. It does not matter, because the result is a set.
 
-use super::{DenseSet, RangeError};
 use crate::arch::prefetch_index;
 use crate::bins::{self, Bins, THREAD_ITEMS};
 use crate::bits::BitsMut as _;
+use crate::integer_set::dense::DenseSet;
+use crate::integer_set::error::RangeError;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 

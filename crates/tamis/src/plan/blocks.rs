@@ -1,14 +1,11 @@
 //! Sizes of the kinds whose items lie in blocks of eight lanes.
 
-use super::rates::{blocks_deviation, blocks_rate};
-use super::search::{fewer, smallest_from};
-use super::sizing::{Best, MAX_BITS, Sample, Sizing};
 use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-
-/// Lanes in a block, which is the number of probes of a blocked filter.
-pub(crate) const LANES: u32 = 8;
+use crate::plan::rates::{LANES, blocks_deviation, blocks_rate};
+use crate::plan::search::{fewer, smallest_from};
+use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 
 /// Bits of a cache line.
 const LINE_BITS: u64 = 512;

@@ -24,9 +24,11 @@
 //! A plan searches for the size with a given rate. The formulas for this search also return their
 //! slope, −d ln rate / d ln size.
 
-use super::blocks::LANES;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
+
+/// Lanes in a block, which is the number of probes of a blocked filter.
+pub(crate) const LANES: u32 = 8;
 
 /// Mean number of items of a block for each bit of a lane. From this load on, the closed form has
 /// ten correct digits. At this load, the rate is about 3·10⁻⁴.

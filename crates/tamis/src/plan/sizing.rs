@@ -1,8 +1,8 @@
 //! The formulas that each kind of filter provides for plans. They compute the number of bits for a
 //! number of items and a rate.
 
-use super::search::smallest;
 use crate::geometry::Geometry;
+use crate::plan::search::smallest;
 
 /// The size of the largest filter. With this limit, bit numbers and byte counts stay far below 2⁶⁴.
 pub(crate) const MAX_BITS: u64 = 1 << 56;

@@ -1,7 +1,7 @@
 //! Plans are exact, tight and keep their word.
 
-use super::search::smallest;
-use super::*;
+use crate::plan::search::smallest;
+use crate::plan::*;
 
 #[test]
 fn zero_items_plan_as_one() {

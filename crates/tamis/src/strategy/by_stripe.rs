@@ -20,9 +20,9 @@
 
 use std::slice;
 
-use super::SplitBlock;
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _};
+use crate::block_rules::split_block;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -87,7 +87,7 @@ impl<'a> ByStripe<'a> {
         let (capacity, mut position) = (self.capacity, self.position);
         let (entries, lens) = (&mut self.entries[..], &mut self.lens[..]);
         let full = hashes.find_map(|&hash| {
-            let block = SplitBlock::block(hash, blocks);
+            let block = split_block::block(hash, blocks);
             let stripe = block >> shift;
             let len = lens[stripe] as usize;
             let end = stripe * (capacity + GAP) + len;
@@ -125,12 +125,12 @@ impl<'a> ByStripe<'a> {
                 *entry = entry.wrapping_add(line.wrapping_mul(moved as u64));
             }
         }
-        let words = &self.bits.words()[first * SplitBlock::WORDS..end * SplitBlock::WORDS];
+        let words = &self.bits.words()[first * split_block::WORDS..end * split_block::WORDS];
         // With two threads, the lines come from the cache of the other core. Prefetching them
         // together and before taking the lock saves 5 to 10 % of the time. For stripes larger than
         // a buffer, the kernel prefetches the lines that it needs.
-        if words.len() / SplitBlock::WORDS <= len {
-            for line in (0..words.len()).step_by(SplitBlock::WORDS) {
+        if words.len() / split_block::WORDS <= len {
+            for line in (0..words.len()).step_by(split_block::WORDS) {
                 arch::prefetch_write(words, line);
             }
         }
@@ -156,7 +156,7 @@ impl<'a> ByStripe<'a> {
     }
 
     fn blocks(&self) -> usize {
-        self.bits.words().len() / SplitBlock::WORDS
+        self.bits.words().len() / split_block::WORDS
     }
 }
 

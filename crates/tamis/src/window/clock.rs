@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// How long a window filter remembers an item, at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

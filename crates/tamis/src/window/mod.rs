@@ -14,7 +14,7 @@
 //! insertion.
 //!
 //! The blocks of all slices at one place are adjacent. With three slices and one, blocks of eight lanes of 16 bits
-//! (`strategy/narrow.rs`) fill one cache line. With one slice and one, blocks with lanes of 32 bits fill one line;
+//! (`block_rules/narrow.rs`) fill one cache line. With one slice and one, blocks with lanes of 32 bits fill one line;
 //! their bits are those of Parquet's blocks.
 //!
 //! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters", 2020) sets k bits in k
@@ -24,16 +24,16 @@
 //! The filter has no clock: the caller passes the time to [`Window::advance`].
 
 mod clock;
+pub(crate) mod sizing;
 
 use std::fmt;
 
 use crate::answers::{answer_word, check_words};
-use crate::any::Variant;
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
-use crate::chunks::{self, Step, in_batches};
 use crate::debug::{self, DebugState};
+use crate::extend::extend;
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
@@ -41,32 +41,13 @@ use crate::item::Item;
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::{BlockSizing, Blocks, Plan, PlanError};
-use crate::strategy::{Narrow, lanes_rate};
+use crate::plan::{Plan, PlanError};
+use crate::prefetching::{Step, in_batches};
+use crate::strategy::lanes::lanes_rate;
+use crate::variant::Variant;
 use clock::Clock;
 pub use clock::Span;
-
-/// The formulas for the sizes of this kind.
-///
-/// Plans have one or three slices, because then a place is one cache line. Three slices take a seventh less memory at 1
-/// %. From about 10⁻⁵ on one slice takes less, because of its wider lanes.
-pub(crate) const SIZING: BlockSizing = BlockSizing {
-    geometry: |number| (1..=255).contains(&number).then_some(Geometry::Slices(number)),
-    usual: &[Geometry::Slices(3), Geometry::Slices(1)],
-    blocks: blocks_of,
-};
-
-/// Returns the blocks of a window: one for each slice of the span, and one more.
-fn blocks_of(geometry: Geometry) -> Blocks {
-    let slices = geometry.to_number();
-    Blocks {
-        lane_bits: if slices == 1 { 32 } else { u64::from(Narrow::LANE_BITS) },
-        layers: u64::from(slices) + 1,
-        head_bits: Clock::WORDS as u64 * 64,
-        max_places: u64::MAX,
-        slices: Some(slices),
-    }
-}
+use sizing::blocks_of;
 
 /// A filter that remembers an item for at least a span, and forgets it soon after.
 ///
@@ -159,18 +140,6 @@ impl Window {
     pub fn refreshing(mut self) -> Self {
         self.clock.refreshes = true;
         self
-    }
-}
-
-impl<'a> Window<BitView<'a>> {
-    /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Constant time.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another number
-    /// of bits than the plan; [`PlanError::Words`] if the clock in the words is invalid.
-    pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
-        Self::restore(plan, hasher, BitView::new(words))
     }
 }
 
@@ -317,7 +286,7 @@ impl<B: BitsMut> Window<B> {
 fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
     match plan.geometry() {
         Geometry::Slices(slices) => Ok(slices),
-        _ => Err(PlanError::OtherKind { expected: Kind::Window, found: plan.kind() }),
+        _ => Err(plan.other_kind(Kind::Window)),
     }
 }
 
@@ -334,7 +303,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Window<B> {
 impl<I: Item, B: BitsMut> Extend<I> for Window<B> {
     /// Inserts every item, in batches.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-        chunks::extend(self, items);
+        extend(self, items);
     }
 }
 

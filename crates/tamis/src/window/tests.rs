@@ -1,6 +1,6 @@
 //! Tests of the window filter.
 
-use super::*;
+use crate::window::*;
 
 fn by_time(slices: u32) -> Window {
     let plan = Plan::window(1000, 0.01, slices).unwrap();

@@ -3,10 +3,10 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::parquet;
 use crate::answers::check_words;
-use crate::arch::prefetch_lines;
-use crate::chunks::GROUP;
+use crate::arch::avx2::parquet;
+use crate::arch::memory::prefetch_lines;
+use crate::prefetching::GROUP;
 
 /// A narrow block, or a mask for one: eight lanes of 16 bits.
 #[derive(Clone, Copy)]

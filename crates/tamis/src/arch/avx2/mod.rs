@@ -1,18 +1,17 @@
 //! Kernels for AVX2: a block of the default filter is two registers, a Parquet block is one.
 
+mod batches;
 mod blocks;
 mod cuckoo;
 mod parquet;
 mod split_block;
 
-pub(super) use blocks::{Narrow, Wide, each_ahead};
-pub(super) use cuckoo::{contains_pairs, keys};
-pub(super) use parquet::contains_one_256;
-pub(super) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
+pub(in crate::arch) use blocks::{Narrow, Wide, each_ahead};
+pub(in crate::arch) use cuckoo::{contains_pairs, keys};
+pub(in crate::arch) use parquet::contains_one_256;
+pub(in crate::arch) use split_block::{contains_one_512, insert_512_shared, insert_one_512};
 
-use super::batch::{BATCH, Located};
-use super::memory::prefetch_address;
-use super::{Kernels, OwnedKernels};
+use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::bits::Word;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
@@ -32,59 +31,5 @@ pub(super) fn readers<W: Word>() -> Kernels<W> {
         contains_256: |words, hashes, answers| unsafe {
             parquet::contains(words, hashes, answers);
         },
-    }
-}
-
-/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
-const PREFETCH_FROM_BYTES: usize = 1 << 18;
-
-/// Calls `answer` with each batch of located hashes, its length, and the next batch.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn each_batch<W: Word>(
-    words: *const [W],
-    hashes: &[u64],
-    answers: &mut [u64],
-    locate: impl Fn(&[u64], &mut Located),
-    mut answer: impl FnMut(&Located, usize, Coming<'_>) -> u64,
-) {
-    let is_large = words.len() * size_of::<W>() > PREFETCH_FROM_BYTES;
-    let words = words.cast::<u8>();
-    let mut ring = [Located::NONE; 2];
-    let mut batches = hashes.chunks(BATCH).zip(answers).enumerate().peekable();
-    if let Some((_, (first, _))) = batches.peek() {
-        locate(first, &mut ring[0]);
-        let coming = Coming { words, batch: is_large.then_some(&ring[0]) };
-        (0..BATCH).step_by(8).for_each(|i| coming.prefetch_8(i));
-    }
-    while let Some((i, (batch, word))) = batches.next() {
-        let next = batches.peek().map(|(_, (next, _))| *next);
-        if let Some(next) = next {
-            locate(next, &mut ring[(i + 1) % 2]);
-        }
-        let batch_to_come = (is_large && next.is_some()).then_some(&ring[(i + 1) % 2]);
-        let coming = Coming { words, batch: batch_to_come };
-        *word = answer(&ring[i % 2], batch.len(), coming);
-    }
-}
-
-/// The next batch. Its lines are prefetched a few at a time while the present batch is answered, because a CPU cannot
-/// load 64 lines at once.
-#[derive(Clone, Copy)]
-struct Coming<'a> {
-    words: *const u8,
-    /// None if there is no next batch, or the filter is small.
-    batch: Option<&'a Located>,
-}
-
-impl Coming<'_> {
-    /// Prefetches the lines of eight items, from number `i` on.
-    #[inline(always)]
-    fn prefetch_8(self, i: usize) {
-        if let Some(batch) = self.batch {
-            for &start in &batch.starts[i..i + 8] {
-                prefetch_address(self.words.wrapping_add(start as usize));
-            }
-        }
     }
 }

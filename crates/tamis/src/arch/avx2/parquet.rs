@@ -3,17 +3,17 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::each_batch;
+use crate::arch::avx2::batches::each_batch;
 use crate::arch::batch::Located;
 use crate::bits::Word;
-use crate::strategy::Parquet;
+use crate::block_rules::parquet::{SALTS, WORDS, block};
 
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
-    let blocks = words.len() / Parquet::WORDS;
+    let blocks = words.len() / WORDS;
     assert!(blocks > 0, "a filter has a block");
     // SAFETY: the block is below the number of whole blocks.
-    unsafe { holds(words, hash, Parquet::block(hash, blocks) * Parquet::WORDS) }
+    unsafe { holds(words, hash, block(hash, blocks) * WORDS) }
 }
 
 #[target_feature(enable = "avx2")]
@@ -61,11 +61,11 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
 /// Computes the blocks of up to a batch of hashes in `len_words` words.
 #[inline]
 fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
-    let blocks = len_words / Parquet::WORDS;
+    let blocks = len_words / WORDS;
     assert!(blocks > 0, "a filter has a block");
     let slots = located.starts.iter_mut().zip(&mut located.lanes);
     for ((start, lanes), &hash) in slots.zip(hashes) {
-        *start = Parquet::block(hash, blocks) as u64 * 32;
+        *start = block(hash, blocks) as u64 * 32;
         *lanes = hash;
     }
 }
@@ -75,7 +75,7 @@ fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
 #[target_feature(enable = "avx2")]
 pub(super) fn bits(hash: u64) -> __m256i {
     // SAFETY: 32 readable bytes.
-    let salts = unsafe { _mm256_loadu_si256(Parquet::SALTS.as_ptr().cast()) };
+    let salts = unsafe { _mm256_loadu_si256(SALTS.as_ptr().cast()) };
     let product = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), salts);
     _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32::<27>(product))
 }

@@ -10,11 +10,11 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::each_batch;
-use crate::arch::as_cells;
+use crate::arch::avx2::batches::each_batch;
 use crate::arch::batch::{BATCH, Located};
+use crate::arch::kernels::as_cells;
 use crate::bits::Word;
-use crate::strategy::SplitBlock;
+use crate::block_rules::split_block;
 use crate::sync::AtomicU64;
 
 /// The constants of the kernels. Every operand is a whole register.
@@ -25,7 +25,7 @@ struct Lanes {
     ones: [u64; 4],
 }
 
-static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, low_six: [63; 4], ones: [1; 4] };
+static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, low_six: [63; 4], ones: [1; 4] };
 
 /// Tests one item. It is inlined into code that is compiled for any x86-64; a call would double the cost.
 ///
@@ -34,7 +34,7 @@ static LANES: Lanes = Lanes { shifts: SplitBlock::SHIFTS, low_six: [63; 4], ones
 /// The CPU has AVX2. `words` contains at least one block.
 #[inline(always)]
 pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
-    let first = SplitBlock::first_word(hash, words.len());
+    let first = split_block::first_word(hash, words.len());
     let flag: u8;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words that other threads may
     // set is equivalent to eight relaxed loads: bits only change from 0 to 1. `vzeroupper`, because the code around may
@@ -55,7 +55,7 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
             "vptest ymm0, ymmword ptr [rip + {lanes} + 96]",
             "setc {held}",
             "vzeroupper",
-            spread = in(reg) SplitBlock::spread(hash),
+            spread = in(reg) split_block::spread(hash),
             lanes = sym LANES,
             block = in(reg) words.as_ptr().wrapping_add(first),
             held = lateout(reg_byte) flag,
@@ -78,7 +78,7 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
 /// The CPU has AVX2. `words` contains at least one block and is valid for writing.
 #[inline(always)]
 pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
-    let first = SplitBlock::first_word(hash, words.len());
+    let first = split_block::first_word(hash, words.len());
     let flag: u8;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable. `vzeroupper`: as in
     // `contains_one_512`.
@@ -105,7 +105,7 @@ pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bo
             "vptest ymm0, ymm4",
             "setnc {new}",
             "vzeroupper",
-            spread = in(reg) SplitBlock::spread(hash),
+            spread = in(reg) split_block::spread(hash),
             lanes = sym LANES,
             block = in(reg) words.cast::<u64>().wrapping_add(first),
             new = lateout(reg_byte) flag,
@@ -282,9 +282,9 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
-    let len_blocks = len_words / SplitBlock::WORDS;
+    let len_blocks = len_words / split_block::WORDS;
     assert!(len_blocks > 0, "a filter has a block");
-    let gamma = _mm256_set1_epi64x(SplitBlock::GAMMA as i64);
+    let gamma = _mm256_set1_epi64x(split_block::GAMMA as i64);
     let (hashes_4, rest) = hashes.as_chunks::<4>();
     if let Ok(blocks) = u32::try_from(len_blocks) {
         let blocks = _mm256_set1_epi64x(i64::from(blocks));
@@ -309,8 +309,8 @@ fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
 
 #[inline]
 fn locate_one(len_blocks: usize, hash: u64, i: usize, located: &mut Located) {
-    located.starts[i] = SplitBlock::block(hash, len_blocks) as u64 * 64;
-    located.lanes[i] = SplitBlock::spread(hash);
+    located.starts[i] = split_block::block(hash, len_blocks) as u64 * 64;
+    located.lanes[i] = split_block::spread(hash);
 }
 
 /// The products of the low halves of each lane.

@@ -1,6 +1,6 @@
 //! Reads a page entry by entry, and checks that this module could have written the page.
 
-use super::page::{
+use crate::growing::prefixes::page::{
     BLOCK_QUOTIENTS, BLOCKS, EMPTY_WORDS, Form, HEAD_WORDS, MAX_WORDS, block_bounds, entry,
     used_words,
 };

@@ -5,7 +5,7 @@ use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-use super::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
+use crate::growing::prefixes::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 
 /// The rule by which a filter grows. It depends only on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

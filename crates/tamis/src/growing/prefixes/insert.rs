@@ -3,9 +3,11 @@
 
 use std::hint::select_unpredictable;
 
-use super::page::{BLOCK_QUOTIENTS, Form, Run, code_bits, entry, lengthen, used_words, window};
-use super::shift::insert_bits;
 use crate::arch::select::Select;
+use crate::growing::prefixes::page::{
+    BLOCK_QUOTIENTS, Form, Run, code_bits, entry, lengthen, used_words, window,
+};
+use crate::growing::prefixes::shift::insert_bits;
 
 /// The effect of an insert on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

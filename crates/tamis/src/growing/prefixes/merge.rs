@@ -1,8 +1,10 @@
 //! Merges another table by inserting its prefixes.
 
-use super::check;
-use super::page::{self, Run};
-use super::{Found, GrowError, Pages, Table, write};
+use crate::growing::prefixes::grow::GrowError;
+use crate::growing::prefixes::page::{self, Run};
+use crate::growing::prefixes::pages::Pages;
+use crate::growing::prefixes::table::{Found, Table};
+use crate::growing::prefixes::{check, write};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 

@@ -2,8 +2,8 @@
 
 use std::hint::select_unpredictable;
 
-use super::page::{HEAD_WORDS, Head, lengthen};
-use crate::arch::prefetch_index;
+use crate::arch::memory::prefetch_index;
+use crate::growing::prefixes::page::{HEAD_WORDS, Head, lengthen};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 

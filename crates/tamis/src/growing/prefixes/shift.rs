@@ -74,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::arch::run_wide;
+    use crate::arch::level::run_wide;
 
     /// The expected result, computed bit by bit.
     fn expected(words: &[u64], low: usize, high: usize, width: usize, bits: u64) -> Vec<u64> {

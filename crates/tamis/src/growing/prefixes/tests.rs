@@ -2,9 +2,13 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use super::*;
+use crate::Hasher;
 use crate::bits::BitView;
-use crate::hash::Hasher;
+use crate::growing::prefixes::grow::GrowError;
+use crate::growing::prefixes::growth::Growth;
+use crate::growing::prefixes::pages::Pages;
+use crate::growing::prefixes::table::{Counts, Table};
+use crate::growing::prefixes::words::FlatPages;
 
 fn hashes(items: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
     let hasher = Hasher::default();
@@ -21,7 +25,7 @@ fn check<P: Pages>(table: &Table<P>) {
     table
         .each_page(|page, depth, _| {
             let form = &table.forms[usize::from(depth > table.depth)];
-            check::each_entry(page, form, |_, _| entries += 1)
+            crate::growing::prefixes::check::each_entry(page, form, |_, _| entries += 1)
         })
         .unwrap();
     table

@@ -15,10 +15,12 @@
 //!
 //! The rule of growth is not stored. It is computed from the rate of the plan.
 
-use super::pages::{OwnedPage, PageRef};
-use super::{Counts, Growth, OwnedPages, Pages, Table, check, page, prefix, write};
-use crate::arch::prefetch_index;
+use crate::arch::memory::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
+use crate::growing::prefixes::growth::Growth;
+use crate::growing::prefixes::pages::{OwnedPage, OwnedPages, PageRef, Pages};
+use crate::growing::prefixes::table::{Counts, Table, prefix};
+use crate::growing::prefixes::{check, page, write};
 
 /// Pages in borrowed words.
 #[derive(Clone, Copy, Debug)]

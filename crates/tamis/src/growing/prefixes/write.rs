@@ -1,12 +1,12 @@
 //! Writes whole pages: the two halves of a page that splits, and pages of any sorted entries.
 
-use super::page::{
+use crate::arch::level::run_wide;
+use crate::arch::select::Select;
+use crate::bits::OutOfMemory;
+use crate::growing::prefixes::page::{
     BLOCK_QUOTIENTS, BLOCKS, CROWDED_WORDS, Form, HEAD_WORDS, MAX_WORDS, QUOTIENTS, block_bounds,
     set_block_end, used_words,
 };
-use crate::arch::run_wide;
-use crate::arch::select::Select;
-use crate::bits::OutOfMemory;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -271,7 +271,7 @@ fn split_run(
     for half in 0..2 {
         let mut count = 0;
         for number in run.clone() {
-            let entry = super::page::entry(page, end, number, form);
+            let entry = crate::growing::prefixes::page::entry(page, end, number, form);
             if entry == whole {
                 writer.push_entries(1 << 63, 1);
             } else if entry >> (f - 1) == half {

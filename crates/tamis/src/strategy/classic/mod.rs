@@ -5,17 +5,16 @@
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
-mod sizing;
+pub(crate) mod sizing;
 
-use super::sealed::{Construct, Token};
-use super::{Strategy, scale};
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word, get_bit, set_bit};
+use crate::block_rules::scale::scale;
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::Plan;
-pub(crate) use sizing::{ClassicSizing, estimate_bits};
+use crate::strategy::rule::{Construct, Strategy, Token};
 
 /// The classic Bloom filter with `bits` bits and `probes` probes for each item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

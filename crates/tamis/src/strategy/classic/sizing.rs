@@ -5,7 +5,7 @@ use crate::geometry::Geometry;
 use crate::no_std::*;
 use crate::plan::rates::{approximate_classic_rate, classic_rate};
 use crate::plan::search::{fewer, smallest_from};
-use crate::plan::{Best, MAX_BITS, Sample, Sizing};
+use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 
 /// The most probes of a classic filter.
 const MAX_PROBES: u32 = 255;

@@ -1,0 +1,116 @@
+//! The instruction sets that have kernels of their own, and the best one of this CPU.
+
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+use std::sync::atomic::{AtomicU8, Ordering};
+
+// The list of levels is a `Vec`.
+#[cfg(all(target_arch = "x86_64", not(any(feature = "std", test, miri, loom))))]
+use crate::no_std::*;
+
+/// An instruction set that has its own kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Level {
+    Scalar = 1,
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    Avx2 = 2,
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    Avx512 = 3,
+}
+
+/// Zero until the first call of [`level`], then a [`Level`]. `Relaxed` is sufficient, because every
+/// thread computes the same value.
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// Returns the best level of this CPU.
+#[inline]
+pub(crate) fn level() -> Level {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    match LEVEL.load(Ordering::Relaxed) {
+        3 => Level::Avx512,
+        2 => Level::Avx2,
+        1 => Level::Scalar,
+        _ => detect(),
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+    Level::Scalar
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+#[cold]
+#[inline(never)]
+fn detect() -> Level {
+    let best = *available().last().expect("scalar is always available");
+    LEVEL.store(best as u8, Ordering::Relaxed);
+    best
+}
+
+/// Tests whether the CPU has a feature. Without the standard library, it tests whether every CPU
+/// has it for which the program is compiled.
+#[cfg(all(target_arch = "x86_64", any(feature = "std", test), not(miri), not(loom)))]
+macro_rules! has {
+    ($feature:tt) => {
+        is_x86_feature_detected!($feature)
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(any(feature = "std", test)), not(miri), not(loom)))]
+macro_rules! has {
+    ($feature:tt) => {
+        cfg!(target_feature = $feature)
+    };
+}
+
+/// Returns all levels that this CPU supports, scalar first.
+#[cfg(any(test, all(target_arch = "x86_64", not(miri), not(loom))))]
+pub(crate) fn available() -> Vec<Level> {
+    #[allow(unused_mut)]
+    let mut levels = vec![Level::Scalar];
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    {
+        // Each level uses the kernels and features of the lower level, so it also requires the
+        // lower level. This is necessary because a hypervisor may hide any single feature.
+        if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
+            levels.push(Level::Avx2);
+        }
+        if levels.contains(&Level::Avx2)
+            && has!("avx512f")
+            && has!("avx512dq")
+            && has!("avx512bw")
+            && has!("avx512vl")
+            && has!("avx512vbmi")
+            && has!("avx512bitalg")
+        {
+            levels.push(Level::Avx512);
+        }
+    }
+    levels
+}
+
+/// Runs a loop that is compiled for the features of this CPU. The rest of the crate is compiled for
+/// any x86-64. Code that is inlined into `run` may use the shifts of BMI2 and the vectors of AVX2
+/// or AVX-512.
+#[inline(always)]
+pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        fn by_avx2<R>(run: impl FnOnce() -> R) -> R {
+            run()
+        }
+        // Hashing integers takes 0.58 ns an item with AVX-512 and 0.87 ns with AVX2 (Sapphire
+        // Rapids).
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512dq,avx512bw,avx512vl")]
+        fn by_avx512<R>(run: impl FnOnce() -> R) -> R {
+            run()
+        }
+        match level() {
+            // SAFETY: the level was detected with these features.
+            Level::Avx512 => return unsafe { by_avx512(run) },
+            // SAFETY: as above.
+            Level::Avx2 => return unsafe { by_avx2(run) },
+            Level::Scalar => {}
+        }
+    }
+    run()
+}

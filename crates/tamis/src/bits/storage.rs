@@ -1,0 +1,58 @@
+//! The traits of storage: words for reading and for writing.
+
+use std::fmt;
+
+use crate::arch::memory::Lines;
+use crate::bits::word::Word;
+
+/// Readable bits.
+pub trait Bits {
+    /// The type of a word.
+    type Word: Word;
+
+    /// Returns the words. Bit 0 is the lowest bit of the first word.
+    fn words(&self) -> &[Self::Word];
+
+    /// Returns the number of bits, a multiple of 64.
+    fn len_bits(&self) -> u64 {
+        self.words().len() as u64 * 64
+    }
+
+    /// Counts the bits that are set. Reads all bits.
+    fn count_ones(&self) -> u64 {
+        self.words().iter().map(|word| u64::from(word.get().count_ones())).sum()
+    }
+}
+
+/// Bits that one owner sets and clears.
+pub trait BitsMut: Bits<Word = u64> {
+    /// Returns the words for writing.
+    fn words_mut(&mut self) -> &mut [u64];
+}
+
+/// Returns the memory of an allocation of `len_bits` bits, in bytes.
+pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
+    let len_words = usize::try_from(len_bits.div_ceil(64)).unwrap_or(usize::MAX);
+    Lines::heap_bytes(len_words)
+}
+
+/// Returns the words from number `start` on, or none if there are fewer.
+pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
+    usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
+}
+
+/// The memory cannot be allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The number of requested bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.bytes;
+        write!(f, "cannot allocate {bytes} bytes: plan fewer items or a higher rate")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}

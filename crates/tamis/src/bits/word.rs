@@ -1,0 +1,45 @@
+//! Words of bits, plain or shared between threads, and single bits of them.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A readable word of bits: plain, or one that other threads may change at the same time.
+pub trait Word: sealed::Sealed + Send + Sync + 'static {
+    /// Returns the present bits.
+    fn get(&self) -> u64;
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        *self
+    }
+}
+
+impl Word for AtomicU64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        // Relaxed: bits only change from 0 to 1, and no other data is published through them.
+        self.load(Ordering::Relaxed)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u64 {}
+    impl Sealed for crate::sync::AtomicU64 {}
+}
+
+/// Returns true if bit `bit` of `words` is set.
+#[inline(always)]
+pub(crate) fn get_bit<W: Word>(words: &[W], bit: u64) -> bool {
+    words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1
+}
+
+/// Sets bit `bit` of `words`. Returns true if it was not set.
+#[inline(always)]
+pub(crate) fn set_bit(words: &mut [u64], bit: u64) -> bool {
+    let word = &mut words[(bit / 64) as usize];
+    let was_unset = *word >> (bit % 64) & 1 == 0;
+    *word |= 1 << (bit % 64);
+    was_unset
+}

@@ -1,0 +1,41 @@
+//! The rule of Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
+//!
+//! The geometry is that of the default filter with half the lane. The rule is Parquet's own: the block comes from the
+//! high 32 bits of the hash, each lane's bit from the low 32 bits times a salt. Two lanes share a 64-bit word, the even
+//! one in the low half, which is Parquet's order on disk.
+//!
+//! Source: Apache Parquet format, `BloomFilter.md`.
+
+/// Words in a block.
+pub(crate) const WORDS: usize = 4;
+
+/// One odd multiplier for each lane.
+pub(crate) const SALTS: [u32; 8] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// Returns the block of `hash`, below `blocks`. There are at most 2³² blocks.
+#[inline(always)]
+pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
+    (((hash >> 32) * blocks as u64) >> 32) as usize
+}
+
+/// Returns the bit of `hash` in each lane.
+#[inline(always)]
+pub(crate) fn mask(hash: u64) -> [u64; 4] {
+    let bit = |lane: usize| 1_u64 << ((hash as u32).wrapping_mul(SALTS[lane]) >> 27);
+    [0, 2, 4, 6].map(|lane| bit(lane) | bit(lane + 1) << 32)
+}
+
+/// Returns the block of `hash` and its bit in each lane.
+#[inline(always)]
+pub(crate) fn locate(hash: u64, blocks: usize) -> (usize, [u64; 4]) {
+    (block(hash, blocks), mask(hash))
+}

@@ -1,0 +1,19 @@
+//! Sizes of the two kinds with plain blocks.
+
+use crate::geometry::Geometry;
+use crate::plan::blocks::{BlockSizing, Blocks};
+use crate::plan::rates::LANES;
+
+/// The formulas for the sizes of split-block filters.
+pub(crate) const SPLIT_BLOCK: BlockSizing = BlockSizing {
+    geometry: |number| (number == LANES).then_some(Geometry::Probes(LANES)),
+    usual: &[Geometry::Probes(LANES)],
+    blocks: |_| Blocks::PLAIN,
+};
+
+/// The formulas for the sizes of Parquet's filters.
+pub(crate) const PARQUET: BlockSizing = BlockSizing {
+    // The rule takes the block from 32 bits of the hash. The file format stores at most 2³¹ − 1 bytes.
+    blocks: |_| Blocks { lane_bits: 32, max_places: (1 << 31) / 32 - 1, ..Blocks::PLAIN },
+    ..SPLIT_BLOCK
+};

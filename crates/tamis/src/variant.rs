@@ -1,0 +1,74 @@
+//! What the enum of all kinds needs from each filter.
+
+use crate::bits::{BitsMut, heap_bytes};
+use crate::filter::Filter;
+use crate::removed::Removed;
+
+/// What [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, beside the public traits.
+pub(crate) trait Variant<B>: Filter {
+    /// The same filter over borrowed words.
+    type View<'a>
+    where
+        Self: 'a;
+
+    /// Borrows the filter. `None` if its words are not in one run.
+    fn view(&self) -> Option<Self::View<'_>>;
+
+    /// Passes the words of a file to `each`, in order, from the word numbered `start` on.
+    fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
+    -> Result<(), E>;
+
+    /// Returns how many words [`each_words`](Self::each_words) passes on from word 0.
+    fn len_words(&self) -> u64 {
+        self.plan().bits().div_ceil(64)
+    }
+
+    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    fn heap_bytes(&self) -> u64 {
+        heap_bytes(self.plan().bits())
+    }
+
+    /// Sets the time of a filter that forgets items.
+    fn advance(&mut self, _now_millis: u64) {}
+
+    /// Returns an upper bound of how often an item with this hash was inserted. `None` if the kind does not count.
+    fn count_hash(&self, _hash: u64) -> Option<u64> {
+        None
+    }
+
+    /// Returns the highest count. `None` if the kind does not count.
+    fn max_count(&self) -> Option<u64> {
+        None
+    }
+
+    /// Removes an item by its hash. `None` if the kind does not remove items.
+    fn remove_hash(&mut self, _hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        None
+    }
+}
+
+/// The parts of [`Variant`] for a filter whose words are one run in the field `$words`.
+macro_rules! one_run {
+    ($view:ty, $words:ident) => {
+        type View<'a>
+            = $view
+        where
+            Self: 'a;
+
+        fn view(&self) -> Option<Self::View<'_>> {
+            Some(self.as_view())
+        }
+
+        fn each_words<E>(
+            &self,
+            start: u64,
+            mut each: impl FnMut(&[u64]) -> Result<(), E>,
+        ) -> Result<(), E> {
+            each(crate::bits::words_from(self.$words.words(), start))
+        }
+    };
+}
+pub(crate) use one_run;
