@@ -26,14 +26,14 @@
 
 mod compact;
 mod dump;
+mod insert;
 mod options;
 mod sub_filter;
 
 use std::fmt;
 
-use tamis::{Answers, Item, OutOfMemory, allocation_bytes};
+use tamis::{Answers, Item, allocation_bytes};
 
-use crate::error::RedisInsertError;
 use crate::memory_limit::GrowthLimit;
 use crate::murmur2;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
@@ -180,85 +180,6 @@ impl RedisCuckoo {
         }
     }
 
-    /// Inserts `item`. If it is already present, its count increases.
-    ///
-    /// # Errors
-    ///
-    /// [`RedisInsertError`] if there is no free slot and no sub-filter can be added. The filter is
-    /// unchanged then.
-    #[inline]
-    pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<(), RedisInsertError> {
-        self.insert_hash(self.hash(item))
-    }
-
-    /// Inserts an item by its hash. If it is already present, its count increases.
-    ///
-    /// # Errors
-    ///
-    /// As for [`insert`](Self::insert).
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), RedisInsertError> {
-        self.insert_candidate(Candidate::of(hash))
-    }
-
-    /// Inserts `item` unless it may be present. Returns true if the item was inserted, which means
-    /// that it was absent.
-    ///
-    /// # Errors
-    ///
-    /// As for [`insert`](Self::insert), if the item is absent.
-    #[inline]
-    pub fn insert_absent<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
-        self.insert_absent_hash(self.hash(item))
-    }
-
-    /// Inserts an item by its hash unless it may be present. Returns true if the item was inserted,
-    /// which means that it was absent.
-    ///
-    /// # Errors
-    ///
-    /// As for [`insert`](Self::insert), if the item is absent.
-    pub fn insert_absent_hash(&mut self, hash: u64) -> Result<bool, RedisInsertError> {
-        if self.contains_hash(hash) {
-            return Ok(false);
-        }
-        self.insert_hash(hash).map(|()| true)
-    }
-
-    /// Inserts many items in order, as [`insert`](Self::insert) does. The memory accesses of the
-    /// items overlap. Calls `each` with the result of each item. If an item finds no free slot,
-    /// later items are still inserted. To stop, the caller returns false from `each`.
-    pub fn insert_each<I: Item>(
-        &mut self,
-        items: &[I],
-        mut answer: impl FnMut(Result<(), RedisInsertError>) -> bool,
-    ) {
-        let mut hashes = [0; BATCH];
-        for items in items.chunks(BATCH) {
-            for &hash in self.hash_batch(items, &mut hashes) {
-                if !answer(self.insert_hash(hash)) {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Inserts many items in order, each unless it may be present. Calls `each` with the results,
-    /// as [`insert_each`](Self::insert_each) does.
-    pub fn insert_absent_each<I: Item>(
-        &mut self,
-        items: &[I],
-        mut answer: impl FnMut(Result<bool, RedisInsertError>) -> bool,
-    ) {
-        let mut hashes = [0; BATCH];
-        for items in items.chunks(BATCH) {
-            for &hash in self.hash_batch(items, &mut hashes) {
-                if !answer(self.insert_absent_hash(hash)) {
-                    return;
-                }
-            }
-        }
-    }
-
     /// Removes `item` once. Returns false if the filter holds no fingerprint of it. The item was
     /// then absent. When a tenth of the items have been removed, the fingerprints of the newest
     /// sub-filters move to free slots of older ones.
@@ -321,51 +242,6 @@ impl RedisCuckoo {
             self.prefetch_hash(*hash);
         }
         &hashes[..items.len()]
-    }
-
-    fn insert_candidate(&mut self, candidate: Candidate) -> Result<(), RedisInsertError> {
-        loop {
-            let max_iterations = self.max_iterations;
-            let (newest, older) = self.sub_filters.split_last_mut().expect("there is one");
-            if newest.put(candidate)
-                || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
-                || newest.evict(candidate, max_iterations)
-            {
-                // Saturating, because a forged header may contain any number.
-                self.items = self.items.saturating_add(1);
-                self.refused = Refused(false);
-                return Ok(());
-            }
-            // At most one more iteration follows, because an empty sub-filter has a free slot.
-            self.grow().inspect_err(|error| {
-                self.refused = Refused(!matches!(error, RedisInsertError::Memory(_)));
-            })?;
-        }
-    }
-
-    /// Appends a sub-filter.
-    #[cold]
-    fn grow(&mut self) -> Result<(), RedisInsertError> {
-        if self.expansion == 0 {
-            return Err(RedisInsertError::Full { items: self.items });
-        }
-        if self.sub_filters.len() >= MAX_SUB_FILTERS {
-            return Err(RedisInsertError::TooLarge);
-        }
-        let newest = self.sub_filters.last().expect("there is one");
-        let buckets = newest
-            .buckets()
-            .checked_mul(u64::from(self.expansion))
-            .ok_or(RedisInsertError::TooLarge)?;
-        self.growth_limit.check(buckets.saturating_mul(self.bucket_size.into()))?;
-        let next =
-            SubFilter::zeroed(buckets, self.bucket_size).map_err(RedisInsertError::Memory)?;
-        let bytes = size_of::<SubFilter>() as u64;
-        self.sub_filters
-            .try_reserve(1)
-            .map_err(|_| RedisInsertError::Memory(OutOfMemory { bytes }))?;
-        self.sub_filters.push(next);
-        Ok(())
     }
 
     /// Sets the maximum number of bytes that one growth may take. The limit is not part of the

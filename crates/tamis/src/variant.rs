@@ -72,3 +72,24 @@ macro_rules! one_run {
     };
 }
 pub(crate) use one_run;
+
+/// The parts of [`Variant`] for a filter that counts and removes items.
+macro_rules! counts {
+    () => {
+        fn count_hash(&self, hash: u64) -> Option<u64> {
+            Some(crate::filter::Count::count_hash(self, hash))
+        }
+
+        fn max_count(&self) -> Option<u64> {
+            Some(crate::filter::Count::max_count(self))
+        }
+
+        fn remove_hash(&mut self, hash: u64) -> Option<Removed>
+        where
+            B: BitsMut,
+        {
+            Some(crate::filter::Remove::remove_hash(self, hash))
+        }
+    };
+}
+pub(crate) use counts;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use crate::cuckoo::*;
+use crate::error::RedisInsertError;
 use crate::murmur2::hash64;
 
 /// The rules in their simplest form: lists of bytes, and copies instead of undoing moves.

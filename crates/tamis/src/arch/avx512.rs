@@ -14,7 +14,7 @@ use std::arch::x86_64::*;
 use crate::arch::avx2;
 use crate::arch::batch::{BATCH, Located};
 use crate::arch::kernels::{Kernels, OwnedKernels, as_cells};
-use crate::arch::memory::prefetch_address;
+use crate::arch::prefetch::prefetch_address;
 use crate::bits::Word;
 use crate::block_rules::split_block;
 use crate::sync::AtomicU64;

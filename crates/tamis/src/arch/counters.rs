@@ -17,7 +17,7 @@ use crate::prefetching::{Step, in_batches};
 use crate::removed::Removed;
 
 use crate::arch::level::Level;
-use crate::arch::memory::prefetch_lines;
+use crate::arch::prefetch::prefetch_lines;
 
 /// Words in a slice of a block.
 pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;

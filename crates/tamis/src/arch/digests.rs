@@ -5,7 +5,7 @@
 //! mispredicted.
 
 use crate::arch::level::Level;
-use crate::arch::memory::prefetch_index;
+use crate::arch::prefetch::prefetch_index;
 use crate::block_rules::scale::scale;
 
 /// Words in a line.

@@ -22,6 +22,7 @@ pub(crate) mod level;
 pub(crate) mod memory;
 pub(crate) mod partition;
 pub(crate) mod places;
+pub(crate) mod prefetch;
 pub(crate) mod scalar;
 pub(crate) mod select;
 pub(crate) mod sip;
@@ -32,5 +33,6 @@ pub(crate) use block_filters::{
     kernels,
 };
 pub(crate) use level::{Level, level};
-pub use memory::{allocation_bytes, prefetch};
-pub(crate) use memory::{prefetch_index, prefetch_lines, prefetch_write};
+pub use memory::allocation_bytes;
+pub use prefetch::prefetch;
+pub(crate) use prefetch::{prefetch_index, prefetch_lines, prefetch_write};

@@ -9,7 +9,7 @@ use crate::block_rules::scale::scale;
 use crate::prefetching::{Step, in_batches};
 
 use crate::arch::level::Level;
-use crate::arch::memory::prefetch_lines;
+use crate::arch::prefetch::prefetch_lines;
 
 /// The positions of the blocks of a window filter. The words of the filter are whole places of
 /// `slots` blocks.

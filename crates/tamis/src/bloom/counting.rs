@@ -40,7 +40,7 @@ use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
 use crate::removed::Removed;
 use crate::strategy::lanes::{lanes_items, lanes_rate};
-use crate::variant::{Variant, one_run};
+use crate::variant::{Variant, counts, one_run};
 
 /// A Bloom filter that counts: items can be removed, and their copies counted.
 ///
@@ -300,21 +300,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
 
 impl<B: Bits<Word = u64>> Variant<B> for Counting<B> {
     one_run!(Counting<BitView<'a>>, counters);
-
-    fn count_hash(&self, hash: u64) -> Option<u64> {
-        Some(Count::count_hash(self, hash))
-    }
-
-    fn max_count(&self) -> Option<u64> {
-        Some(Count::max_count(self))
-    }
-
-    fn remove_hash(&mut self, hash: u64) -> Option<Removed>
-    where
-        B: BitsMut,
-    {
-        Some(Remove::remove_hash(self, hash))
-    }
+    counts!();
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::hash::Hasher;
 use crate::kind::Kind;
 use crate::plan::{Plan, PlanError};
 use crate::removed::Removed;
-use crate::variant::{Variant, one_run};
+use crate::variant::{Variant, counts, one_run};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
@@ -337,21 +337,7 @@ fn insert_all(
 
 impl<B: Bits<Word = u64>> Variant<B> for Cuckoo<B> {
     one_run!(Cuckoo<BitView<'a>>, bits);
-
-    fn count_hash(&self, hash: u64) -> Option<u64> {
-        Some(Count::count_hash(self, hash))
-    }
-
-    fn max_count(&self) -> Option<u64> {
-        Some(Count::max_count(self))
-    }
-
-    fn remove_hash(&mut self, hash: u64) -> Option<Removed>
-    where
-        B: BitsMut,
-    {
-        Some(Remove::remove_hash(self, hash))
-    }
+    counts!();
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@
 //! Words from other sources may violate the invariants. Then answers are wrong, but no function
 //! panics.
 
-use crate::arch::memory::prefetch_index;
+use crate::arch::prefetch::prefetch_index;
 use crate::block_rules::scale::scale;
 use crate::cuckoo::lanes::Lanes;
 use crate::removed::Removed;

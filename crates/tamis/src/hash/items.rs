@@ -1,7 +1,7 @@
 //! Hashes of items, one by one and in batches.
 
 use crate::arch::level::level;
-use crate::arch::memory::prefetch;
+use crate::arch::prefetch::prefetch;
 use crate::arch::sip;
 use crate::hash::{HashFunction, Hasher, fold, joined};
 use crate::item::Item;

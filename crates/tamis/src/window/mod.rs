@@ -24,17 +24,18 @@
 //! The filter has no clock: the caller passes the time to [`Window::advance`].
 
 mod clock;
+mod insert;
 pub(crate) mod sizing;
 
 use std::fmt;
 
-use crate::answers::{answer_word, check_words};
+use crate::answers::check_words;
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::debug::{self, DebugState};
 use crate::extend::extend;
-use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
+use crate::filter::{Clear, Filter, Merge, MergeError};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -252,37 +253,6 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
     }
 }
 
-impl<B: BitsMut> Window<B> {
-    /// Clears the slices that are out of the window, so that the present slice has an empty block.
-    fn turn(&mut self) {
-        let slots = self.clock.slots();
-        if self.clock.all_live() {
-            return;
-        }
-        let cleared = self.clock.turn();
-        let places = self.places;
-        let words = &mut self.bits.words_mut()[Clock::WORDS..];
-        if cleared.len() == slots {
-            words.fill(0);
-        } else {
-            for place in words.chunks_exact_mut(places.len_words()) {
-                for slot in cleared.clone() {
-                    place[places.block(slot % slots)].fill(0);
-                }
-            }
-        }
-    }
-
-    /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With a span of items, the
-    /// caller passes no more than the present slice has space for. The clock is up to date.
-    fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        let how = (self.clock.slot(), self.clock.refreshes);
-        let words = &mut self.bits.words_mut()[Clock::WORDS..];
-        let stored = places::insert_each(self.level, words, self.places, how, hashes, answers);
-        self.clock.count(stored);
-    }
-}
-
 fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
     match plan.geometry() {
         Geometry::Slices(slices) => Ok(slices),
@@ -370,55 +340,6 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
             self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
         let ones: u64 = live.map(|(_, ones)| ones).sum();
         ones as f64 / (self.slot_bits() * self.clock.slots() as f64)
-    }
-}
-
-impl<B: BitsMut> Insert for Window<B> {
-    /// Stores an item at the latest time. Returns true if the filter did not remember it.
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        let mut answer = [0];
-        self.insert_hashes(&[hash], &mut answer);
-        answer[0] != 0
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        check_words(answers, hashes.len());
-        self.turn();
-        let (mut rest, mut words) = (hashes, answers);
-        // As many items as the present slice has space for are stored without a look at the clock.
-        loop {
-            let room = usize::try_from(self.clock.room()).unwrap_or(usize::MAX);
-            if room >= rest.len() {
-                return self.insert_now(rest, words);
-            }
-            let whole = room & !63;
-            if whole > 0 {
-                let (now, later) = rest.split_at(whole);
-                let (now_words, later_words) = words.split_at_mut(whole / 64);
-                self.insert_now(now, now_words);
-                (rest, words) = (later, later_words);
-                continue;
-            }
-            // Near the end of the slice, items are stored one by one up to the end of a word of answers.
-            let len = rest.len().min(64);
-            words[0] = answer_word(&rest[..len], |&hash| self.insert_one(hash));
-            (rest, words) = (&rest[len..], &mut words[1..]);
-        }
-    }
-}
-
-impl<B: BitsMut> Window<B> {
-    /// Stores one item, in the next slice if the present one is full. Returns true if it was not remembered.
-    fn insert_one(&mut self, hash: u64) -> bool {
-        if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
-            self.clock.next_slice();
-            self.turn();
-        }
-        let mut answer = [0];
-        if self.clock.room() > 0 {
-            self.insert_now(&[hash], &mut answer);
-        }
-        answer[0] != 0
     }
 }
 

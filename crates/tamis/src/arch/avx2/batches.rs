@@ -1,7 +1,7 @@
 //! The loop over batches of located hashes.
 
 use crate::arch::batch::{BATCH, Located};
-use crate::arch::memory::prefetch_address;
+use crate::arch::prefetch::prefetch_address;
 use crate::bits::Word;
 
 /// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.

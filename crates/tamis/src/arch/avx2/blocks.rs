@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::answers::check_words;
 use crate::arch::avx2::parquet;
-use crate::arch::memory::prefetch_lines;
+use crate::arch::prefetch::prefetch_lines;
 use crate::prefetching::GROUP;
 
 /// A narrow block, or a mask for one: eight lanes of 16 bits.

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use crate::arch::avx2::batches::PREFETCH_FROM_BYTES;
 use crate::arch::avx2::split_block::{load_4, multiply_32, store_4};
 use crate::arch::cuckoo_keys::{BATCH, Keys, Pairs};
-use crate::arch::memory::prefetch_address;
+use crate::arch::prefetch::prefetch_address;
 
 /// The values that are computed for a batch before its buckets are accessed.
 #[derive(Clone, Copy)]

@@ -24,7 +24,7 @@
 
 use std::hint::select_unpredictable;
 
-use crate::arch::memory::prefetch_index;
+use crate::arch::prefetch::prefetch_index;
 use crate::arch::select::Select;
 
 /// The number of bits of a hash that select the quotient in its page.

@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use crate::arch::memory::prefetch_index;
+use crate::arch::prefetch::prefetch_index;
 use crate::growing::prefixes::page::{HEAD_WORDS, Head, lengthen};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;

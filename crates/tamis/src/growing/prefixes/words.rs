@@ -15,7 +15,7 @@
 //!
 //! The rule of growth is not stored. It is computed from the rate of the plan.
 
-use crate::arch::memory::prefetch_index;
+use crate::arch::prefetch::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
 use crate::growing::prefixes::growth::Growth;
 use crate::growing::prefixes::pages::{OwnedPage, OwnedPages, PageRef, Pages};
