@@ -62,8 +62,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "BIP-37")?;
-    filter.rule_of::<Bip37>("BIP-37")?;
+    let (filter, _) = ForeignBloom::with_rule::<Bip37>(contents, "BIP-37")?;
     let wallet = WalletFilter::try_from(filter.clone()).expect("the rule was tested");
     Ok(out.write_all(&wallet.encode())?)
 }

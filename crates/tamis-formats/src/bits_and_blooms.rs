@@ -15,7 +15,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -50,13 +50,7 @@ pub struct BitsAndBlooms {
 impl ProbeRule for BitsAndBlooms {
     type Hash<'k> = [u64; 4];
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     fn hash(&self, key: &[u8]) -> [u64; 4] {
         let (a, b) = x64_128(key, 0, Tail::Unsigned);
@@ -162,8 +156,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "bits-and-blooms")?;
-    let rule = filter.rule_of::<BitsAndBlooms>("bits-and-blooms")?;
+    let (filter, rule) = ForeignBloom::with_rule::<BitsAndBlooms>(contents, "bits-and-blooms")?;
     let (bits, probes) = (rule.bits(), u64::from(rule.probes));
     out.write_all([bits, probes, bits].map(u64::to_be_bytes).as_flattened())?;
     Ok(write_words(filter.words(), out, u64::to_be_bytes)?)

@@ -2,13 +2,11 @@
 //! byte. Layout: `docs/formats/byte-buffer.md`.
 
 use std::fmt;
-use std::io;
 
+use crate::bare_bits;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::decode_options::DecodeOptions;
-use crate::encode_error::EncodeError;
+use crate::decode_error::DecodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
@@ -28,7 +26,9 @@ pub(crate) const FORMAT: Format = Format {
     parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
-    encode,
+    encode: |contents, _, out| {
+        bare_bits::encode::<EightColumns>(contents, "ByteBufferBloomFilter", out)
+    },
     create: |options| {
         let (items, rate) = options.plan()?;
         create(plan_bytes(items, rate)).map(Contents::new)
@@ -162,22 +162,5 @@ pub fn create(bytes: u64) -> Result<ForeignBloom, CreateError> {
 ///
 /// [`DecodeError`] if there are no bytes or too many, or if the allocation fails.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let error = |at, kind| DecodeError { field: "bits", at, kind };
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(error(MAX_BYTES, DecodeErrorKind::TooLong { expected: MAX_BYTES }));
-    }
-    let rule = EightColumns::new(bytes.len() as u64)
-        .ok_or(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }))?;
-    ForeignBloom::from_bytes(Rule::new(rule), bytes)
-        .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
-}
-
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "ByteBufferBloomFilter")?;
-    filter.rule_of::<EightColumns>("ByteBufferBloomFilter")?;
-    Ok(filter.write_bytes(out)?)
+    bare_bits::decode(bytes, MAX_BYTES, EightColumns::new)
 }

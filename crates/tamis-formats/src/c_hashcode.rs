@@ -2,12 +2,10 @@
 //! gaps. Layout: `docs/formats/c-hashcode.md`.
 
 use std::fmt;
-use std::io;
 
+use crate::bare_bits;
 use crate::contents::Contents;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
-use crate::decode_options::DecodeOptions;
-use crate::encode_error::EncodeError;
+use crate::decode_error::DecodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters};
@@ -27,7 +25,9 @@ pub(crate) const FORMAT: Format = Format {
     parameters: Parameters::NONE,
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
-    encode,
+    encode: |contents, _, out| {
+        bare_bits::encode::<MaskedSeven>(contents, "hashcode(cap, seed)", out)
+    },
     create: |_| Ok(Contents::new(ForeignBloom::new(Rule::new(ARTICLE))?)),
 };
 
@@ -126,24 +126,5 @@ impl fmt::Display for MaskedSeven {
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
-    let error = |at, kind| DecodeError { field: "bits", at, kind };
-    if bytes.is_empty() {
-        return Err(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }));
-    }
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(error(MAX_BYTES, DecodeErrorKind::TooLong { expected: MAX_BYTES }));
-    }
-    let rule = MaskedSeven { bits: bytes.len() as u64 * 8 };
-    ForeignBloom::from_bytes(Rule::new(rule), bytes)
-        .map_err(|memory| error(0, DecodeErrorKind::Memory(memory)))
-}
-
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "hashcode(cap, seed)")?;
-    filter.rule_of::<MaskedSeven>("hashcode(cap, seed)")?;
-    Ok(filter.write_bytes(out)?)
+    bare_bits::decode(bytes, MAX_BYTES, |len| (len > 0).then_some(MaskedSeven { bits: len * 8 }))
 }

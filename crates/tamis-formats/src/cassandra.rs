@@ -14,7 +14,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
 use crate::parameter::Parameter;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -107,13 +107,7 @@ pub struct Cassandra {
 impl ProbeRule for Cassandra {
     type Hash<'k> = (u64, u64);
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (u64, u64) {
@@ -308,8 +302,7 @@ fn encode(
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
     let release = release_option(options)?;
-    let filter = ForeignBloom::of(contents, "Cassandra")?;
-    let rule = filter.rule_of::<Cassandra>("Cassandra")?;
+    let (filter, rule) = ForeignBloom::with_rule::<Cassandra>(contents, "Cassandra")?;
     if rule.order != release.order() {
         return Err(EncodeError::needs_items(
             "Cassandra up to 2.2 adds the halves of the hash in the other order than since 3.0, so other bits are set",

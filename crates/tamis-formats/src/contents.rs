@@ -6,6 +6,7 @@ use std::fmt;
 use tamis::Answers;
 
 use crate::change_error::ChangeError;
+use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::stored_filter::StoredFilter;
 
@@ -27,6 +28,15 @@ impl Contents {
     /// Holds `filter`.
     pub fn new(filter: impl StoredFilter) -> Self {
         Self(Box::new(filter))
+    }
+
+    /// Returns the filter of type `F`, for a format that stores only this type.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::NeedsItems`] with `why` if the filter has another type.
+    pub(crate) fn filter<F: StoredFilter>(&self, why: &str) -> Result<&F, EncodeError> {
+        self.downcast_ref().ok_or_else(|| EncodeError::needs_items(why))
     }
 
     /// Returns the filter if it is an `F`.

@@ -127,6 +127,19 @@ impl ForeignBloom {
         })
     }
 
+    /// Returns the filter in `contents` and its rule, for a format of `system` with the rule `R`.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::NeedsItems`] if `contents` are another kind of filter or have another rule.
+    pub(crate) fn with_rule<'c, R: 'static>(
+        contents: &'c Contents,
+        system: &str,
+    ) -> Result<(&'c Self, &'c R), EncodeError> {
+        let filter = Self::of(contents, system)?;
+        Ok((filter, filter.rule_of(system)?))
+    }
+
     /// Returns the rule as the rule of `system`.
     ///
     /// # Errors

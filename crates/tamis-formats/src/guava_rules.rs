@@ -9,7 +9,7 @@ use std::fmt;
 use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::modulus::Modulus;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///
@@ -47,13 +47,7 @@ impl Mitz64 {
 impl ProbeRule for Mitz32 {
     type Hash<'k> = u64;
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
@@ -62,11 +56,7 @@ impl ProbeRule for Mitz32 {
 
     #[inline]
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        let (mut c, step, bits) = (hash as i32, (hash >> 32) as i32, self.bits);
-        (0..self.probes).map(move |_| {
-            c = c.wrapping_add(step);
-            bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
-        })
+        flipped_sums(hash, self.probes, self.bits)
     }
 
     fn describe(&self, info: &mut FilterInfo) {
@@ -88,13 +78,7 @@ impl ProbeRule for Mitz32 {
 impl ProbeRule for Mitz64 {
     type Hash<'k> = (u64, u64);
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (u64, u64) {
@@ -110,6 +94,17 @@ impl ProbeRule for Mitz64 {
             bit
         })
     }
+}
+
+/// Returns the bit numbers `a + i·b`, for `i` from 1 on, of the two halves of `hash`. All bits of a negative sum are
+/// flipped. ORC uses the same rule.
+#[inline]
+pub(crate) fn flipped_sums(hash: u64, probes: u32, bits: Modulus) -> impl Iterator<Item = u64> {
+    let (mut c, step) = (hash as i32, (hash >> 32) as i32);
+    (0..probes).map(move |_| {
+        c = c.wrapping_add(step);
+        bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
+    })
 }
 
 impl fmt::Display for Mitz32 {

@@ -169,8 +169,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "Hive")?;
-    let rule = filter.rule_of::<Hive>("Hive")?;
+    let (filter, rule) = ForeignBloom::with_rule::<Hive>(contents, "Hive")?;
     out.write_all(&[rule.probes as u8])?;
     out.write_all(&(filter.words().len() as u32).to_be_bytes())?;
     Ok(write_words(filter.words(), out, u64::to_be_bytes)?)

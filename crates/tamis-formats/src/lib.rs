@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod answer_each;
+mod bare_bits;
 pub mod bip158;
 pub mod bip37;
 mod bit_words;

@@ -343,11 +343,9 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Some(filter) = contents.downcast_ref::<MyBloomFilter>() else {
-        return Err(EncodeError::needs_items(
-            "MyBloomFilter sets other bits for an item than any other filter",
-        ));
-    };
+    let filter = contents.filter::<MyBloomFilter>(
+        "MyBloomFilter sets other bits for an item than any other filter",
+    )?;
     let Some((&last, words)) = filter.words.split_last() else { return Ok(()) };
     crate::bit_words::write_words(words, out, u64::to_le_bytes)?;
     let used = 8 - last.leading_zeros() as usize / 8;

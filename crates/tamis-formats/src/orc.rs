@@ -17,10 +17,11 @@ use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::guava_rules::flipped_sums;
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::modulus::Modulus;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -55,13 +56,7 @@ impl ProbeRule for Orc {
 
     const ITEM_BYTES: Option<usize> = Some(size_of::<u64>());
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     fn hash(&self, key: &[u8]) -> u64 {
         // All keys of `Funnel::Orc` have 8 bytes.
@@ -72,11 +67,7 @@ impl ProbeRule for Orc {
 
     #[inline]
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        let (mut c, step, bits) = (hash as i32, (hash >> 32) as i32, self.bits);
-        (0..self.probes).map(move |_| {
-            c = c.wrapping_add(step);
-            bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
-        })
+        flipped_sums(hash, self.probes, self.bits)
     }
 }
 
@@ -285,10 +276,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Some(row_groups) = contents.downcast_ref::<RowGroups>() else {
-        return Err(EncodeError::needs_items(
-            "ORC's filters store hashes that no other system computes",
-        ));
-    };
+    let row_groups =
+        contents.filter::<RowGroups>("ORC's filters store hashes that no other system computes")?;
     Ok(row_groups.write(out)?)
 }

@@ -50,6 +50,20 @@ pub(crate) trait ProbeRule:
     fn describe(&self, _info: &mut FilterInfo) {}
 }
 
+/// The sizes of a [`ProbeRule`] with the fields `bits`, a `Modulus`, and `probes`.
+macro_rules! sizes_in_fields {
+    () => {
+        fn bits(&self) -> u64 {
+            self.bits.bits()
+        }
+
+        fn probes(&self) -> u32 {
+            self.probes
+        }
+    };
+}
+pub(crate) use sizes_in_fields;
+
 /// Returns the share of bits that are set. Returns 1 if there are no bits.
 pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
     if bits == 0 {

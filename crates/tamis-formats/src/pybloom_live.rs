@@ -52,14 +52,6 @@ pub(crate) const SCALABLE: Format = Format {
     extensions: &["pyscalable"],
     summary: "ScalableBloomFilter of Python's pybloom_live, by tofile",
     sniff: Some(|bytes| Sniff::maybe(decode_scalable(bytes, ShortDigest::default()).is_ok())),
-    items: Items::Default(Funnel::Text(Charset::Utf8)),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters {
-        reading: &[Parameter::Md5],
-        writing: &[Parameter::Md5],
-        ..Parameters::NONE
-    },
-    versions: None,
     decode: |bytes, options| decode_scalable(bytes, short_digest(options)).map(Contents::new),
     encode: encode_scalable,
     create: |options| {
@@ -69,6 +61,7 @@ pub(crate) const SCALABLE: Format = Format {
         scale.next_layer(None).map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(Layers::new(Vec::new(), Growth::Scales(scale))))
     },
+    ..FORMAT
 };
 
 /// Returns the digest in the options.

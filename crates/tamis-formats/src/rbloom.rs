@@ -12,7 +12,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::modulus::Modulus;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -53,13 +53,7 @@ impl ProbeRule for Generator {
 
     const ITEM_BYTES: Option<usize> = Some(size_of::<u128>());
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     fn hash(&self, key: &[u8]) -> u128 {
         // All keys of `Funnel::Hash128` have 16 bytes.
@@ -145,8 +139,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "rbloom")?;
-    let rule = filter.rule_of::<Generator>("rbloom")?;
+    let (filter, rule) = ForeignBloom::with_rule::<Generator>(contents, "rbloom")?;
     out.write_all(&u64::from(rule.probes).to_le_bytes())?;
     Ok(filter.write_bytes(out)?)
 }

@@ -45,8 +45,7 @@ pub(crate) fn fitting<'a, R: 'static>(
     system: &str,
     plan: PlanRule,
 ) -> Result<&'a ForeignBloom, EncodeError> {
-    let filter = ForeignBloom::of(contents, system)?;
-    filter.rule_of::<R>(system)?;
+    let (filter, _) = ForeignBloom::with_rule::<R>(contents, system)?;
     let (items, rate) = options.plan()?;
     let planned = plan(items, rate)?;
     if planned == *filter.rule() {

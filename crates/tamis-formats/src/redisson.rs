@@ -19,7 +19,7 @@ use crate::guava_sizing::plan_bits;
 use crate::guava_sizing::plan_probes;
 use crate::modulus::Modulus;
 use crate::parameter::Parameter;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::rdb::{self, Rdb, RdbEntry, Written};
 use crate::redis_string;
 use crate::rule::Rule;
@@ -146,13 +146,7 @@ impl Redisson {
 impl ProbeRule for Redisson {
     type Hash<'k> = (u64, u64);
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (u64, u64) {

@@ -16,7 +16,7 @@ use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
 use crate::modulus::Modulus;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -80,13 +80,7 @@ pub struct Spark {
 impl ProbeRule for Spark {
     type Hash<'k> = (i32, i32);
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
-    }
-
-    fn probes(&self) -> u32 {
-        self.probes
-    }
+    sizes_in_fields!();
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (i32, i32) {
@@ -245,8 +239,7 @@ fn encode(
     options: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "Spark")?;
-    let rule = filter.rule_of::<Spark>("Spark")?;
+    let (filter, rule) = ForeignBloom::with_rule::<Spark>(contents, "Spark")?;
     let wanted = version_option(options)?;
     let is_first = |version| version == Version::V1;
     if options.version.is_some() && is_first(rule.version) != is_first(wanted) {

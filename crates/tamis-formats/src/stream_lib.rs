@@ -163,8 +163,7 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let filter = ForeignBloom::of(contents, "stream-lib")?;
-    let rule = filter.rule_of::<StreamLib>("stream-lib")?;
+    let (filter, rule) = ForeignBloom::with_rule::<StreamLib>(contents, "stream-lib")?;
     out.write_all(&rule.probes.to_be_bytes())?;
     out.write_all(BIT_SET)?;
     out.write_all(&rule.words.to_be_bytes())?;

@@ -17,7 +17,6 @@ use crate::change_error::ChangeError;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
-use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
@@ -45,11 +44,8 @@ pub(crate) const FORMAT: Format = Format {
         if let Some(file) = contents.downcast_ref::<TamisFile>() {
             return Ok(file.write_to(out)?);
         }
-        let Some(filter) = contents.downcast_ref::<Bloom<Parquet>>() else {
-            return Err(EncodeError::needs_items(
-                "a Tamis file cannot store the filter of another system",
-            ));
-        };
+        let filter = contents
+            .filter::<Bloom<Parquet>>("a Tamis file cannot store the filter of another system")?;
         Ok(TamisFile::new(AnyFilter::Parquet(filter.as_view())).write_to(out)?)
     },
     create: |options| {

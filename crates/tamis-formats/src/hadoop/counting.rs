@@ -241,9 +241,8 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Some(filter) = contents.downcast_ref::<CountingFilter>() else {
-        return Err(EncodeError::needs_items("Hadoop's CountingBloomFilter stores counters"));
-    };
+    let filter =
+        contents.filter::<CountingFilter>("Hadoop's CountingBloomFilter stores counters")?;
     out.write_all(&filter.rule.header())?;
     let words = words(&filter.rule) as usize;
     Ok(write_words(&filter.counters.words()[..words], out, u64::to_be_bytes)?)

@@ -208,10 +208,8 @@ fn encode(
     _: &DecodeOptions,
     out: &mut dyn io::Write,
 ) -> Result<(), EncodeError> {
-    let Some(filter) = contents.downcast_ref::<DynamicFilter>() else {
-        return Err(EncodeError::needs_items(
-            "Hadoop's DynamicBloomFilter stores the number of records of its rows",
-        ));
-    };
+    let filter = contents.filter::<DynamicFilter>(
+        "Hadoop's DynamicBloomFilter stores the number of records of its rows",
+    )?;
     Ok(filter.write(out)?)
 }

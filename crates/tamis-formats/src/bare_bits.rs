@@ -1,0 +1,35 @@
+//! Files that are the bits of a filter and nothing else.
+
+use std::io;
+
+use crate::contents::Contents;
+use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::encode_error::EncodeError;
+use crate::foreign_bloom::ForeignBloom;
+use crate::probe_rule::ProbeRule;
+use crate::rule::Rule;
+
+/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule of a number of bytes above zero.
+pub(crate) fn decode<R: ProbeRule>(
+    bytes: &[u8],
+    max_bytes: u64,
+    rule: impl FnOnce(u64) -> Option<R>,
+) -> Result<ForeignBloom, DecodeError> {
+    let error = |at, kind| DecodeError { field: "bits", at, kind };
+    let len = bytes.len() as u64;
+    if len > max_bytes {
+        return Err(error(max_bytes, DecodeErrorKind::TooLong { expected: max_bytes }));
+    }
+    let rule = rule(len).ok_or(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }))?;
+    ForeignBloom::from_bytes(Rule::new(rule), bytes).map_err(DecodeError::memory("bits", 0))
+}
+
+/// Writes the bits of a filter with the rule `R` of `system`.
+pub(crate) fn encode<R: ProbeRule>(
+    contents: &Contents,
+    system: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    let (filter, _) = ForeignBloom::with_rule::<R>(contents, system)?;
+    Ok(filter.write_bytes(out)?)
+}
