@@ -20,10 +20,9 @@ pub(crate) fn try_answer_each<E>(
     answers: &mut Answers,
     mut answer: impl FnMut(&[u8]) -> Result<bool, E>,
 ) -> Result<(), E> {
-    for (keys, word) in keys.chunks(64).zip(answers.reset(keys.len())) {
-        for (i, key) in keys.iter().enumerate() {
-            *word |= u64::from(answer(key)?) << i;
-        }
+    answers.reset(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        answers.set(i, answer(key)?);
     }
     Ok(())
 }

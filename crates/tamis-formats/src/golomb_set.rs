@@ -167,14 +167,14 @@ impl GolombSet {
 
     /// Tests a batch of items. Sorts the items and reads the set once.
     pub fn contains_each<K: AsRef<[u8]>>(&self, items: &[K], answers: &mut Answers) {
-        let answers = answers.reset(items.len());
+        answers.reset(items.len());
         let wanted = items.iter().map(|item| self.value(item.as_ref()));
         let mut wanted: Vec<_> = wanted.zip(0_usize..).collect();
         wanted.sort_unstable();
         let mut wanted = wanted.into_iter().peekable();
         for value in self.values() {
             while let Some((found, at)) = wanted.next_if(|&(wanted, _)| wanted <= value) {
-                answers[at / 64] |= u64::from(found == value) << (at % 64);
+                answers.set(at, found == value);
             }
             if wanted.peek().is_none() {
                 return;

@@ -66,8 +66,9 @@ impl<'a> ByteReader<'a> {
     ///
     /// [`DecodeError`] if the bytes end before.
     pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
-        let bytes = self.bytes(field, N)?;
-        Ok(bytes.try_into().expect("`bytes` took N bytes"))
+        let mut array = [0; N];
+        array.copy_from_slice(self.bytes(field, N)?);
+        Ok(array)
     }
 
     /// Reads a byte.

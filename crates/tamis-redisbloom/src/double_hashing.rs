@@ -80,7 +80,7 @@ impl DoubleHashing {
     fn reduce(self, x: u64) -> u64 {
         // The quotient is exact or one too small: the reciprocal is at most 1 below 2⁶⁴/m, and times x < 2⁶⁴ this is
         // less than one.
-        let quotient = (u128::from(x) * u128::from(self.reciprocal) >> 64) as u64;
+        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         let r = x.wrapping_sub(quotient.wrapping_mul(self.modulus));
         if r >= self.modulus { r - self.modulus } else { r }
     }

@@ -16,6 +16,21 @@ use crate::layout::Layout;
 use crate::plan::Plan;
 use crate::removed::Removed;
 
+/// The first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
+macro_rules! plan_and_hasher {
+    () => {
+        fn plan(&self) -> &Plan {
+            &self.plan
+        }
+
+        #[inline]
+        fn hasher(&self) -> Hasher {
+            self.hasher
+        }
+    };
+}
+pub(crate) use plan_and_hasher;
+
 /// A set that may report an absent item as present. It never reports an inserted item as absent.
 pub trait Filter {
     /// Returns the plan that the filter was created with.

@@ -23,10 +23,11 @@ pub(super) fn insert_each(
     answers: &mut Answers,
     insert: impl FnOnce(&[&[u8]], &mut dyn FnMut(Result<bool, RedisInsertError>) -> bool),
 ) -> Result<(), ChangeError> {
-    let (words, mut i, mut failed) = (answers.reset(keys.len()), 0, Ok(()));
+    answers.reset(keys.len());
+    let (mut i, mut failed) = (0, Ok(()));
     insert(keys, &mut |answer| {
         match answer {
-            Ok(is_new) => words[i / 64] |= u64::from(is_new) << (i % 64),
+            Ok(is_new) => answers.set(i, is_new),
             Err(error) => failed = Err(ChangeError::refused(error.to_string())),
         }
         i += 1;

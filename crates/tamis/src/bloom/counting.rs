@@ -30,7 +30,7 @@ use crate::block_rules::narrow::Narrow;
 use crate::block_rules::scale::scale;
 use crate::debug::{self, DebugState};
 use crate::extend::extend;
-use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove};
+use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, plan_and_hasher};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -190,14 +190,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
 }
 
 impl<B: Bits<Word = u64>> Filter for Counting<B> {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    #[inline]
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
+    plan_and_hasher!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::answers::check_words;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
 use crate::debug::{self, DebugState};
-use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError, plan_and_hasher};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{self, SplitBlock, Strategy};
@@ -109,14 +109,7 @@ impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
 }
 
 impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    #[inline]
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
+    plan_and_hasher!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

@@ -17,6 +17,7 @@ use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::debug::DebugState;
 use crate::filter::{
     Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, TryInsert,
+    plan_and_hasher,
 };
 use crate::hash::Hasher;
 use crate::kind::Kind;
@@ -168,14 +169,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
 const DEBUG_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    #[inline]
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
+    plan_and_hasher!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

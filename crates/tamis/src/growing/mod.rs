@@ -8,7 +8,9 @@ use std::fmt;
 use crate::answers::check_words;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::debug::DebugState;
-use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert};
+use crate::filter::{
+    Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert, plan_and_hasher,
+};
 use crate::hash::Hasher;
 use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
@@ -226,14 +228,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Growing<B> {
 }
 
 impl<B: Bits<Word = u64>> Filter for Growing<B> {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    #[inline]
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
+    plan_and_hasher!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

@@ -35,7 +35,7 @@ use crate::arch::{self, prefetch_lines};
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::debug::{self, DebugState};
 use crate::extend::extend;
-use crate::filter::{Clear, Filter, Merge, MergeError};
+use crate::filter::{Clear, Filter, Merge, MergeError, plan_and_hasher};
 use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -278,14 +278,7 @@ impl<I: Item, B: BitsMut> Extend<I> for Window<B> {
 }
 
 impl<B: Bits<Word = u64>> Filter for Window<B> {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    #[inline]
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
+    plan_and_hasher!();
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
