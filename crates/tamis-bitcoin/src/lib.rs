@@ -2,7 +2,7 @@
 //! (BIP-158) need them. The crate `tamis-formats` reads and writes the filters.
 //!
 //! ```
-//! use tamis_bitcoin::{Transaction, matches};
+//! use tamis_bitcoin::{Transaction, match_transaction};
 //! use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
 //!
 //! let key_hash = [7; 20];
@@ -15,7 +15,7 @@
 //! let output = [&[1][..], &5000_u64.to_le_bytes(), &[25], &script].concat();
 //! let bytes = [&[1, 0, 0, 0], &input[..], &output, &[0; 4]].concat();
 //! let transaction = Transaction::decode(&bytes)?;
-//! assert!(matches(&mut filter, &transaction));
+//! assert!(match_transaction(&mut filter, &transaction));
 //! assert!(filter.contains(&transaction.outpoint(0)), "finds the transaction that spends it");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -24,7 +24,7 @@
 //! | --- | --- |
 //! | [`Block`], [`BlockHeader`], [`Transaction`] | the wire format, borrowed from its bytes |
 //! | [`pushes`] | the data that a script pushes |
-//! | [`matches`], [`merkle_block`] | the answers of a node for a filter of a wallet |
+//! | [`match_transaction`], [`merkle_block`] | the answers of a node for a filter of a wallet |
 //! | [`MerkleBlock`] | a proof that transactions are in a block |
 //! | [`PeerFilter`] | the filter that a node keeps for a wallet, and its messages |
 //! | [`basic_filter`], [`filter_header`] | the filter of a block, and the chain of its headers |
@@ -44,7 +44,7 @@ mod transaction;
 
 pub use block::{Block, BlockHeader};
 pub use block_filter::{FilterError, basic_filter, filter_header};
-pub use matching::{matches, merkle_block};
+pub use matching::{match_transaction, merkle_block};
 pub use merkle_block::{BlockTooLarge, MAX_TRANSACTIONS, MerkleBlock};
 pub use messages::{
     MAX_ITEM_BYTES, MessageError, PeerFilter, decode_filter_add, encode_filter_add,

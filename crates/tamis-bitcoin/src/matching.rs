@@ -12,7 +12,7 @@ use crate::transaction::Transaction;
 ///
 /// A transaction matches if the filter has its hash, an item that a script of its outputs pushes,
 /// an outpoint that it spends, or an item that a script of its inputs pushes. Witnesses are ignored.
-pub fn matches(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
+pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
     let update = filter.update();
     let mut is_found = filter.contains(&transaction.txid().0);
     for (index, output) in (0..).zip(transaction.outputs()) {
@@ -37,7 +37,7 @@ pub fn matches(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool
 }
 
 /// Returns the answer of a node for a block: a proof of the transactions that
-/// [match](matches), tested in the order of the block.
+/// [match](match_transaction), tested in the order of the block.
 ///
 /// # Errors
 ///
@@ -46,5 +46,5 @@ pub fn merkle_block(
     filter: &mut WalletFilter,
     block: &Block<'_>,
 ) -> Result<MerkleBlock, BlockTooLarge> {
-    MerkleBlock::new(block, |transaction| matches(filter, transaction))
+    MerkleBlock::new(block, |transaction| match_transaction(filter, transaction))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use tamis_bitcoin::{
     MAX_ITEM_BYTES, MessageError, PeerFilter, Transaction, decode_filter_add, encode_filter_add,
-    matches,
+    match_transaction,
 };
 use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
 
@@ -70,7 +70,7 @@ fn transactions_match_and_change_the_filter_as_they_do_in_nodes() {
         let mut filter = create(case, "filter_n", Bip37Sizing::Core);
         filter.insert(&hex(&case["insert"]));
         assert_eq!(
-            matches(&mut filter, &transaction),
+            match_transaction(&mut filter, &transaction),
             case["relevant"].as_bool().unwrap(),
             "{case}"
         );
@@ -105,7 +105,7 @@ fn outpoints_are_inserted_as_the_flags_say() {
         let mut filter = WalletFilter::create(100, 1e-6, 5, update, Bip37Sizing::Core).unwrap();
         filter.insert(&key);
         filter.insert(&hash);
-        assert!(matches(&mut filter, &transaction));
+        assert!(match_transaction(&mut filter, &transaction));
         let inserted = [0, 1, 2, 3, 4, 5].map(|i| filter.contains(&transaction.outpoint(i)));
         assert_eq!(inserted, expected, "{update}");
     }
@@ -121,7 +121,7 @@ fn every_transaction_matches_a_filter_without_bytes_or_hash_functions() {
     for case in cases.filter(|case| case["filterload_hex"].is_string()) {
         let payload = hex(&case["filterload_hex"]);
         let (mut filter, _) = WalletFilter::decode_start(&payload).unwrap();
-        assert!(matches(&mut filter, &transaction));
+        assert!(match_transaction(&mut filter, &transaction));
         count += 1;
     }
     assert_eq!(count, 2);
