@@ -7,7 +7,7 @@ mod plan;
 pub(crate) mod rule;
 mod wallet_filter;
 
-use std::io;
+use std::io::Write;
 
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -57,11 +57,7 @@ fn contents_of(filter: WalletFilter) -> Contents {
     Contents::new(ForeignBloom::from(filter))
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, _) = ForeignBloom::with_rule::<Bip37>(contents, "BIP-37")?;
     let wallet = WalletFilter::try_from(filter.clone()).expect("the rule was tested");
     Ok(out.write_all(&wallet.encode())?)

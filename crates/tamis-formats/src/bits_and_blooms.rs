@@ -2,7 +2,7 @@
 //! `docs/formats/bits-and-blooms.md`.
 
 use std::fmt;
-use std::io;
+use std::io::Write;
 
 use crate::bit_words::write_words;
 use crate::contents::Contents;
@@ -151,11 +151,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_whole)
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, rule) = ForeignBloom::with_rule::<BitsAndBlooms>(contents, "bits-and-blooms")?;
     let (bits, probes) = (rule.bits(), u64::from(rule.probes));
     out.write_all([bits, probes, bits].map(u64::to_be_bytes).as_flattened())?;

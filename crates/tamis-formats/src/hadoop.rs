@@ -5,7 +5,7 @@ mod dynamic;
 mod header;
 mod rule;
 
-use std::io;
+use std::io::Write;
 
 pub use counting::CountingFilter;
 pub(crate) use counting::FORMAT as COUNTING_FORMAT;
@@ -80,11 +80,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(filter)
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let filter = ForeignBloom::of(contents, "Hadoop")?;
     out.write_all(&filter.rule_of::<Hadoop>("Hadoop")?.header())?;
     Ok(filter.write_bytes(out)?)

@@ -1,7 +1,7 @@
 //! Hive's `BloomKFilter`, as its `serialize` writes it. Layout: `docs/formats/hive.md`.
 
 use std::fmt;
-use std::io;
+use std::io::Write;
 
 use crate::bit_words::write_words;
 use crate::contents::Contents;
@@ -164,11 +164,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_whole)
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, rule) = ForeignBloom::with_rule::<Hive>(contents, "Hive")?;
     out.write_all(&[rule.probes as u8])?;
     out.write_all(&(filter.words().len() as u32).to_be_bytes())?;

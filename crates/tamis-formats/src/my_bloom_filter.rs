@@ -13,7 +13,7 @@
 //! this, because existing filters were created so.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::io::Write;
 
 use tamis::{Answers, OutOfMemory};
 
@@ -338,11 +338,7 @@ fn hash_code(key: &[u8]) -> Option<i32> {
     key.try_into().ok().map(i32::from_le_bytes)
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let filter = contents.filter::<MyBloomFilter>(
         "MyBloomFilter sets other bits for an item than any other filter",
     )?;

@@ -8,7 +8,7 @@
 
 mod sizing;
 
-use std::io;
+use std::io::Write;
 
 use tamis::{
     AnyFilter, Bits as _, Bloom, Filter as _, Geometry, Hasher, Insert as _, Kind, OutOfMemory,
@@ -304,11 +304,7 @@ impl StoredFilter for Bloom<Parquet> {
     }
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let filter = match contents.downcast_ref::<TamisFile>().map(|file| &file.filter) {
         Some(AnyFilter::Parquet(filter)) => Some(filter),
         Some(_) => None,

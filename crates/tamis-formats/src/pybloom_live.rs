@@ -1,7 +1,7 @@
 //! Python's `pybloom_live`: `BloomFilter.tofile` and `ScalableBloomFilter.tofile`. Layout:
 //! `docs/formats/pybloom-live.md`.
 
-use std::io;
+use std::io::Write;
 
 use crate::charset::Charset;
 use crate::contents::Contents;
@@ -162,11 +162,7 @@ pub fn decode_scalable(bytes: &[u8], short: ShortDigest) -> Result<Layers, Decod
     Ok(Layers::new(layers, Growth::Scales(scale)))
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let layers = contents.downcast_ref::<Layers>().ok_or_else(needs_items)?;
     match (layers.growth(), layers.layers()) {
         (Growth::Refuses, [layer]) => encode_layer(layer, out),
@@ -183,7 +179,7 @@ fn needs_items() -> EncodeError {
 fn encode_scalable(
     contents: &Contents,
     _: &DecodeOptions,
-    out: &mut dyn io::Write,
+    out: &mut dyn Write,
 ) -> Result<(), EncodeError> {
     let layers = contents.downcast_ref::<Layers>().ok_or_else(needs_items)?;
     let Growth::Scales(scale) = layers.growth() else { return Err(needs_items()) };
@@ -200,7 +196,7 @@ fn encode_scalable(
     layers.iter().try_for_each(|layer| encode_layer(layer, out))
 }
 
-fn encode_layer(layer: &Layer, out: &mut dyn io::Write) -> Result<(), EncodeError> {
+fn encode_layer(layer: &Layer, out: &mut dyn Write) -> Result<(), EncodeError> {
     let rule = layer.filter.rule_of::<Slices>("pybloom_live")?;
     out.write_all(&layer.rate.to_le_bytes())?;
     let (slices, width) = (u64::from(rule.probes()), rule.width());

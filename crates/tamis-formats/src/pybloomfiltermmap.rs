@@ -2,7 +2,7 @@
 //! `docs/formats/pybloomfiltermmap.md`.
 
 use std::fmt;
-use std::io;
+use std::io::Write;
 
 use crate::charset::Charset;
 use crate::contents::Contents;
@@ -191,11 +191,7 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     Ok(Layers::new(vec![Layer { filter, capacity, rate, added: None }], Growth::None))
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let needs_items =
         || EncodeError::needs_items("pybloomfiltermmap hashes each probe with a seed of its own");
     let layers = contents.downcast_ref::<Layers>().ok_or_else(needs_items)?;

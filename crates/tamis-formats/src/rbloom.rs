@@ -1,7 +1,7 @@
 //! Python's `rbloom`, as `Bloom.save` writes it. Layout: `docs/formats/rbloom.md`.
 
 use std::fmt;
-use std::io;
+use std::io::Write;
 
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -134,11 +134,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_possible)
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, rule) = ForeignBloom::with_rule::<Generator>(contents, "rbloom")?;
     out.write_all(&u64::from(rule.probes).to_le_bytes())?;
     Ok(filter.write_bytes(out)?)

@@ -2,7 +2,7 @@
 
 mod rules;
 
-use std::io;
+use std::io::Write;
 
 use crate::answer_each::answer_each;
 use crate::change_error::ChangeError;
@@ -286,11 +286,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     if let Some(reserved) = contents.downcast_ref::<Reserved>() {
         return Ok(out.write_all(&reserved.bytes)?);
     }

@@ -2,7 +2,7 @@
 //! `docs/formats/stream-lib.md`.
 
 use std::fmt;
-use std::io;
+use std::io::Write;
 
 use crate::bit_words::write_words;
 use crate::cassandra;
@@ -158,11 +158,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::yes(behind.is_some_and(|it| it.starts_with(BIT_SET)))
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, rule) = ForeignBloom::with_rule::<StreamLib>(contents, "stream-lib")?;
     out.write_all(&rule.probes.to_be_bytes())?;
     out.write_all(BIT_SET)?;

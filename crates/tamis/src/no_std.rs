@@ -6,73 +6,34 @@ pub(crate) use alloc::string::String;
 pub(crate) use alloc::vec::Vec;
 pub(crate) use alloc::{format, vec};
 
-/// The methods of `f64` that `core` does not have.
-pub(crate) trait Float {
-    fn ceil(self) -> Self;
-    fn exp(self) -> Self;
-    fn exp2(self) -> Self;
-    fn exp_m1(self) -> Self;
-    fn floor(self) -> Self;
-    fn ln(self) -> Self;
-    fn ln_1p(self) -> Self;
-    fn log2(self) -> Self;
-    fn log10(self) -> Self;
-    fn powf(self, n: f64) -> Self;
-    fn powi(self, n: i32) -> Self;
-    fn round(self) -> Self;
-    fn sqrt(self) -> Self;
+macro_rules! float {
+    ($($name:ident($($arg:ident: $type:ty)?) = $function:expr;)*) => {
+        /// The methods of `f64` that `core` does not have.
+        pub(crate) trait Float {
+            $(fn $name(self $(, $arg: $type)?) -> Self;)*
+        }
+
+        impl Float for f64 {
+            $(fn $name(self $(, $arg: $type)?) -> f64 {
+                let function = $function;
+                function(self $(, $arg)?)
+            })*
+        }
+    };
 }
 
-impl Float for f64 {
-    fn ceil(self) -> f64 {
-        libm::ceil(self)
-    }
-
-    fn exp(self) -> f64 {
-        libm::exp(self)
-    }
-
-    fn exp2(self) -> f64 {
-        libm::exp2(self)
-    }
-
-    fn exp_m1(self) -> f64 {
-        libm::expm1(self)
-    }
-
-    fn floor(self) -> f64 {
-        libm::floor(self)
-    }
-
-    fn ln(self) -> f64 {
-        libm::log(self)
-    }
-
-    fn ln_1p(self) -> f64 {
-        libm::log1p(self)
-    }
-
-    fn log2(self) -> f64 {
-        libm::log2(self)
-    }
-
-    fn log10(self) -> f64 {
-        libm::log10(self)
-    }
-
-    fn powf(self, n: f64) -> f64 {
-        libm::pow(self, n)
-    }
-
-    fn powi(self, n: i32) -> f64 {
-        libm::pow(self, f64::from(n))
-    }
-
-    fn round(self) -> f64 {
-        libm::round(self)
-    }
-
-    fn sqrt(self) -> f64 {
-        libm::sqrt(self)
-    }
+float! {
+    ceil() = libm::ceil;
+    exp() = libm::exp;
+    exp2() = libm::exp2;
+    exp_m1() = libm::expm1;
+    floor() = libm::floor;
+    ln() = libm::log;
+    ln_1p() = libm::log1p;
+    log2() = libm::log2;
+    log10() = libm::log10;
+    powf(n: f64) = libm::pow;
+    powi(n: i32) = |x, n| libm::pow(x, f64::from(n));
+    round() = libm::round;
+    sqrt() = libm::sqrt;
 }

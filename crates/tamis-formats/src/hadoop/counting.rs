@@ -1,6 +1,6 @@
 //! Counters of four bits, so that items can be deleted.
 
-use std::io;
+use std::io::Write;
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
@@ -236,11 +236,7 @@ fn shift(place: u32) -> u32 {
     place % WORD_COUNTERS * 4
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let filter =
         contents.filter::<CountingFilter>("Hadoop's CountingBloomFilter stores counters")?;
     out.write_all(&filter.rule.header())?;

@@ -59,14 +59,7 @@ impl RedisCuckoo {
         items: &[I],
         mut answer: impl FnMut(Result<(), RedisInsertError>) -> bool,
     ) {
-        let mut hashes = [0; BATCH];
-        for items in items.chunks(BATCH) {
-            for &hash in self.hash_batch(items, &mut hashes) {
-                if !answer(self.insert_hash(hash)) {
-                    return;
-                }
-            }
-        }
+        self.each_hash(items, |filter, hash| answer(filter.insert_hash(hash)));
     }
 
     /// Inserts many items in order, each unless it may be present. Calls `each` with the results,
@@ -76,10 +69,16 @@ impl RedisCuckoo {
         items: &[I],
         mut answer: impl FnMut(Result<bool, RedisInsertError>) -> bool,
     ) {
+        self.each_hash(items, |filter, hash| answer(filter.insert_absent_hash(hash)));
+    }
+
+    /// Hashes items in batches and calls `each` with the hashes, in order, until it returns false.
+    #[inline(always)]
+    fn each_hash<I: Item>(&mut self, items: &[I], mut each: impl FnMut(&mut Self, u64) -> bool) {
         let mut hashes = [0; BATCH];
         for items in items.chunks(BATCH) {
             for &hash in self.hash_batch(items, &mut hashes) {
-                if !answer(self.insert_absent_hash(hash)) {
+                if !each(self, hash) {
                     return;
                 }
             }
