@@ -1,7 +1,7 @@
 //! A block: its header and its transactions.
 
 use tamis_formats::bitcoin::{Hash256, compact_size};
-use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
+use tamis_formats::{ByteReader, DecodeError};
 
 use crate::transaction::{MIN_BYTES, Transaction};
 
@@ -68,8 +68,7 @@ impl<'a> Block<'a> {
         let count_at = reader.clone();
         let count = compact_size::read_count(&mut reader, field, MIN_BYTES)?;
         if count == 0 {
-            let kind = DecodeErrorKind::Unexpected { expected: "1 or more", found: 0 };
-            return Err(count_at.error(field, kind));
+            return Err(count_at.unexpected(field, "1 or more", 0));
         }
         let mut transactions = Vec::with_capacity(count);
         for _ in 0..count {

@@ -132,18 +132,14 @@ impl MerkleBlock {
         let header = BlockHeader::read(&mut reader)?;
         let count_at = reader.clone();
         let transactions = reader.u32("number of transactions")?;
-        let unexpected = |at: &ByteReader<'_>, field, expected, found: usize| {
-            at.error(field, DecodeErrorKind::Unexpected { expected, found: found as i128 })
-        };
         if transactions == 0 || transactions > MAX_TRANSACTIONS {
-            let (expected, found) = ("1 to 16,666", transactions as usize);
-            return Err(unexpected(&count_at, "number of transactions", expected, found));
+            return Err(count_at.unexpected("number of transactions", "1 to 16,666", transactions));
         }
         let count_at = reader.clone();
         let count = compact_size::read_count(&mut reader, "number of hashes", 32)?;
         if count > transactions as usize {
             let expected = "at most the number of transactions";
-            return Err(unexpected(&count_at, "number of hashes", expected, count));
+            return Err(count_at.unexpected("number of hashes", expected, count as u64));
         }
         let hashes_at = reader.at();
         let (hashes, _) = reader.bytes("hashes", count * 32)?.as_chunks();
@@ -152,7 +148,8 @@ impl MerkleBlock {
         let flags = compact_size::read_bytes(&mut reader, "flags")?.to_vec();
         if flags.len() * 8 < hashes.len() {
             let expected = "at least one for eight hashes";
-            return Err(unexpected(&count_at, "number of bytes of flags", expected, flags.len()));
+            let found = flags.len() as u64;
+            return Err(count_at.unexpected("number of bytes of flags", expected, found));
         }
         reader.end("flags")?;
         let flags_at = reader.at() - flags.len();

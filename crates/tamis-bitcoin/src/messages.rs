@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis_formats::bip37::WalletFilter;
 use tamis_formats::bitcoin::compact_size;
-use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
+use tamis_formats::{ByteReader, DecodeError};
 
 /// The largest item that `filteradd` carries.
 pub const MAX_ITEM_BYTES: usize = 520;
@@ -29,9 +29,7 @@ pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
     let mut reader = ByteReader::new(payload);
     let found = compact_size::read(&mut reader.clone(), "item")?;
     if found > MAX_ITEM_BYTES as u64 {
-        let kind =
-            DecodeErrorKind::Unexpected { expected: "at most 520 bytes", found: found.into() };
-        return Err(reader.error("length of the item", kind));
+        return Err(reader.unexpected("length of the item", "at most 520 bytes", found));
     }
     compact_size::read_bytes(&mut reader, "item")
 }

@@ -79,17 +79,14 @@ impl<'a> Transaction<'a> {
             let flag = reader.clone();
             let found = reader.u8("flag")?;
             if found != 1 {
-                let expected = "1: no inputs mean witnesses";
-                let kind = DecodeErrorKind::Unexpected { expected, found: found.into() };
-                return Err(flag.error("flag", kind));
+                return Err(flag.unexpected("flag", "1: no inputs mean witnesses", found));
             }
             body = reader.at();
             inputs_at = reader.clone();
             count = compact_size::read_count(reader, "number of inputs", MIN_INPUT_BYTES)?;
         }
         if count == 0 {
-            let kind = DecodeErrorKind::Unexpected { expected: "1 or more", found: 0 };
-            return Err(inputs_at.error("number of inputs", kind));
+            return Err(inputs_at.unexpected("number of inputs", "1 or more", 0));
         }
         let mut inputs = Vec::with_capacity(count);
         for _ in 0..count {

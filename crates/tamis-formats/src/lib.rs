@@ -1,7 +1,35 @@
 //! Reads and writes filters in the file formats of many systems, one format per file.
 //!
-//! [`FORMATS`] lists the formats. The page of a format is `docs/formats/<name>.md`.
-//! A file of any format is [`Contents`]. Most hold a [`ForeignBloom`]: bits and a [`Rule`].
+//! ```
+//! use tamis_formats::{Contents, DecodeOptions, Format, guava};
+//! use tamis_formats::guava::{GuavaRelease, GuavaStrategy};
+//!
+//! // What Guava's `writeTo` would write.
+//! let mut users = guava::create(1_000, 0.01, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
+//! users.insert(b"alice");
+//! let (format, options) = (Format::named("guava").expect("a format"), DecodeOptions::default());
+//! let mut file = Vec::new();
+//! (format.encode)(&Contents::new(users), &options, &mut file)?;
+//!
+//! let read = (format.decode)(&file, &options)?;
+//! let mut answers = tamis::Answers::new();
+//! read.contains_each(&["alice", "bob"], &mut answers);
+//! assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | type | meaning |
+//! | --- | --- |
+//! | [`FORMATS`], [`Format`] | all formats: name, detection, decoder, encoder |
+//! | [`Contents`], [`StoredFilter`], [`FilterInfo`] | the filter in a file of any format; what is reported about it |
+//! | [`TamisFile`], [`Metadata`] | a file in Tamis' own format |
+//! | [`ForeignBloom`], [`Rule`] | a Bloom filter of another system: its bits, and the rule from bytes to bit numbers |
+//! | [`Layers`], [`GolombSet`], [`IntegerBitmap`] | contents that are not one run of bits |
+//! | [`Funnel`], [`Charset`], [`JavaType`] | from a line of text to the bytes that a system hashes |
+//! | [`DecodeOptions`], [`Parameter`] | parameters that a file does not store |
+//! | [`DecodeError`], [`EncodeError`], [`CreateError`], [`ChangeError`] | one error for each operation |
+//!
+//! The page of a format is `docs/formats/<name>.md`.
 //!
 //! Bytes are untrusted: decoding never panics, and it checks a size against the input or the
 //! caller's limit before it allocates.

@@ -161,6 +161,17 @@ impl<'a> ByteReader<'a> {
         if self.is_empty() { Ok(()) } else { Err(self.error(field, kind)) }
     }
 
+    /// Creates an error about a number in the next field that is not `expected`.
+    #[must_use]
+    pub fn unexpected(
+        &self,
+        field: &'static str,
+        expected: &'static str,
+        found: impl Into<i128>,
+    ) -> DecodeError {
+        DecodeError::unexpected(field, self.at, expected, found)
+    }
+
     /// Creates an error about the next field.
     #[must_use]
     pub fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {

@@ -79,18 +79,15 @@ impl WalletFilter {
     }
 
     fn read(reader: &mut ByteReader<'_>) -> Result<Self, DecodeError> {
-        let limit = |reader: &ByteReader<'_>, field, expected, found: u64| {
-            reader.error(field, DecodeErrorKind::Unexpected { expected, found: found.into() })
-        };
         let len = compact_size::read(&mut reader.clone(), "length")?;
         if len > MAX_BYTES as u64 {
-            return Err(limit(reader, "length", "at most 36,000 bytes", len));
+            return Err(reader.unexpected("length", "at most 36,000 bytes", len));
         }
         let bits = compact_size::read_bytes(reader, "bits")?;
         let probes_at = reader.clone();
         let probes = reader.u32("hash functions")?;
         if probes > MAX_PROBES {
-            return Err(limit(&probes_at, "number of hash functions", "50 at most", probes.into()));
+            return Err(probes_at.unexpected("number of hash functions", "50 at most", probes));
         }
         let rule = Bip37::new(bits.len(), probes, reader.u32("tweak")?, reader.u8("flags")?);
         let filter = ForeignBloom::from_bytes(Rule::new(rule), bits)

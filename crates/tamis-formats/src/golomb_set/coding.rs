@@ -16,10 +16,8 @@ pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), 
     let start = reader.clone();
     let found = compact_size::read(&mut reader, "number of items")?;
     let values_at = reader.at();
-    let len = u32::try_from(found).map_err(|_| {
-        let kind = DecodeErrorKind::Unexpected { expected: "below 2³²", found: found.into() };
-        start.error("number of items", kind)
-    })?;
+    let len = u32::try_from(found)
+        .map_err(|_| start.unexpected("number of items", "below 2³²", found))?;
     let mut values = GolombValues::new(&bytes[values_at..], params, len);
     loop {
         match values.next_value() {

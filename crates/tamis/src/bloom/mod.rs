@@ -4,10 +4,10 @@ mod build;
 mod builder;
 pub(crate) mod counting;
 mod filter;
-mod shared;
+mod shared_bloom;
 mod union;
 
 pub use builder::BloomBuilder;
 pub use counting::Counting;
 pub use filter::Bloom;
-pub use shared::SharedBloom;
+pub use shared_bloom::SharedBloom;

@@ -37,6 +37,7 @@
 //! (2023); Litwin, "Linear hashing" (1980).
 
 mod check;
+mod flat_pages;
 mod grow;
 pub(crate) mod growth;
 mod insert;
@@ -45,14 +46,13 @@ mod page;
 mod pages;
 mod shift;
 mod table;
-mod words;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use flat_pages::{FlatPages, WordsError};
 pub(crate) use grow::GrowError;
 pub(crate) use growth::Growth;
 pub(crate) use pages::OwnedPages;
 pub(crate) use table::Table;
-pub(crate) use words::{FlatPages, WordsError};

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use crate::Hasher;
 use crate::bits::BitView;
+use crate::growing::prefixes::flat_pages::FlatPages;
 use crate::growing::prefixes::grow::GrowError;
 use crate::growing::prefixes::growth::Growth;
 use crate::growing::prefixes::pages::Pages;
 use crate::growing::prefixes::table::{Counts, Table};
-use crate::growing::prefixes::words::FlatPages;
 
 fn hashes(items: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
     let hasher = Hasher::default();
