@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io::Write;
 
+use tamis::Modulus;
+
 use crate::bit_words::write_words;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -14,7 +16,6 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
-use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;

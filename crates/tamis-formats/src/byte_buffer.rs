@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use tamis::Modulus;
+
 use crate::bare_bits;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -11,7 +13,6 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
-use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
 use crate::rule::Rule;
 

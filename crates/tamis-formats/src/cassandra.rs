@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use tamis::Modulus;
+
 use crate::bit_words::write_words;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -12,7 +14,6 @@ use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::hash::murmur3::{Tail, x64_128};
-use crate::modulus::Modulus;
 use crate::parameter::Parameter;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;

@@ -6,9 +6,10 @@
 
 use std::fmt;
 
+use tamis::Modulus;
+
 use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::{Tail, x64_128};
-use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::Write;
 
+use tamis::Modulus;
+
 use crate::bit_words::write_words;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -14,7 +16,6 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::orc::murmur3_64;
-use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, fill};
 use crate::reader::ByteReader;
 use crate::rule::Rule;

@@ -74,7 +74,6 @@ mod java_type;
 mod layers;
 pub mod leveldb;
 mod metadata;
-mod modulus;
 pub mod my_bloom_filter;
 pub mod orc;
 mod parameter;

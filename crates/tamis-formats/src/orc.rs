@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use tamis::Answers;
+use tamis::{Answers, Modulus};
 
 use crate::change_error::ChangeError;
 use crate::contents::Contents;
@@ -20,7 +20,6 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::guava_rules::flipped_sums;
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
-use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;

@@ -8,8 +8,9 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use xxhash_rust::xxh3::xxh3_128;
 
+use tamis::Modulus;
+
 use crate::filter_info::FilterInfo;
-use crate::modulus::Modulus;
 use crate::probe_positions::ProbePositions;
 use crate::probe_rule::ProbeRule;
 

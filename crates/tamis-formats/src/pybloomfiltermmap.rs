@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io::Write;
 
+use tamis::Modulus;
+
 use crate::charset::Charset;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -15,7 +17,6 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::layers::{Growth, Layer, Layers};
-use crate::modulus::Modulus;
 use crate::probe_positions::ProbePositions;
 use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;

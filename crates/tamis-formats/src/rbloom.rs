@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::Write;
 
+use tamis::Modulus;
+
 use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
@@ -11,7 +13,6 @@ use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
-use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;

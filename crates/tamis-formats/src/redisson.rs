@@ -6,6 +6,8 @@ use std::io;
 
 use highway::{HighwayHash as _, HighwayHasher, Key};
 
+use tamis::Modulus;
+
 use crate::contents::Contents;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
@@ -17,7 +19,6 @@ use crate::create_error::CreateError;
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::plan_bits;
 use crate::guava_sizing::plan_probes;
-use crate::modulus::Modulus;
 use crate::parameter::Parameter;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::rdb::{self, Rdb, RdbEntry, Written};

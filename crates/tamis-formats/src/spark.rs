@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io;
 
+use tamis::Modulus;
+
 use crate::bit_words::write_words;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
@@ -15,7 +17,6 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
-use crate::modulus::Modulus;
 use crate::probe_rule::{ProbeRule, sizes_in_fields};
 use crate::reader::ByteReader;
 use crate::rule::Rule;

@@ -1,13 +1,10 @@
 //! The probes of RedisBloom: double hashing with an exact remainder.
 //!
-//! An item is two hashes `a` and `b`. Probe `i` is `(a + i·b mod 2⁶⁴) mod m`. A division for each probe would cost more
-//! than the memory access. So the remainder is computed with a multiplication by the reciprocal of `m`, which is
-//! computed once for each layer.
+//! An item is two hashes `a` and `b`. Probe `i` is `(a + i·b mod 2⁶⁴) mod m`.
 //!
-//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006). The remainder: Granlund and Montgomery,
-//! "Division by Invariant Integers using Multiplication" (1994), section 4.
+//! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006).
 
-use tamis::prefetch;
+use tamis::{Modulus, prefetch};
 
 use crate::murmur2;
 
@@ -58,31 +55,15 @@ const SEED_32: u32 = 0x9747_b28c;
 /// The rule from a hash to the bits of one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DoubleHashing {
-    // Invariant: at least 1, and at most 2⁶³, so that twice a remainder's bound does not overflow.
-    modulus: u64,
-    /// ⌊(2⁶⁴ − 1) / modulus⌋.
-    reciprocal: u64,
+    modulus: Modulus,
     probes: u32,
 }
 
 impl DoubleHashing {
     /// Creates the rule for `probes` probes below `modulus`, which is between 1 and 2⁶³.
     pub(crate) fn new(modulus: u64, probes: u32) -> Self {
-        debug_assert!(
-            (1..=1 << 63).contains(&modulus),
-            "a layer has bits, and fits an address space"
-        );
-        Self { modulus, reciprocal: u64::MAX / modulus, probes }
-    }
-
-    /// Returns `x mod modulus`, exactly.
-    #[inline(always)]
-    fn reduce(self, x: u64) -> u64 {
-        // The quotient is exact or one too small: the reciprocal is at most 1 below 2⁶⁴/m, and times x < 2⁶⁴ this is
-        // less than one.
-        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
-        let r = x.wrapping_sub(quotient.wrapping_mul(self.modulus));
-        if r >= self.modulus { r - self.modulus } else { r }
+        let modulus = Modulus::new(modulus).expect("a layer has bits, and fits an address space");
+        Self { modulus, probes }
     }
 
     /// Returns the bit numbers of `hash`. Each is below the modulus.
@@ -96,7 +77,7 @@ impl DoubleHashing {
     fn probes_from(self, first: u32, hash: RedisHash) -> impl Iterator<Item = u64> {
         let mut x = hash.a.wrapping_add(hash.b.wrapping_mul(first.into()));
         (first..self.probes).map(move |_| {
-            let bit = self.reduce(x);
+            let bit = self.modulus.reduce(x);
             x = x.wrapping_add(hash.b);
             bit
         })
@@ -193,16 +174,6 @@ mod tests {
             let found: Vec<u64> = rule.probes(RedisHash { a, b }).collect();
             let plain = |i: u32| a.wrapping_add(b.wrapping_mul(u64::from(i))) % modulus;
             prop_assert_eq!(found, (0..probes).map(plain).collect::<Vec<_>>());
-        }
-
-        #[test]
-        fn the_largest_numbers_are_reduced_exactly(below in 0..1000_u64, modulus in 1..=1_u64 << 63) {
-            let rule = DoubleHashing::new(modulus, 1);
-            prop_assert_eq!(rule.reduce(u64::MAX - below), (u64::MAX - below) % modulus);
-            let multiple = modulus * (u64::MAX / modulus);
-            for x in [multiple - 1, multiple, multiple.saturating_add(1)] {
-                prop_assert_eq!(rule.reduce(x), x % modulus);
-            }
         }
     }
 

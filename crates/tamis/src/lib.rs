@@ -88,6 +88,7 @@ mod item;
 mod kind;
 mod kind_table;
 mod layout;
+mod modulus;
 #[cfg(not(any(feature = "std", test)))]
 mod no_std;
 #[cfg(all(feature = "rayon", not(loom)))]
@@ -124,6 +125,7 @@ pub use integer_set::{
 pub use item::{Item, ItemBytes};
 pub use kind::Kind;
 pub use layout::Layout;
+pub use modulus::Modulus;
 pub use plan::{Plan, PlanError};
 pub use removed::Removed;
 pub use strategy::{Classic, Parquet, SplitBlock, Strategy};

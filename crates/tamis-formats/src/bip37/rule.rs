@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use tamis::Modulus;
+
 use crate::bip37::plan::{MAX_BYTES, MAX_PROBES};
 use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::x86_32;
-use crate::modulus::Modulus;
 use crate::probe_rule::ProbeRule;
 
 /// Which outpoints a node inserts when a transaction pays to an item. Otherwise the wallet would

@@ -7,8 +7,18 @@
 ///
 /// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994),
 /// section 4.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::Modulus;
+///
+/// let bits = Modulus::new(1_000).expect("there are bits");
+/// assert_eq!(bits.reduce(u64::MAX), u64::MAX % 1_000);
+/// assert_eq!(Modulus::new(0), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modulus {
+pub struct Modulus {
     // Invariant: at least 1, and at most 2⁶³, so that twice a remainder's bound does not overflow.
     bits: u64,
     /// ⌊(2⁶⁴ − 1) / bits⌋.
@@ -16,21 +26,25 @@ pub(crate) struct Modulus {
 }
 
 impl Modulus {
-    /// Returns `None` for zero bits, and for more bits than any memory has.
-    pub(crate) const fn new(bits: u64) -> Option<Self> {
+    /// Creates the divisor. Returns `None` for zero bits, and for more than 2⁶³ bits.
+    #[must_use]
+    pub const fn new(bits: u64) -> Option<Self> {
         if bits == 0 || bits > 1 << 63 {
             return None;
         }
         Some(Self { bits, reciprocal: u64::MAX / bits })
     }
 
-    pub(crate) const fn bits(self) -> u64 {
+    /// Returns the number of bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
         self.bits
     }
 
     /// Returns `x` mod the number of bits.
     #[inline(always)]
-    pub(crate) const fn reduce(self, x: u64) -> u64 {
+    #[must_use]
+    pub const fn reduce(self, x: u64) -> u64 {
         // The quotient is exact or one too small: the reciprocal is below 2⁶⁴/m by at most 1, and
         // that error times x/2⁶⁴ is below one.
         let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
