@@ -33,7 +33,7 @@ pub const SYNTAX: Text = "ERR syntax error";
 
 /// Texts of bitmap commands and of string ranges.
 pub mod bitmap {
-    use super::Text;
+    use crate::text::Text;
 
     /// The offset of a bit is no integer, negative or beyond the longest string.
     pub const BIT_OFFSET: Text = "ERR bit offset is not an integer or out of range";
@@ -57,7 +57,7 @@ pub mod bitmap {
 
 /// Texts of `BF.*`.
 pub mod bf {
-    use super::Text;
+    use crate::text::Text;
 
     /// `BF.RESERVE`: the rate is not a number.
     pub const BAD_RATE: Text = "ERR bad error rate";
@@ -112,7 +112,7 @@ pub mod bf {
 
 /// Texts of `CF.*`.
 pub mod cf {
-    use super::Text;
+    use crate::text::Text;
 
     /// The capacity is not an integer.
     pub const BAD_CAPACITY: Text = "Bad capacity";
@@ -164,7 +164,7 @@ pub mod tm {
     use tamis::{Kind, Layout};
     use tamis_resp::Reply;
 
-    use super::Text;
+    use crate::text::Text;
 
     /// The filter does not exist, and the command does not create it.
     pub const NOT_FOUND: Text = "ERR the filter does not exist: create it with TM.RESERVE";
@@ -353,7 +353,7 @@ pub mod tm {
 pub mod acl {
     use tamis_resp::Reply;
 
-    use super::Text;
+    use crate::text::Text;
 
     /// The connection is not authenticated.
     pub const NO_AUTH: Text = "NOAUTH Authentication required.";

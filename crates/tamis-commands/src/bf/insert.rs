@@ -1,8 +1,8 @@
 //! `BF.INSERT`.
 
-use super::reserve::{Options, parse_rate};
 use crate::argv::{Argv, parse_integer};
 use crate::batch::{Batch, BatchItems, Family};
+use crate::bf::reserve::{Options, parse_rate};
 use crate::run::{Env, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};

@@ -6,9 +6,9 @@
 
 use tamis_resp::Reply;
 
-use super::SparseBytes;
-use super::bit::{in_string, parse_offset};
 use crate::argv::{Argv, is, parse_integer};
+use crate::bitmap::SparseBytes;
+use crate::bitmap::bit::{in_string, parse_offset};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};

@@ -2,8 +2,8 @@
 
 use tamis_resp::Reply;
 
-use super::SparseBytes;
 use crate::argv::{Argv, is};
+use crate::bitmap::SparseBytes;
 use crate::run::error;
 use crate::text;
 use crate::value::{Value, bytes};

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use tamis_resp::Reply;
 
-use super::SparseBytes;
-use super::range::{Unit, is_backwards};
 use crate::argv::{Argv, parse_integer};
+use crate::bitmap::SparseBytes;
+use crate::bitmap::range::{Unit, is_backwards};
 use crate::run::{Env, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes};

@@ -3,8 +3,8 @@
 use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
 
-use super::reserve::{build, unasked};
 use crate::argv::{Argv, parse_integer};
+use crate::cf::reserve::{build, unasked};
 use crate::run::{Change, Env, Outcome};
 use crate::settings::MAX_CAPACITY;
 use crate::text::{self, Text, cf};

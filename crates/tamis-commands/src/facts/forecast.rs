@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Facts;
+use crate::facts::Facts;
 
 /// When a filter reaches its limit at the current rate of inserts.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use tamis::{AnyFilter, Bits, Kind, Plan};
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use super::{Facts, Layer, SAMPLE_BYTES};
+use crate::facts::{Facts, Layer, SAMPLE_BYTES};
 use crate::scalable_bloom::{Part, ScalableBloom};
 use crate::settings::Settings;
 

@@ -2,8 +2,8 @@
 
 use tamis::{AnyFilter, Filter, Plan};
 
-use super::SAMPLE_BYTES;
-use super::of_kind::{room_of_redis_cuckoo, share};
+use crate::facts::SAMPLE_BYTES;
+use crate::facts::of_kind::{room_of_redis_cuckoo, share};
 use crate::value::Value;
 
 /// How close a filter is to its limit.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span};
 use tamis_formats::TamisFile;
 
-use super::ImageError;
+use crate::image::ImageError;
 use crate::tm::empty;
 
 /// Reads the parts of an image of known length.

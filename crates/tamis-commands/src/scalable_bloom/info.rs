@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tamis::{Growing, Layout, Plan, allocation_bytes};
 use tamis_formats::TamisFile;
 
-use super::{Reserved, ScalableBloom, grown};
+use crate::scalable_bloom::{Reserved, ScalableBloom, grown};
 use crate::value::file_heap_bytes;
 
 /// The expected state of a part.

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use tamis::{AnyFilter, Growing, MergeError, NoRoom, PlanError};
 use tamis_formats::TamisFile;
 
-use super::{Reserved, ScalableBloom};
+use crate::scalable_bloom::{Reserved, ScalableBloom};
 
 impl ScalableBloom {
     /// Tests whether both filters were created with the same parameters, which merging requires.

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use tamis_resp::Reply;
 
-use super::Text;
+use crate::text::Text;
 
 /// `RESTORE`: the key exists, and `REPLACE` is missing.
 pub const BUSY_KEY: Text = "BUSYKEY Target key name already exists.";

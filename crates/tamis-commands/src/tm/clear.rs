@@ -5,10 +5,10 @@ use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
 use tamis_resp::Reply;
 
-use super::reserve::empty;
 use crate::argv::Argv;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
+use crate::tm::reserve::empty;
 use crate::value::Value;
 
 /// `TM.CLEAR key`: replaces the filter by an empty one. The memory of the new filter is not touched

@@ -3,11 +3,11 @@
 use tamis::{Kind, Plan};
 use tamis_resp::Reply;
 
-use super::options::{KINDS, Options, Question};
 use crate::argv::Argv;
 use crate::curve::{RatePoint, plan_curve};
 use crate::run::{Env, error};
 use crate::text::tm;
+use crate::tm::options::{KINDS, Options, Question};
 
 /// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
 pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {

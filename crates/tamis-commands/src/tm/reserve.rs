@@ -4,11 +4,11 @@ use tamis::{AnyFilter, Hasher, Kind, Plan, PlanError, Span, Window};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use super::clear::emptied;
-use super::options::{Options, Question};
 use crate::argv::Argv;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
+use crate::tm::clear::emptied;
+use crate::tm::options::{Options, Question};
 use crate::value::Value;
 
 /// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use tamis_commands::parse_integer;
 
-use super::network_options::NETWORK;
-use super::values::{parse_bytes, parse_path, parse_yes, shown_path, yes};
-use super::{Config, DebugCommand, OptionGroup};
+use crate::config::network_options::NETWORK;
+use crate::config::values::{parse_bytes, parse_path, parse_yes, shown_path, yes};
+use crate::config::{Config, DebugCommand, OptionGroup};
 use crate::hash_key::HashKey;
 use crate::persistence::Sync;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::values::parse_bytes;
+use crate::config::values::parse_bytes;
 
 /// The limit of unread replies per client. The server disconnects a client above it.
 ///

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
-use super::{Connection, KEEP_BYTES, TURN_BYTES};
+use crate::connection::{Connection, KEEP_BYTES, TURN_BYTES};
 use crate::output::Overflow;
 
 /// How long a closing connection waits while its client reads none of the last replies.

@@ -4,8 +4,8 @@ use tamis_commands::text::{self, acl as texts};
 use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
-use super::client::{end_those_of, map};
-use super::unknown_subcommand;
+use crate::handlers::client::{end_those_of, map};
+use crate::handlers::unknown_subcommand;
 use crate::session::Session;
 use crate::users::{DEFAULT, Permissions, Refusal};
 

@@ -6,9 +6,9 @@ use tamis_commands::Argv;
 use tamis_commands::text::server;
 use tamis_resp::Reply;
 
-use super::client::map;
-use super::unknown_subcommand;
 use crate::config::ConfigError;
+use crate::handlers::client::map;
+use crate::handlers::unknown_subcommand;
 use crate::pattern::matches;
 use crate::persistence::save_in_background;
 use crate::session::Session;

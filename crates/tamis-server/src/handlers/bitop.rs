@@ -3,7 +3,7 @@
 use tamis_commands::{Argv, BitOp, Env, text};
 use tamis_resp::Reply;
 
-use super::Done;
+use crate::handlers::Done;
 use crate::keyspace::ExclusiveAccess;
 
 pub(super) fn bitop(

@@ -7,8 +7,8 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, parse_integer};
 use tamis_resp::{Protocol, Reply};
 
-use super::{syntax_error, transaction, unknown_subcommand};
 use crate::clients::Client;
+use crate::handlers::{syntax_error, transaction, unknown_subcommand};
 use crate::session::Session;
 use crate::users::DEFAULT;
 
@@ -137,13 +137,13 @@ pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Reply {
     }
     let module = [
         ("name", Reply::bulk("bf")),
-        ("ver", Reply::Integer(super::admin::MODULE_VERSION)),
+        ("ver", Reply::Integer(crate::handlers::admin::MODULE_VERSION)),
         ("path", Reply::bulk("")),
         ("args", Reply::Array(Vec::new())),
     ];
     let fields = [
         ("server", Reply::bulk("redis")),
-        ("version", Reply::bulk(super::info::REDIS_VERSION)),
+        ("version", Reply::bulk(crate::handlers::info::REDIS_VERSION)),
         ("proto", Reply::Integer(i64::from(version))),
         ("id", Reply::Integer(session.client.id as i64)),
         ("mode", Reply::bulk("standalone")),

@@ -4,7 +4,7 @@ use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Command, Env, Value, WriteKeys, parse_integer};
 use tamis_resp::Reply;
 
-use super::{Done, keys, syntax_error};
+use crate::handlers::{Done, keys, syntax_error};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::{Session, at_present};
 

@@ -4,8 +4,8 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value};
 use tamis_resp::Reply;
 
-use super::{admin, syntax_error, unknown_subcommand};
 use crate::config::DebugCommand;
+use crate::handlers::{admin, syntax_error, unknown_subcommand};
 use crate::keyspace::ExclusiveAccess;
 use crate::session::{Session, at_present};
 

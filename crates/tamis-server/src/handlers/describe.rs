@@ -4,7 +4,7 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, COMMANDS, Category, Command, Flag, InMulti, Permission, find};
 use tamis_resp::Reply;
 
-use super::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
+use crate::handlers::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
 use crate::pattern;
 
 pub(super) fn command(argv: Argv<'_>) -> Reply {

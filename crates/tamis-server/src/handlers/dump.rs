@@ -5,8 +5,8 @@ use tamis_commands::{Argv, Command, Env, Value, WriteKeys, parse_integer, text};
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
-use super::{Done, keys, syntax_error};
 use crate::decoding::{Decoded, NotDecoded, decode};
+use crate::handlers::{Done, keys, syntax_error};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::server::SharedState;
 use crate::session::{Session, at_present};

@@ -188,7 +188,7 @@ fn write_section(
             "module",
             &format_args!(
                 "name=bf,ver={},api=1,filters=0,usedby=[],using=[],options=[]",
-                super::admin::MODULE_VERSION
+                crate::handlers::admin::MODULE_VERSION
             ),
         ),
         "commandstats" => each_called(stats, |name, called| {

@@ -6,8 +6,8 @@ use tamis_commands::{
 };
 use tamis_resp::Reply;
 
-use super::dump::Limit;
-use super::{Done, syntax_error, unknown_subcommand};
+use crate::handlers::dump::Limit;
+use crate::handlers::{Done, syntax_error, unknown_subcommand};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::pattern::matches;
 use crate::persistence::Durable;
@@ -27,8 +27,8 @@ pub(super) fn write(
     let now = env.now_millis;
     let max_bytes = left_bytes.unwrap_or(u64::MAX);
     match handler {
-        WriteKeys::BitOp => super::bitop::bitop(argv, env, keys, max_bytes),
-        WriteKeys::Copy => super::copy::copy(argv, env, keys, None, max_bytes),
+        WriteKeys::BitOp => crate::handlers::bitop::bitop(argv, env, keys, max_bytes),
+        WriteKeys::Copy => crate::handlers::copy::copy(argv, env, keys, None, max_bytes),
         WriteKeys::Delete => {
             let removed = argv[1..].iter().filter(|key| keys.remove(key, now)).count();
             Done { reply: Reply::Integer(removed as i64), has_changed: removed > 0 }
@@ -45,7 +45,7 @@ pub(super) fn write(
         WriteKeys::RenameIfAbsent => rename_if_absent(argv, env, keys),
         WriteKeys::Restore => {
             let limit = left_bytes.map(|max_bytes| Limit { max_bytes, now_millis: now });
-            super::dump::restore(argv, env, keys, limit)
+            crate::handlers::dump::restore(argv, env, keys, limit)
         }
         WriteKeys::SetEach => set_each(argv, env, keys),
     }

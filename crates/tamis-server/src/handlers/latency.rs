@@ -4,7 +4,7 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, COMMANDS, Command, find};
 use tamis_resp::Reply;
 
-use super::unknown_subcommand;
+use crate::handlers::unknown_subcommand;
 use crate::session::Session;
 use crate::stats::{Called, bound_nanos};
 

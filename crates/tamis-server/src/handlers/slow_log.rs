@@ -3,7 +3,7 @@
 use tamis_commands::{Argv, parse_integer, text};
 use tamis_resp::Reply;
 
-use super::unknown_subcommand;
+use crate::handlers::unknown_subcommand;
 use crate::session::Session;
 
 pub(super) fn slow_log(session: &Session, argv: Argv<'_>) -> Reply {

@@ -18,8 +18,8 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Command, Env, Flag, Handler, WriteKeys, text};
 use tamis_resp::Reply;
 
-use super::keys;
 use crate::decoding::{Decoded, NotDecoded};
+use crate::handlers::keys;
 use crate::session::{Session, at_present};
 use crate::transaction::{Transaction, Watched};
 use crate::users::{Refusal, User};
@@ -160,16 +160,16 @@ pub(crate) async fn exec(
             }
             (Handler::Answer(answer), _) => answer(argv, env),
             (Handler::Server(handler), _) => {
-                super::run_server_command_at_once(session, handler, command, argv, env)
+                crate::handlers::run_server_command_at_once(session, handler, command, argv, env)
             }
             (Handler::ReadKeys(handler), _) => {
-                super::read_keys(session, handler, command, argv, env, &alone)
+                crate::handlers::read_keys(session, handler, command, argv, env, &alone)
             }
             (Handler::WriteKeys(WriteKeys::Restore), Some(decoded)) => {
-                super::restore_decoded(&server, argv, env, &alone, decoded)
+                crate::handlers::restore_decoded(&server, argv, env, &alone, decoded)
             }
             (Handler::WriteKeys(handler), _) => {
-                super::write_keys(&server, handler, argv, env, &alone)
+                crate::handlers::write_keys(&server, handler, argv, env, &alone)
             }
         };
         if command.has(Flag::Admin) {

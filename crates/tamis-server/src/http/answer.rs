@@ -6,8 +6,8 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::{Value as Json, json};
 
-use super::Answer;
-use super::assets::Asset;
+use crate::http::Answer;
+use crate::http::assets::Asset;
 
 /// Why a request gets no data: the status and what to do.
 pub(super) type Refusal = (StatusCode, String);

@@ -7,7 +7,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
-use super::{Answer, Console, answer};
+use crate::http::{Answer, Console, answer};
 use crate::server::SharedState;
 use crate::users::User;
 

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use super::kinds::kind_id;
+use crate::http::kinds::kind_id;
 use crate::report::FilterReport;
 
 /// The maximum number of filters that can be sorted. If there are more, these are the filters

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tamis_commands::{RatePoint, Value};
 
-use super::order::{MAX_ROWS, Page, Row};
+use crate::http::order::{MAX_ROWS, Page, Row};
 use crate::report::{FilterReport, Worst};
 use crate::server::SharedState;
 use crate::stats::now_millis;

@@ -8,9 +8,9 @@ use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use tamis_commands::{Change, EmptyFilter, Expiry, Outcome, Value};
 use triomphe::Arc;
 
-use super::cell::Cell;
-use super::freeing::Cleared;
-use super::{Keyspace, SHARDS};
+use crate::keyspace::cell::Cell;
+use crate::keyspace::freeing::Cleared;
+use crate::keyspace::{Keyspace, SHARDS};
 
 /// The keyspace, for a command that holds the gate, shared or exclusively.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tamis_commands::Value;
 use triomphe::Arc;
 
-use super::cell::{Cell, State};
-use super::leases::Lease;
-use super::{ExclusiveAccess, Keyspace, KeyspaceRef};
+use crate::keyspace::cell::{Cell, State};
+use crate::keyspace::leases::Lease;
+use crate::keyspace::{ExclusiveAccess, Keyspace, KeyspaceRef};
 
 /// A key that existed when the keys of its shard were listed.
 pub(crate) struct Entry<'k> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::table::Table;
+use crate::keyspace::table::Table;
 
 /// All keys of a keyspace after their removal, with their values.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use hashbrown::hash_table::Entry;
 use tamis_commands::allocation_bytes;
 use triomphe::Arc;
 
-use super::cell::Cell;
+use crate::keyspace::cell::Cell;
 
 /// Cells indexed by key. Each place takes a pointer and a control byte.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use parking_lot::RwLockWriteGuard;
 use tamis_commands::Value;
 use triomphe::Arc;
 
-use super::Keyspace;
-use super::cell::{Cell, State};
+use crate::keyspace::Keyspace;
+use crate::keyspace::cell::{Cell, State};
 
 /// The exclusive right to change a value. At its end the effects on memory and counts are recorded,
 /// and a key without a value is removed. This also happens if the change panics, so that no key

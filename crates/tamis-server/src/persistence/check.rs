@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::disk::{Disk, OsDisk};
-use super::error::DurabilityError;
-use super::folder::Folder;
-use super::recover::{Stream, lock};
-use super::replay::Replay;
 use crate::keyspace::Keyspace;
+use crate::persistence::disk::{Disk, OsDisk};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::folder::Folder;
+use crate::persistence::recover::{Stream, lock};
+use crate::persistence::replay::Replay;
 
 /// The result of a check or a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

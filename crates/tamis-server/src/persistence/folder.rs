@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk::Disk;
-use super::error::DurabilityError;
-use super::{log_file, manifest, snapshot};
+use crate::persistence::disk::Disk;
+use crate::persistence::error::DurabilityError;
+use crate::persistence::{log_file, manifest, snapshot};
 
 /// The numbers of logs and snapshots are below this limit. A server that began a log every second
 /// would need 68 years to reach it.

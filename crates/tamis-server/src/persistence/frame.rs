@@ -16,7 +16,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::header::{FIELD_BYTES, field, parse_field};
+use crate::persistence::header::{FIELD_BYTES, field, parse_field};
 
 /// The length of a frame header, in bytes.
 pub(super) const HEADER_BYTES: usize = 20;

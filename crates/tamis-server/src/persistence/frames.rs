@@ -1,7 +1,7 @@
 //! Reads the frames of a log file, and searches for valid frames after damaged bytes.
 
-use super::frame;
-use super::log_file::{LogFile, read_at_most};
+use crate::persistence::frame;
+use crate::persistence::log_file::{LogFile, read_at_most};
 use crate::server::memory_of_machine;
 
 /// The size of one read, in bytes.

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::disk::Disk;
-use super::log_file::{BeginError, LogFile};
-use super::manifest::{self, Manifest};
-use super::record::Record;
-use super::state::{FileJob, LogState, Settled, Sync};
+use crate::persistence::disk::Disk;
+use crate::persistence::log_file::{BeginError, LogFile};
+use crate::persistence::manifest::{self, Manifest};
+use crate::persistence::record::Record;
+use crate::persistence::state::{FileJob, LogState, Settled, Sync};
 use crate::system_error::without_code;
 
 /// The log of a running server. Several threads can use it at the same time.

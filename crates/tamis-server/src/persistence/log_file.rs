@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::disk::{Disk, DiskFile};
-use super::folder::NUMBER_LIMIT;
-use super::header::{self, FileHeader, Kind};
+use crate::persistence::disk::{Disk, DiskFile};
+use crate::persistence::folder::NUMBER_LIMIT;
+use crate::persistence::header::{self, FileHeader, Kind};
 
 const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
 

@@ -11,9 +11,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk::Disk;
-use super::folder::NUMBER_LIMIT;
-use super::log_file::{LogFile, read_at_most};
+use crate::persistence::disk::Disk;
+use crate::persistence::folder::NUMBER_LIMIT;
+use crate::persistence::log_file::{LogFile, read_at_most};
 
 /// Returns the path of the manifest.
 pub(super) fn path(dir: &Path) -> PathBuf {

@@ -25,15 +25,15 @@ use std::sync::Arc;
 use tamis_commands::{Batch, Command, Env, Handler, ScalableBloom, Settings, Value, find};
 use tamis_resp::Protocol;
 
-use super::disk::Disk;
-use super::error::DurabilityError;
-use super::log::{LogCore, SyncJob};
-use super::log_file::LogFile;
-use super::record::Record;
-use super::recover::recover;
-use super::sim_disk::SimDisk;
-use super::state::{FileJob, LogState, Needs, Settled, Sync};
 use crate::keyspace::Keyspace;
+use crate::persistence::disk::Disk;
+use crate::persistence::error::DurabilityError;
+use crate::persistence::log::{LogCore, SyncJob};
+use crate::persistence::log_file::LogFile;
+use crate::persistence::record::Record;
+use crate::persistence::recover::recover;
+use crate::persistence::sim_disk::SimDisk;
+use crate::persistence::state::{FileJob, LogState, Needs, Settled, Sync};
 use oracle::{Change, Logged};
 use saver::Saver;
 

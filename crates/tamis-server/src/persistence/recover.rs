@@ -12,17 +12,17 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile};
-use super::error::DurabilityError;
-use super::folder::Folder;
-use super::frames::{Candidates, Frames, find_start};
-use super::header::new_secret;
-use super::log_file::{self, BeginError, Header, LogFile, read_at_most};
-use super::manifest::Manifest;
-use super::record::Record;
-use super::replay::Replay;
-use super::{manifest, snapshot};
 use crate::keyspace::Keyspace;
+use crate::persistence::disk::{Disk, DiskFile};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::folder::Folder;
+use crate::persistence::frames::{Candidates, Frames, find_start};
+use crate::persistence::header::new_secret;
+use crate::persistence::log_file::{self, BeginError, Header, LogFile, read_at_most};
+use crate::persistence::manifest::Manifest;
+use crate::persistence::record::Record;
+use crate::persistence::replay::Replay;
+use crate::persistence::{manifest, snapshot};
 use crate::system_error::without_code;
 
 /// The result of a recovery.

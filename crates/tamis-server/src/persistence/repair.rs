@@ -14,16 +14,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::check::{DataReport, check, lock_existing};
-use super::disk::{Disk, OsDisk};
-use super::error::DurabilityError;
-use super::folder::Folder;
-use super::log_file;
-use super::manifest::{self, Manifest};
-use super::recover::{begin_durable, copy_bytes};
-use super::salvage::{Salvaged, salvage};
-use super::snapshot::{self, SnapshotWriter};
 use crate::keyspace::Keyspace;
+use crate::persistence::check::{DataReport, check, lock_existing};
+use crate::persistence::disk::{Disk, OsDisk};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::folder::Folder;
+use crate::persistence::log_file;
+use crate::persistence::manifest::{self, Manifest};
+use crate::persistence::recover::{begin_durable, copy_bytes};
+use crate::persistence::salvage::{Salvaged, salvage};
+use crate::persistence::snapshot::{self, SnapshotWriter};
 
 /// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
 /// folder inside `dir`. Does nothing if a server would start with the files.

@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tamis_commands::{Env, Handler, Settings, Value, WriteKeys, find};
 use tamis_resp::{Protocol, Reply};
 
-use super::record::Record;
-use super::snapshot::Entry;
 use crate::handlers;
 use crate::keyspace::Keyspace;
+use crate::persistence::record::Record;
+use crate::persistence::snapshot::Entry;
 
 /// Applies changes in the order of the log.
 pub(super) struct Replay<'k> {

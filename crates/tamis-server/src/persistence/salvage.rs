@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::disk::Disk;
-use super::error::DurabilityError;
-use super::folder::Folder;
-use super::frames::{Candidates, Frames, find_start};
-use super::log_file::{self, Header, LogFile};
-use super::record::Record;
-use super::replay::Replay;
-use super::snapshot::{self, Item, SnapshotReader};
 use crate::keyspace::Keyspace;
+use crate::persistence::disk::Disk;
+use crate::persistence::error::DurabilityError;
+use crate::persistence::folder::Folder;
+use crate::persistence::frames::{Candidates, Frames, find_start};
+use crate::persistence::log_file::{self, Header, LogFile};
+use crate::persistence::record::Record;
+use crate::persistence::replay::Replay;
+use crate::persistence::snapshot::{self, Item, SnapshotReader};
 
 /// The valid data of damaged files.
 pub(super) struct Salvaged {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::disk::{Disk, DiskFile};
+use crate::persistence::disk::{Disk, DiskFile};
 
 /// The page size in bytes. It is small, so that frames span several pages.
 const PAGE: usize = 32;

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use tamis_commands::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::header::Kind;
+use crate::persistence::header::Kind;
 
 pub(super) use reader::{Item, SnapshotReader, load};
 pub(super) use writer::SnapshotWriter;

@@ -24,7 +24,7 @@
 
 use std::collections::BTreeSet;
 
-use super::frame;
+use crate::persistence::frame;
 
 /// When the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{Disk, DurabilityError, Log, OsDisk, forget, lock, recover, save};
 use crate::config::Config;
 use crate::keyspace::Keyspace;
+use crate::persistence::{Disk, DurabilityError, Log, OsDisk, forget, lock, recover, save};
 use crate::server::SharedState;
 use crate::stats::now_millis;
 

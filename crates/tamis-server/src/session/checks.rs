@@ -3,9 +3,9 @@
 use tamis_commands::{Argv, Command, Flag, InMulti, text};
 use tamis_resp::Reply;
 
-use super::Session;
 use crate::config::Config;
 use crate::handlers;
+use crate::session::Session;
 use crate::stats::now_millis;
 use crate::users::{Refusal, Refused};
 

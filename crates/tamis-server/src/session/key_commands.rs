@@ -7,10 +7,10 @@ use tamis_commands::{
 };
 use tamis_resp::Reply;
 
-use super::{Session, at_present};
 use crate::decoding::{Decoded, NotDecoded};
 use crate::keyspace::KeyspaceRef;
 use crate::persistence::Log;
+use crate::session::{Session, at_present};
 
 /// Calls of one command about one key: one, or several that form a batch.
 #[derive(Clone, Copy)]

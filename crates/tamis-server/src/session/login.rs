@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tamis_commands::text;
 use tamis_resp::Reply;
 
-use super::Session;
+use crate::session::Session;
 use crate::users::User;
 
 impl Session {

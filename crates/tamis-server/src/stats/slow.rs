@@ -6,9 +6,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamis_commands::{Argv, Secrets, find};
 
-use super::since_1970;
 use crate::clients::Client;
 use crate::config::Config;
+use crate::stats::since_1970;
 
 /// The entries of `SLOWLOG`.
 #[derive(Debug, Default)]

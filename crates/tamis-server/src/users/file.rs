@@ -5,10 +5,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::permissions::is_space;
-use super::user::{User, join_selectors};
 use crate::replace_file::replace_file;
 use crate::system_error::without_code;
+use crate::users::permissions::is_space;
+use crate::users::user::{User, join_selectors};
 
 /// Why an ACL file cannot be used.
 #[derive(Debug)]

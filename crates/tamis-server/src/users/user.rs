@@ -3,8 +3,8 @@
 use tamis_commands::text::{Text, acl};
 use tamis_commands::{Argv, Command, Flag, Permission};
 
-use super::password::Digest;
-use super::permissions::{Permissions, Refusal, is_space};
+use crate::users::password::Digest;
+use crate::users::permissions::{Permissions, Refusal, is_space};
 
 /// A user. A change creates a new value with the same name and number.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use tamis_commands::{Argv, Command, Env};
 
-use super::prepared::{Prepared, TURN_COMMANDS};
 use crate::decoding::{Decoded, NotDecoded, decode};
 use crate::handlers::refuses_data;
+use crate::handlers::transaction::prepared::{Prepared, TURN_COMMANDS};
 use crate::held_memory::Hold;
 use crate::server::SharedState;
 use crate::session::at_present;

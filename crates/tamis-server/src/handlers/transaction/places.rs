@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tamis_commands::Flag;
 
-use super::prepared::{Prepared, TURN_COMMANDS};
+use crate::handlers::transaction::prepared::{Prepared, TURN_COMMANDS};
 use crate::server::SharedState;
 
 /// Reserves places for the new keys of a long transaction before the keys are locked, yielding to

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use tamis_commands::Value;
 
-use super::super::disk::Disk;
-use super::super::error::DurabilityError;
-use super::super::folder::Folder;
-use super::super::log_file::{Header, LogFile, read_at_most};
-use super::super::recover::recover;
-use super::super::sim_disk::{Fault, Random, SimDisk};
-use super::super::snapshot;
-use super::super::state::Sync;
-use super::saver::Saver;
-use super::{DIR, World, contains, counter};
 use crate::keyspace::Keyspace;
+use crate::persistence::disk::Disk;
+use crate::persistence::error::DurabilityError;
+use crate::persistence::folder::Folder;
+use crate::persistence::log_file::{Header, LogFile, read_at_most};
+use crate::persistence::model::saver::Saver;
+use crate::persistence::model::{DIR, World, contains, counter};
+use crate::persistence::recover::recover;
+use crate::persistence::sim_disk::{Fault, Random, SimDisk};
+use crate::persistence::snapshot;
+use crate::persistence::state::Sync;
 
 /// A change of the history, with the position after its frame.
 #[derive(Clone, Debug)]

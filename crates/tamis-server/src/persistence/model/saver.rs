@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use super::super::recover::forget;
-use super::super::sim_disk::SimDisk;
-use super::super::snapshot::SnapshotWriter;
-use super::super::state::LogState;
-use super::{DIR, KEYS, World};
+use crate::persistence::model::{DIR, KEYS, World};
+use crate::persistence::recover::forget;
+use crate::persistence::sim_disk::SimDisk;
+use crate::persistence::snapshot::SnapshotWriter;
+use crate::persistence::state::LogState;
 
 /// The progress of a snapshot.
 pub(super) enum Saver {

@@ -1,9 +1,9 @@
 //! The searches of the model test: random worlds from a seed, and every order of steps of small
 //! worlds.
 
-use super::super::sim_disk::{Fault, Random};
-use super::super::state::Sync;
-use super::{Client, Op, Step, World};
+use crate::persistence::model::{Client, Op, Step, World};
+use crate::persistence::sim_disk::{Fault, Random};
+use crate::persistence::state::Sync;
 
 fn random_op(random: &mut Random) -> Op {
     match random.below(7) {

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use tamis_commands::{ImageError, Value};
 
-use super::super::disk::{Disk, Sequential};
-use super::super::error::DurabilityError;
-use super::super::header::{self, FileHeader};
-use super::super::log_file::read_at_most;
-use super::{END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header};
+use crate::persistence::disk::{Disk, Sequential};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::header::{self, FileHeader};
+use crate::persistence::log_file::read_at_most;
+use crate::persistence::snapshot::{
+    END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header,
+};
 
 /// The log positions of a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Positions {
+pub(in crate::persistence) struct Positions {
     /// Where its log begins.
     pub began: u64,
     /// The position up to which the stream was durable when the snapshot was complete.
@@ -25,7 +27,7 @@ pub(in super::super) struct Positions {
 /// # Errors
 ///
 /// [`DurabilityError`] if the file is not a snapshot, or is damaged.
-pub(in super::super) fn load(
+pub(in crate::persistence) fn load(
     disk: &dyn Disk,
     path: &Path,
     mut each: impl FnMut(Entry),
@@ -50,7 +52,7 @@ pub(in super::super) fn load(
 }
 
 /// An item of a snapshot.
-pub(in super::super) enum Item {
+pub(in crate::persistence) enum Item {
     Key(Entry),
     /// The end: the number of keys before it, and the position up to which the stream of logs was
     /// durable.
@@ -64,7 +66,7 @@ pub(in super::super) enum Item {
 pub(super) const MAX_KEY_BYTES: u64 = 512 << 20;
 
 /// Reads a snapshot key by key, and can skip damaged ones.
-pub(in super::super) struct SnapshotReader {
+pub(in crate::persistence) struct SnapshotReader {
     path: PathBuf,
     pub(super) file: BufReader<Sequential>,
     pub(super) total: u64,
@@ -185,8 +187,11 @@ impl SnapshotReader {
             }
             _ => self.damaged("a value cannot be read"),
         })?;
-        let entry_bytes =
-            if self.secret == 0 { super::version_3::ENTRY_BYTES } else { ENTRY_BYTES };
+        let entry_bytes = if self.secret == 0 {
+            crate::persistence::snapshot::version_3::ENTRY_BYTES
+        } else {
+            ENTRY_BYTES
+        };
         let expires_millis = time.checked_sub(1);
         let item_bytes = entry_bytes + key.len() as u64 + len;
         Ok((Item::Key(Entry { key, value, expires_millis, applied }), item_bytes))

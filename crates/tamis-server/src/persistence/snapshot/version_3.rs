@@ -11,9 +11,9 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::super::error::DurabilityError;
-use super::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
-use super::{END, finish_sum};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::snapshot::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
+use crate::persistence::snapshot::{END, finish_sum};
 
 /// The length of a key item without its name and its image, in bytes.
 pub(super) const ENTRY_BYTES: u64 = 5 * 8;

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use tamis_commands::Value;
 
-use super::super::disk::{Disk, Sequential};
-use super::super::error::DurabilityError;
-use super::super::header::{self, new_secret};
-use super::super::log::Log;
-use super::{END, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, item_header, path};
 use crate::keyspace::Keyspace;
+use crate::persistence::disk::{Disk, Sequential};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::header::{self, new_secret};
+use crate::persistence::log::Log;
+use crate::persistence::snapshot::{
+    END, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, item_header, path,
+};
 
 /// Writes a snapshot for the log with this number, which begins at `position`. The snapshot gets
 /// its final name when it is complete.
@@ -63,7 +65,7 @@ pub(crate) fn save(
 const SMALL_BYTES: u64 = 256 << 10;
 
 /// A snapshot in progress, under a temporary name.
-pub(in super::super) struct SnapshotWriter<'d> {
+pub(in crate::persistence) struct SnapshotWriter<'d> {
     disk: &'d dyn Disk,
     dir: PathBuf,
     path: PathBuf,
