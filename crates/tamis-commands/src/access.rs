@@ -1,29 +1,9 @@
 //! The keys that a command touches, and whether it reads or writes them.
 
 use crate::argv::{Argv, is};
-use crate::command::{Command, KeyOption, Keys};
+use crate::command::Command;
+use crate::keys::{Access, KeyOption, Keys};
 use crate::permission::Permission;
-
-/// What a command does with a key. A command that neither reads nor writes only reports metadata of
-/// the key: whether it exists, its expiry time, type and length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// The reply shows data of the key, or the command copies the data to another key.
-    pub reads: bool,
-    /// The command may change the value of the key.
-    pub writes: bool,
-}
-
-impl Access {
-    /// Only metadata: neither reads nor writes.
-    pub const ABOUT: Access = Access { reads: false, writes: false };
-    /// Reads only.
-    pub const READ: Access = Access { reads: true, writes: false };
-    /// Writes only.
-    pub const WRITE: Access = Access { reads: false, writes: true };
-    /// Reads and writes.
-    pub const BOTH: Access = Access { reads: true, writes: true };
-}
 
 impl Command {
     /// Returns the keys in `argv`, each with the access of the command to it.

@@ -1,9 +1,11 @@
-//! A row of the command table: what hosts and their users need to know about a command.
+//! A row of the command table: what the server and its users need to know about a command.
 
-use crate::access::Access;
-use crate::argv::{Argv, is};
+use crate::argv::Argv;
+use crate::arity::Arity;
 use crate::batch::BatchItems;
+use crate::category::Category;
 use crate::handler::{Handler, KeyHandler};
+use crate::keys::Keys;
 use crate::subcommands::Subcommand;
 
 /// A command.
@@ -13,7 +15,7 @@ pub struct Command {
     pub name: &'static str,
     /// The number of words it takes, including its name.
     pub arity: Arity,
-    /// What it does to keys and to the host.
+    /// What it does to keys and to the server.
     pub flags: &'static [Flag],
     /// The access categories; every command is either fast or slow.
     pub categories: &'static [Category],
@@ -40,36 +42,7 @@ pub struct Command {
     pub handler: Handler,
 }
 
-/// The number of words a command takes, including its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arity {
-    /// Exactly this number.
-    Exactly(usize),
-    /// At least this number.
-    AtLeast(usize),
-}
-
-impl Arity {
-    /// Tests whether a command may have this number of words.
-    #[must_use]
-    pub const fn takes(self, words: usize) -> bool {
-        match self {
-            Arity::Exactly(len) => words == len,
-            Arity::AtLeast(len) => words >= len,
-        }
-    }
-
-    /// Returns the arity as `COMMAND INFO` reports it: negative for a minimum.
-    #[must_use]
-    pub const fn number(self) -> i64 {
-        match self {
-            Arity::Exactly(len) => len as i64,
-            Arity::AtLeast(len) => -(len as i64),
-        }
-    }
-}
-
-/// What a command does to keys and to the host.
+/// What a command does to keys and to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
     /// May change a key.
@@ -80,7 +53,7 @@ pub enum Flag {
     DenyOom,
     /// Takes constant time, or nearly constant time.
     Fast,
-    /// Changes the host, not keys.
+    /// Changes the server, not keys.
     Admin,
     /// The client may send the command before it authenticates.
     NoAuth,
@@ -133,7 +106,7 @@ pub enum Data<'w> {
 }
 
 impl Flag {
-    /// Returns the name in `COMMAND INFO`; `None` for a flag that only hosts use.
+    /// Returns the name in `COMMAND INFO`; `None` for a flag that only the server uses.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -147,171 +120,6 @@ impl Flag {
             Flag::Module => "module",
             Flag::NoReply | Flag::Payload(_) | Flag::File(_) => return None,
         })
-    }
-}
-
-/// A group of commands that a user's rules can allow together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Category {
-    /// Changes keys.
-    Write,
-    /// Reads keys.
-    Read,
-    /// Takes constant time, or nearly constant time.
-    Fast,
-    /// May take a long time.
-    Slow,
-    /// Works on keys of any type.
-    Keyspace,
-    /// Works on the connection.
-    Connection,
-    /// For operators.
-    Admin,
-    /// Can harm the server or its data.
-    Dangerous,
-    /// Works on strings.
-    String,
-    /// Works on bitmaps.
-    Bitmap,
-    /// Transactions.
-    Transaction,
-    /// `BF.*`.
-    Bloom,
-    /// `CF.*`.
-    Cuckoo,
-    /// `TM.*`.
-    Tamis,
-}
-
-impl Category {
-    /// Every category.
-    pub const ALL: [Category; 14] = [
-        Category::Write,
-        Category::Read,
-        Category::Fast,
-        Category::Slow,
-        Category::Keyspace,
-        Category::Connection,
-        Category::Admin,
-        Category::Dangerous,
-        Category::String,
-        Category::Bitmap,
-        Category::Transaction,
-        Category::Bloom,
-        Category::Cuckoo,
-        Category::Tamis,
-    ];
-
-    /// Returns the name, without the leading `@`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Category::Write => "write",
-            Category::Read => "read",
-            Category::Fast => "fast",
-            Category::Slow => "slow",
-            Category::Keyspace => "keyspace",
-            Category::Connection => "connection",
-            Category::Admin => "admin",
-            Category::Dangerous => "dangerous",
-            Category::String => "string",
-            Category::Bitmap => "bitmap",
-            Category::Transaction => "transaction",
-            Category::Bloom => "bloom",
-            Category::Cuckoo => "cuckoo",
-            Category::Tamis => "tamis",
-        }
-    }
-}
-
-/// Which words of a command are keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keys {
-    /// The index of the first key; 0 if the command has no keys.
-    pub first: usize,
-    /// The index of the last key, counted from the end if negative.
-    pub last: i64,
-    /// The distance from one key to the next.
-    pub step: usize,
-    /// The access of the command to the first key.
-    pub first_access: Access,
-    /// The access of the command to the other keys.
-    pub other_access: Access,
-    /// An option that changes the keys or the access to them.
-    pub option: KeyOption,
-}
-
-/// An option of a command that concerns keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyOption {
-    /// No option changes the keys.
-    None,
-    /// If this option follows the first two arguments, the command reads the keys too.
-    Reads(&'static str),
-    /// If this word is the second of three arguments, the third is a key that the command reads.
-    SourceAfter(&'static str),
-}
-
-impl Keys {
-    /// No word is a key.
-    pub const NONE: Keys = Keys::at(0, 0, 0);
-    /// The first argument is the key.
-    pub const ONE: Keys = Keys::at(1, 1, 1);
-    /// The first two arguments are keys.
-    pub const TWO: Keys = Keys::at(1, 2, 1);
-    /// All arguments are keys.
-    pub const ALL: Keys = Keys::at(1, -1, 1);
-
-    /// Returns the keys at these positions, with access to metadata only.
-    #[must_use]
-    pub const fn at(first: usize, last: i64, step: usize) -> Self {
-        let (first_access, other_access) = (Access::ABOUT, Access::ABOUT);
-        Keys { first, last, step, first_access, other_access, option: KeyOption::None }
-    }
-
-    /// Returns the same keys with this access to each.
-    #[must_use]
-    pub const fn with(self, access: Access) -> Self {
-        Keys { first_access: access, other_access: access, ..self }
-    }
-
-    /// Returns the same keys with this access to all but the first.
-    #[must_use]
-    pub const fn others(self, access: Access) -> Self {
-        Keys { other_access: access, ..self }
-    }
-
-    /// Returns the same keys; a command with this option also reads them.
-    #[must_use]
-    pub const fn reading_with(self, option: &'static str) -> Self {
-        Keys { option: KeyOption::Reads(option), ..self }
-    }
-
-    /// Returns the same keys plus the key after this word, which the command reads.
-    #[must_use]
-    pub const fn and_behind(self, option: &'static str) -> Self {
-        Keys { option: KeyOption::SourceAfter(option), ..self }
-    }
-
-    /// Returns the access of the command to the first key and to the other keys.
-    pub(crate) fn access(self, argv: Argv<'_>) -> (Access, Access) {
-        match self.option {
-            KeyOption::Reads(name) if argv.iter().skip(3).any(|word| is(word, name)) => {
-                (Access::BOTH, Access::BOTH)
-            }
-            _ => (self.first_access, self.other_access),
-        }
-    }
-
-    /// Returns the keys in `argv`.
-    pub fn of<'w>(self, argv: Argv<'w>) -> impl Iterator<Item = &'w [u8]> {
-        let last = if self.last < 0 {
-            argv.len().saturating_sub(self.last.unsigned_abs() as usize)
-        } else {
-            (self.last as usize).min(argv.len().saturating_sub(1))
-        };
-        let range = if self.first == 0 || self.first > last { 0..0 } else { self.first..last + 1 };
-        argv[range].iter().step_by(self.step.max(1)).copied()
     }
 }
 
@@ -374,21 +182,5 @@ impl Command {
     #[must_use]
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_found_where_the_row_says() {
-        let words: [&[u8]; 4] = [b"DEL", b"a", b"b", b"c"];
-        let of = |keys: Keys, len: usize| -> Vec<&[u8]> { keys.of(&words[..len]).collect() };
-        assert_eq!(of(Keys::ALL, 4), [b"a", b"b", b"c"]);
-        assert_eq!(of(Keys::ONE, 4), [b"a"]);
-        assert_eq!(of(Keys::TWO, 4), [b"a", b"b"]);
-        assert!(of(Keys::NONE, 4).is_empty());
-        assert!(of(Keys::ALL, 1).is_empty() && of(Keys::ONE, 1).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use tamis::{AnyFilter, Plan};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::facts::{FINGERPRINTS, slots_of_redis_cuckoo};
+use crate::filter_status::{FINGERPRINTS, slots_of_redis_cuckoo};
 use crate::value::Value;
 
 /// A number of items, and the expected rate with that number.
@@ -120,7 +120,7 @@ mod tests {
     use tamis_resp::Protocol;
 
     use super::*;
-    use crate::facts::Facts;
+    use crate::filter_status::FilterStatus;
     use crate::handler::Handler;
     use crate::run::Env;
     use crate::settings::Settings;
@@ -186,13 +186,13 @@ mod tests {
             for item in 0..most {
                 run_line(&mut value, &format!("{add} k {item}"));
             }
-            let facts = Facts::of(&value, &Settings::default(), 1).unwrap();
-            let curve = value.rate_curve(61, facts.items);
+            let status = FilterStatus::of(&value, &Settings::default(), 1).unwrap();
+            let curve = value.rate_curve(61, status.items);
             let (end, _) = *curve.last().unwrap();
-            assert!(end as f64 >= facts.items, "{line}: {end}, {}", facts.items);
-            let after = curve.iter().find(|point| point.0 as f64 >= facts.items).unwrap().1;
-            let error = (facts.rate_now - after).abs();
-            assert!(error <= after * 0.3, "{line}: {}, curve {after}", facts.rate_now);
+            assert!(end as f64 >= status.items, "{line}: {end}, {}", status.items);
+            let after = curve.iter().find(|point| point.0 as f64 >= status.items).unwrap().1;
+            let error = (status.rate_now - after).abs();
+            assert!(error <= after * 0.3, "{line}: {}, curve {after}", status.rate_now);
         }
     }
 

@@ -6,12 +6,7 @@
 
 use tamis::allocation_bytes;
 
-use crate::value::Value;
-
-/// A small filter without items, stored as its [new image](Value::new_image). Equal images build
-/// equal filters.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct EmptyFilter(Box<[u8]>);
+use crate::value::{EmptyFilter, Value};
 
 /// The maximum size of such a filter, in bytes. A larger filter keeps its bits, because every
 /// lookup in an empty filter builds it.

@@ -129,7 +129,7 @@ impl Batch<'_> {
                 Change::accepted(&[b"TM.MADD", self.key], &self.accepted(|_| true))
             }
             Value::PartialLoad(_) => {
-                self.refuse(bf::ARRIVING);
+                self.refuse(bf::INCOMPLETE);
                 Change::None
             }
             _ => {

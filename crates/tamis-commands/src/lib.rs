@@ -1,4 +1,4 @@
-//! The commands that every host shares.
+//! The commands of the server, as functions of a value and an argv.
 //!
 //! ```text
 //! argv ──▶ row of the table ──▶ handler of value and argv ──▶ reply, change of the value
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A command is a row of one static [table](COMMANDS) and a handler. The handler knows no socket,
-//! no file and no lock. The host looks the key up, takes the shared or exclusive lock that the row
+//! no file and no lock. The server looks the key up, takes the shared or exclusive lock that the row
 //! requires, runs the handler and writes the reply. The handler checks its arguments before the
-//! first change. Hosts, help, access rights and documentation read everything about a command from
+//! first change. The server, help, access rights and documentation read everything about a command from
 //! its row.
 //!
 //! `BF.*` commands and `CF.*` commands answer exactly as RedisBloom does; bitmap and string
@@ -18,49 +18,58 @@
 
 mod access;
 mod argv;
+mod arity;
 mod batch;
 mod bf;
 mod bitmap;
+mod category;
 mod cf;
 mod command;
 mod curve;
 mod empty_filter;
-mod facts;
+mod filter_status;
 mod handler;
+mod heap;
 mod image;
 mod insert;
+mod keys;
+mod new_filter;
 mod partial_load;
 mod permission;
 mod run;
 mod scalable_bloom;
 mod settings;
 mod small_bytes;
+mod sparse_bytes;
 mod string;
 mod subcommands;
 mod table;
 pub mod text;
 mod tm;
 mod value;
+mod value_image;
 
-pub use access::Access;
 pub use argv::{Argv, parse_double, parse_integer};
+pub use arity::Arity;
 pub use batch::{Batch, BatchAnswers, BatchItems, Family};
-pub use bitmap::{BitOp, SparseBytes};
-pub use command::{Arity, Category, Command, Data, Flag, InMulti, KeyOption, Keys, Secrets};
+pub use bitmap::BitOp;
+pub use category::Category;
+pub use command::{Command, Data, Flag, InMulti, Secrets};
 pub use curve::RatePoint;
-pub use empty_filter::EmptyFilter;
-pub use facts::{Facts, Forecast, Layer, Utilization};
+pub use filter_status::{FilterStatus, Forecast, Layer, Utilization};
 pub use handler::{
     AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
     WriteHandler, WriteKeys,
 };
 pub use image::ImageError;
+pub use keys::{Access, KeyOption, Keys};
 pub use partial_load::PartialLoad;
 pub use permission::Permission;
 pub use run::{Change, Env, Expiry, KeyReply, Outcome};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;
+pub use sparse_bytes::SparseBytes;
 pub use string::{get as get_string, set as set_string};
 pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
@@ -69,4 +78,4 @@ pub use tm::{
     PlanCurve, decode_file, load_decoded, load_refusal, made_like, merge, plan, plan_curves,
     reserve_like,
 };
-pub use value::Value;
+pub use value::{EmptyFilter, Value};

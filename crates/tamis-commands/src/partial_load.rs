@@ -9,9 +9,6 @@
 //! RedisBloom's header begins with the number of items. That number is never as large as the magic
 //! `TAMISDMP` read as an integer.
 
-use crate::image::ImageError;
-use crate::value::Value;
-
 /// A filter of which only the first chunks have arrived. It may contain any item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialLoad {
@@ -26,14 +23,9 @@ pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 /// Why a chunk cannot be appended to the earlier chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JoinError {
+pub(crate) enum AppendError {
     /// The chunk does not start where the earlier chunks end.
     Gap,
-    /// All chunks have arrived but do not decode: the filter changed during the dump, or a chunk
-    /// was altered.
-    Value,
-    /// All chunks have arrived and decode to a window whose clock is ahead.
-    Ahead,
     /// There is not enough memory.
     Memory,
 }
@@ -72,46 +64,29 @@ impl PartialLoad {
         tamis::allocation_bytes(self.bytes.capacity())
     }
 
-    /// Appends the chunk that ends before byte `position`, counted from 1. Returns the value once
-    /// the image is complete.
-    pub(crate) fn join(
-        &mut self,
-        position: i64,
-        chunk: &[u8],
-        now_millis: u64,
-    ) -> Result<Option<Value>, JoinError> {
+    /// Returns the header of a dump whose image has this length, in bytes.
+    pub(crate) fn header(len_bytes: u64) -> Vec<u8> {
+        [*MAGIC, len_bytes.to_le_bytes()].concat()
+    }
+
+    /// Tests whether the image is complete.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.bytes.len() as u64 == self.len_bytes
+    }
+
+    /// Appends the chunk that ends before byte `position`, counted from 1.
+    pub(crate) fn append(&mut self, position: i64, chunk: &[u8]) -> Result<(), AppendError> {
         let end = (self.bytes.len() + chunk.len()) as u64;
         if chunk.is_empty() || u64::try_from(position) != Ok(end + 1) || end > self.len_bytes {
-            return Err(JoinError::Gap);
+            return Err(AppendError::Gap);
         }
-        self.bytes.try_reserve(chunk.len()).map_err(|_| JoinError::Memory)?;
+        self.bytes.try_reserve(chunk.len()).map_err(|_| AppendError::Memory)?;
         self.bytes.extend_from_slice(chunk);
-        if end < self.len_bytes {
-            return Ok(None);
-        }
-        match Value::from_dump(&self.bytes) {
-            Ok(Value::PartialLoad(_)) => Err(JoinError::Value),
-            Ok(value) if value.is_ahead(now_millis) => Err(JoinError::Ahead),
-            Ok(value) => Ok(Some(value)),
-            Err(ImageError::Memory) => {
-                // Undo the append, so that the client can send the chunk again.
-                self.bytes.truncate((end - chunk.len() as u64) as usize);
-                Err(JoinError::Memory)
-            }
-            Err(_) => Err(JoinError::Value),
-        }
+        Ok(())
     }
-}
 
-/// Returns the chunk of `BF.SCANDUMP` at a position, and the next position. Returns `None` past the
-/// end.
-pub(crate) fn chunk(value: &Value, position: i64) -> Option<(i64, Vec<u8>)> {
-    if position == 0 {
-        let mut header = MAGIC.to_vec();
-        header.extend(value.image_bytes().to_le_bytes());
-        return Some((1, header));
+    /// Removes the last `len` bytes, so that the client can send their chunk again.
+    pub(crate) fn undo_append(&mut self, len: usize) {
+        self.bytes.truncate(self.bytes.len() - len);
     }
-    let start = u64::try_from(position).ok()?.checked_sub(1)?;
-    let part = value.image_part(start, MAX_CHUNK_BYTES);
-    if part.is_empty() { None } else { Some((position + part.len() as i64, part)) }
 }

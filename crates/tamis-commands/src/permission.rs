@@ -1,7 +1,8 @@
 //! The unit of a user's permissions: a command or one of its subcommands.
 
 use crate::argv::Argv;
-use crate::command::{Category, Command};
+use crate::category::Category;
+use crate::command::Command;
 use crate::subcommands::{SUBCOMMANDS, Subcommand};
 use crate::table::{COMMANDS, find};
 

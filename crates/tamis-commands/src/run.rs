@@ -31,6 +31,12 @@ impl<'a> Env<'a> {
         Self { settings, protocol, now_millis, items_per_second: None, max_reply_bytes: u64::MAX }
     }
 
+    /// Returns the same environment at another time, in milliseconds since 1970.
+    #[must_use]
+    pub fn at(&self, now_millis: u64) -> Self {
+        Self { now_millis, ..*self }
+    }
+
     /// Checks that a reply of `bytes` bytes fits the available memory.
     ///
     /// # Errors

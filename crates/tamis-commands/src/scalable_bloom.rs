@@ -16,7 +16,7 @@
 //! first item.
 
 mod image;
-mod info;
+pub(crate) mod info;
 mod merge;
 mod reserved;
 
@@ -29,7 +29,6 @@ use tamis::{
 };
 use tamis_formats::TamisFile;
 
-pub(crate) use info::Part;
 use reserved::Reserved;
 
 /// A Bloom filter that reserves memory for a number of items, is shared between threads, and grows
@@ -72,7 +71,7 @@ pub enum ExpandError {
     NoRoom,
 }
 
-/// The share of the rate that the reserved part of an expandable filter gets.
+/// The share of the rate that the reserved part of a scalable filter gets.
 const RESERVED_SHARE: f64 = 0.8;
 
 impl ScalableBloom {

@@ -57,7 +57,7 @@ pub struct Settings {
     pub cf_expansion: u16,
     /// `cf-max-expansions`: a filter with this number of sub-filters accepts no more items.
     pub cf_max_expansions: u32,
-    /// The maximum size of a new filter, in bytes: the memory of the host. The operating system
+    /// The maximum size of a new filter, in bytes: the memory of the machine. The operating system
     /// grants memory before it exists, so a successful allocation proves nothing. Not a named
     /// setting.
     pub max_filter_bytes: u64,

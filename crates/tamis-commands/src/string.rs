@@ -4,8 +4,9 @@
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, is, parse_integer};
-use crate::bitmap::{SparseBytes, is_backwards, places};
+use crate::bitmap::{is_backwards, places};
 use crate::run::{Env, Expiry, Outcome, error};
+use crate::sparse_bytes::SparseBytes;
 use crate::text;
 use crate::value::{Value, bytes, bytes_or_new};
 

@@ -1,10 +1,10 @@
 //! The subcommands that a user's rules can allow or deny separately, and their key arguments.
 
-use crate::command::Arity::{self, AtLeast, Exactly};
-use crate::command::Category::{
+use crate::arity::Arity::{self, AtLeast, Exactly};
+use crate::category::Category::{
     self, Admin, Connection, Dangerous, Keyspace as KeyspaceGroup, Read, Slow,
 };
-use crate::command::Keys;
+use crate::keys::Keys;
 
 /// A subcommand. Users' rules treat it as a separate command; everything else treats it as an
 /// argument of its command.

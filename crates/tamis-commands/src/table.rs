@@ -1,9 +1,8 @@
 //! The command table: every command, in alphabetical order.
 
-use crate::access::Access;
+use crate::arity::Arity::{AtLeast, Exactly};
 use crate::batch::{BatchItems, Family};
-use crate::command::Arity::{AtLeast, Exactly};
-use crate::command::Category::{
+use crate::category::Category::{
     Admin as AdminGroup, Bitmap as BitmapGroup, Bloom, Connection, Cuckoo, Dangerous,
     Fast as FastGroup, Keyspace, Read as ReadGroup, Slow, String as StringGroup, Tamis,
     Transaction, Write as WriteGroup,
@@ -11,10 +10,12 @@ use crate::command::Category::{
 use crate::command::Flag::{
     Admin, DenyOom, Fast, File, Loading, Module, NoAuth, NoReply, Payload, ReadOnly, Write,
 };
-use crate::command::{Command, InMulti, Keys, Secrets};
+use crate::command::{Command, InMulti, Secrets};
 use crate::handler::{
     Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit, WriteHandler, WriteKeys,
 };
+use crate::keys::Access;
+use crate::keys::Keys;
 use crate::subcommands::of;
 use crate::{bf, bitmap, cf, string, tm};
 

@@ -100,7 +100,7 @@ pub mod bf {
     /// `BF.LOADCHUNK`: the chunk begins outside the filter.
     pub const OUTSIDE: Text = "ERR invalid offset - no link found";
     /// Some chunks of the filter are missing.
-    pub const ARRIVING: Text = "ERR the filter is not complete: send the remaining chunks with BF.LOADCHUNK, or DEL the key";
+    pub const INCOMPLETE: Text = "ERR the filter is not complete: send the remaining chunks with BF.LOADCHUNK, or DEL the key";
     /// `BF.LOADCHUNK`: the chunk does not follow the previous chunk of a Tamis filter.
     pub const GAP: Text =
         "ERR the chunk does not continue the previous one: send the chunks of BF.SCANDUMP in order";
@@ -164,7 +164,7 @@ pub mod tm {
     use tamis::{Kind, Layout};
     use tamis_resp::Reply;
 
-    use crate::text::Text;
+    use crate::text::{Text, shown};
 
     /// The filter does not exist, and the command does not create it.
     pub const NOT_FOUND: Text = "ERR the filter does not exist: create it with TM.RESERVE";
@@ -342,18 +342,13 @@ pub mod tm {
             other.1
         ))
     }
-
-    /// Returns a word of the client as text, truncated as in Redis.
-    fn shown(word: &[u8]) -> String {
-        String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
-    }
 }
 
 /// Texts about users and their permissions.
 pub mod acl {
     use tamis_resp::Reply;
 
-    use crate::text::Text;
+    use crate::text::{Text, shown};
 
     /// The connection is not authenticated.
     pub const NO_AUTH: Text = "NOAUTH Authentication required.";
@@ -468,11 +463,12 @@ pub mod acl {
     pub fn no_category(name: &[u8]) -> Reply {
         Reply::error(format!("ERR Unknown category '{}'", shown(name)))
     }
+}
 
-    /// Returns a word of the client as text, truncated as in Redis.
-    fn shown(word: &[u8]) -> String {
-        String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
-    }
+/// Returns a word of the client as text, truncated as in Redis.
+#[must_use]
+pub fn shown(word: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&word[..word.len().min(128)])
 }
 
 /// Creates the reply to a wrong number of arguments. `name` is the name in the table.
@@ -486,8 +482,7 @@ pub fn wrong_arity(name: &str) -> Reply {
 /// as in Redis.
 #[must_use]
 pub fn unknown_command(words: &[&[u8]]) -> Reply {
-    let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-    let name = words.first().map_or_else(String::new, |word| shown(word));
+    let name = words.first().map_or_else(Cow::default, |word| shown(word));
     let mut arguments = String::new();
     for word in &words[words.len().min(1)..] {
         if arguments.len() >= 128 {

@@ -1,13 +1,13 @@
 //! The value of a key.
 
-use tamis::{AnyFilter, allocation_bytes};
+use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::bitmap::SparseBytes;
-use crate::empty_filter::EmptyFilter;
+use crate::heap::{boxed_bytes, file_heap_bytes};
 use crate::partial_load::PartialLoad;
 use crate::scalable_bloom::ScalableBloom;
+use crate::sparse_bytes::SparseBytes;
 use crate::text::{self, Text};
 
 /// The value of a key.
@@ -27,10 +27,15 @@ pub enum Value {
     Bytes(SparseBytes),
     /// The chunks that `BF.LOADCHUNK` has received so far.
     PartialLoad(Box<PartialLoad>),
-    /// A small filter without items. The host stores it and [builds](Self::build) it before it runs
+    /// A small filter without items. The server stores it and [builds](Self::build) it before it runs
     /// a command; no command receives it.
     Empty(EmptyFilter),
 }
+
+/// A small filter without items, stored as its [new image](Value::new_image). Equal images build
+/// equal filters.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct EmptyFilter(pub(crate) Box<[u8]>);
 
 impl Value {
     /// Returns the reply of `TYPE`.
@@ -50,12 +55,12 @@ impl Value {
     #[must_use]
     pub fn kind_name(&self) -> &'static str {
         match self {
-            Value::Bloom(_) => "expandable",
-            Value::RedisBloom(_) => "redisbloom",
-            Value::RedisCuckoo(_) => "rediscuckoo",
+            Value::Bloom(filter) => filter.kind_name(),
+            Value::RedisBloom(_) => "bloom (RedisBloom)",
+            Value::RedisCuckoo(_) => "cuckoo (RedisBloom)",
             Value::Filter(file) => file.filter.plan().kind().name(),
             Value::Bytes(_) => "string",
-            Value::PartialLoad(_) => "arriving",
+            Value::PartialLoad(_) => "bloom (incomplete)",
             Value::Empty(empty) => empty.build().kind_name(),
         }
     }
@@ -119,9 +124,7 @@ impl Value {
             Value::Empty(empty) => empty.heap_bytes(),
         }
     }
-}
 
-impl Value {
     /// Returns an upper bound of a reply with the contents of the value, in bytes. A string may be
     /// far longer than its memory. A filter is slightly shorter than its file.
     #[must_use]
@@ -141,19 +144,6 @@ impl Value {
             _ => {}
         }
     }
-}
-
-fn boxed_bytes<T>(_: &T) -> u64 {
-    allocation_bytes(size_of::<T>())
-}
-
-/// Returns the heap memory of a file: its filter and its metadata, in bytes.
-pub(crate) fn file_heap_bytes(file: &TamisFile) -> u64 {
-    // An entry is two strings in a tree node that is half full on average.
-    let metadata = file.metadata.iter().map(|(key, value)| {
-        allocation_bytes(key.len()) + allocation_bytes(value.len()) + 4 * size_of::<String>() as u64
-    });
-    file.filter.heap_bytes() + metadata.sum::<u64>()
 }
 
 /// Returns the string of a key; `None` if the key does not exist.

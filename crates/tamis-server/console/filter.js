@@ -56,7 +56,7 @@ export function filterPage(root, keyEncoded) {
   }
 
   function layerRow(layer, number) {
-    const own = { expandable: layer.capacity === null ? "layer.overflow" : "layer.reserved", window: "layer.window" }[filter.kind];
+    const own = { "bloom (growing)": layer.capacity === null ? "layer.overflow" : "layer.reserved", bloom: "layer.reserved", window: "layer.window" }[filter.kind];
     const name = own ? t(own) : filter.layers.length > 1 ? t("layer.name", { n: number + 1 }) : t("layer.only");
     return h("div", { class: "layer" }, h("span", {}, name), bar(layer, filter), h("span", { class: "muted" }, fillText(layer, filter)));
   }
@@ -109,7 +109,7 @@ export function filterPage(root, keyEncoded) {
   function commandsOf(filter) {
     const [key, fresh] = [{ key: keyEncoded }, { key: `${keyEncoded}%3Anew` }];
     const line = (...words) => command(typed(filter.port, ...words));
-    const family = { expandable: "BF", redisbloom: "BF", rediscuckoo: "CF" }[filter.kind];
+    const family = { bloom: "BF", "bloom (growing)": "BF", "bloom (RedisBloom)": "BF", "cuckoo (RedisBloom)": "CF" }[filter.kind];
     const children = [h("h2", {}, t("filter.commands")), line("TM.INFO", key)];
     if (family) children.push(line(`${family}.INFO`, key));
     if (filter.headroom_items === null && !filter.over_rate) return children;

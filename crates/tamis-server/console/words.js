@@ -202,9 +202,10 @@ const WORDS = {
   "about.counting": ["deletes and counts", "可删除、可计数"],
   "about.window": ["expires old items", "自动淘汰旧元素"],
   "about.parquet": ["as in Parquet files; no deletes", "与 Parquet 文件相同；不能删除"],
-  "about.expandable": ["created by BF commands; no deletes", "由 BF.* 创建；不能删除"],
-  "about.redisbloom": ["RedisBloom's layout; no deletes", "RedisBloom 的分层布局；不能删除"],
-  "about.rediscuckoo": ["RedisBloom's layout; deletes", "RedisBloom 的布局；可删除"],
+  "about.bloom": ["created by BF commands; no deletes", "由 BF.* 创建；不能删除"],
+  "about.bloom (growing)": ["created by BF commands; no deletes", "由 BF.* 创建；不能删除"],
+  "about.bloom (RedisBloom)": ["RedisBloom's layout; no deletes", "RedisBloom 的分层布局；不能删除"],
+  "about.cuckoo (RedisBloom)": ["RedisBloom's layout; deletes", "RedisBloom 的布局；可删除"],
 
   "time.seconds": ["{n} s", "{n} 秒"],
   "time.minutes": ["{n} min", "{n} 分钟"],

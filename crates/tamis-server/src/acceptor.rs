@@ -13,13 +13,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::ServerConfig;
 
+use crate::background_save;
 use crate::clients::{Clients, Greeted};
+use crate::clock::now_millis;
 use crate::config::BindAddress;
 use crate::connection;
 use crate::loading::Early;
-use crate::persistence;
-use crate::server::{ServerError, SharedState, runtime};
-use crate::stats::now_millis;
+use crate::runtime::runtime;
+use crate::server_error::ServerError;
+use crate::shared_state::SharedState;
 
 /// An accepted connection on its way to a connection thread, with the TLS configuration if it uses
 /// TLS.
@@ -173,7 +175,7 @@ pub(crate) fn admit(
         tokio::task::spawn_local(async move {
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                persistence::save_if_due(&saving);
+                background_save::save_if_due(&saving);
                 saving.stats.sample();
                 saving.stats.note_memory(saving.used_memory());
             }

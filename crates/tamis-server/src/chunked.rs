@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use tamis_commands::{Argv, Batch, Command, Env, KeyHandler, KeyReply, Settings};
 use tamis_resp::{Protocol, Reply};
 
-use crate::session::{KeyCalls, Session, at_present};
+use crate::clock::now_millis;
+use crate::session::{KeyCalls, Session};
 
 /// The maximum number of items that run at a time, of one command or of consecutive ones. Other
 /// connections wait for them.
@@ -56,7 +57,7 @@ impl Session {
             let (mut batch, mut done) = (Batch::default(), None);
             batch.push(&chunk_argv);
             let calls = KeyCalls { handler, command, argvs: &[&chunk_argv], lookups };
-            let now = at_present(&env);
+            let now = env.at(now_millis());
             self.run_on_key(calls, &mut batch, &now, |reply| done = Some(reply)).await;
             let done = done.expect("each command has a reply");
             env.settings = &behind;

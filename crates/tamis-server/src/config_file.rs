@@ -2,21 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Value};
 
-use crate::config::{BindAddress, Config};
+use crate::config::{BindAddress, Config, ConfigFile};
 use crate::replace_file::replace_file;
 use crate::system_error::without_code;
-
-/// The file from which options were [read](Config::read_file).
-#[derive(Clone, Debug, PartialEq)]
-pub struct ConfigFile {
-    path: PathBuf,
-    /// The options before the file was read. They apply where the file sets no value.
-    defaults: Vec<(&'static str, String)>,
-}
 
 impl Config {
     /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`, and

@@ -18,11 +18,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::clients::Greeted;
+use crate::clock::now_millis;
 use crate::held_memory::Hold;
 use crate::output::OutputBuffer;
-use crate::server::SharedState;
 use crate::session::Session;
-use crate::stats::now_millis;
+use crate::shared_state::SharedState;
 
 /// Spare capacity of the input buffer for the next read, in bytes.
 const READ_BYTES: usize = 16 << 10;

@@ -1,12 +1,13 @@
 //! Decodes values that commands carry as data, before the command accesses the keyspace. A large
 //! value is decoded in the background.
 
-use tamis_commands::{Argv, Command, Data, Env, Value, decode_file, text};
+use tamis_commands::{Argv, Command, Data, Env, Value, decode_file, load_refusal, text};
 use tamis_resp::Reply;
 
-use crate::handlers;
 use crate::held_memory::Hold;
-use crate::server::SharedState;
+use crate::not_decoded::NotDecoded;
+use crate::shared_state::SharedState;
+use crate::write_keys::restore::{Limit, decode_payload, restore_refusal};
 
 /// Longer data is decoded on a background thread, in bytes.
 const LONG_DATA_BYTES: usize = 256 << 10;
@@ -30,25 +31,6 @@ impl Decoded {
     }
 }
 
-/// Why data was not decoded.
-#[derive(Debug)]
-pub(crate) enum NotDecoded {
-    /// The server has no memory for the value now.
-    Memory,
-    /// The data is invalid or not allowed.
-    Refused(Reply),
-}
-
-impl NotDecoded {
-    /// Returns the reply to the command.
-    pub fn into_reply(self) -> Reply {
-        match self {
-            NotDecoded::Memory => Reply::error(text::server::MEMORY),
-            NotDecoded::Refused(reply) => reply,
-        }
-    }
-}
-
 /// Decodes the value that a command carries as data; `None` if the command carries none.
 pub(crate) async fn decode(
     server: &SharedState,
@@ -59,7 +41,7 @@ pub(crate) async fn decode(
     Some(match command.data(argv)? {
         Data::Payload(data) => {
             // The memory that is left limits the size of the decoded value.
-            decode_data(server, data, 0, handlers::payload_decoder(server, env)).await
+            decode_data(server, data, 0, payload_decoder(server, env)).await
         }
         Data::File(data) => {
             // A decoded file takes about as much memory as its data.
@@ -100,6 +82,35 @@ async fn decode_data(
     Ok(Decoded { value, hold })
 }
 
+/// Returns a function that decodes a payload within the memory that is left now.
+fn payload_decoder(
+    server: &SharedState,
+    env: &Env<'_>,
+) -> impl FnOnce(&[u8]) -> Result<Value, NotDecoded> + Send + 'static {
+    let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
+    let max_filter_bytes = env.settings.max_filter_bytes;
+    move |payload| decode_payload(payload, max_filter_bytes, Some(limit))
+}
+
+/// Tests whether a command with data would fail now, independent of its data; false for a command
+/// without data.
+pub(crate) fn refuses_data(
+    command: &Command,
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    server: &SharedState,
+) -> bool {
+    let keys = server.keyspace.shared();
+    match command.data(argv) {
+        Some(Data::Payload(_)) => restore_refusal(argv, env, &keys).is_some(),
+        Some(Data::File(_)) => {
+            let is_there = keys.read(argv[1], env.now_millis, |value| value.is_some());
+            load_refusal(is_there, argv).is_some()
+        }
+        None => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tamis_commands::find;
@@ -128,7 +139,7 @@ mod tests {
                 for argv in [&load[..], &restore] {
                     let command = find(argv[0]).unwrap();
                     let decoding = decode(&thread, command, argv, &env);
-                    let result = crate::server::runtime().block_on(decoding);
+                    let result = crate::runtime::runtime().block_on(decoding);
                     sender.send(result.is_some_and(|it| it.is_err())).unwrap();
                 }
             }
@@ -155,7 +166,7 @@ mod tests {
             {
                 let mut out = Vec::new();
                 let commands = [&[&b"SET"[..], b"k", b"x"][..], load];
-                crate::server::runtime().block_on(session.run(&commands, &mut out));
+                crate::runtime::runtime().block_on(session.run(&commands, &mut out));
                 sender.send(String::from_utf8(out).unwrap()).unwrap();
             }
         });

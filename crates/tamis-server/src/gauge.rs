@@ -38,23 +38,23 @@ impl Default for Gauge {
 
 impl Gauge {
     /// Records a measurement; `None` if the value is no filter.
-    pub fn note(&self, strain: Option<Utilization>, now_millis: u64) {
+    pub fn note(&self, utilization: Option<Utilization>, now_millis: u64) {
         // Relaxed: a reader that mixes old and new numbers is off by one measurement.
-        let Some(strain) = strain else {
+        let Some(utilization) = utilization else {
             self.at_millis.store(0, Ordering::Relaxed);
             self.used.store((-1.0_f32).to_bits(), Ordering::Relaxed);
             self.per_second.store(f32::NAN.to_bits(), Ordering::Relaxed);
             self.watched.store(0, Ordering::Relaxed);
             return;
         };
-        let items = strain.items as u64;
+        let items = utilization.items as u64;
         let before = self.items.load(Ordering::Relaxed);
         let last_millis = self.at_millis.load(Ordering::Relaxed);
         let seconds = now_millis.saturating_sub(last_millis) as f64 / 1000.0;
         if last_millis != 0 && seconds < LEAST_SECONDS {
             return;
         }
-        self.used.store((strain.used as f32).to_bits(), Ordering::Relaxed);
+        self.used.store((utilization.used as f32).to_bits(), Ordering::Relaxed);
         self.items.store(items, Ordering::Relaxed);
         self.at_millis.store(now_millis.max(1), Ordering::Relaxed);
         // The filter was emptied or replaced, so the decrease is not a rate.
@@ -97,13 +97,13 @@ mod tests {
     use super::*;
 
     fn filter(items: f64) -> Option<Utilization> {
-        let mut strain = tamis_commands::Value::Bloom(Box::new(
+        let mut utilization = tamis_commands::Value::Bloom(Box::new(
             tamis_commands::ScalableBloom::reserve(100, 0.01, None).unwrap(),
         ))
-        .strain(0)
+        .utilization(0)
         .unwrap();
-        (strain.items, strain.used) = (items, items / 100.0);
-        Some(strain)
+        (utilization.items, utilization.used) = (items, items / 100.0);
+        Some(utilization)
     }
 
     #[test]

@@ -14,7 +14,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::config::Config;
 use crate::system_error::without_code;
 
 /// The option `hash-key`: which key new filters hash with.
@@ -63,18 +62,18 @@ impl HashKey {
         }
     }
 
-    /// Returns the key of new filters, if they have one. With the append-only log, a random key is
-    /// stored in the folder, whose lock the caller holds.
+    /// Returns the key of new filters, if they have one. A random key is stored in the folder of
+    /// the append-only log, if there is one. The caller holds the lock of the folder.
     ///
     /// # Errors
     ///
     /// [`HashKeyError`] if the key of the folder cannot be read or created.
-    pub(crate) fn key(config: &Config) -> Result<Option<[u8; 16]>, HashKeyError> {
-        Ok(match config.hash_key {
-            HashKey::None => None,
-            HashKey::Fixed(key) => Some(key),
-            HashKey::Random if config.append_only => Some(of_folder(&config.dir)?),
-            HashKey::Random => {
+    pub(crate) fn key(self, dir: Option<&Path>) -> Result<Option<[u8; 16]>, HashKeyError> {
+        Ok(match (self, dir) {
+            (HashKey::None, _) => None,
+            (HashKey::Fixed(key), _) => Some(key),
+            (HashKey::Random, Some(dir)) => Some(of_folder(dir)?),
+            (HashKey::Random, None) => {
                 Some(random().map_err(|error| HashKeyError::new(Path::new("hash-key"), error))?)
             }
         })
@@ -170,16 +169,16 @@ fn hex(key: [u8; 16]) -> String {
 mod tests {
     use super::*;
 
-    fn config(dir: &Path) -> Config {
-        Config { dir: dir.to_owned(), ..Config::default() }
+    fn random_key(dir: &Path) -> Result<Option<[u8; 16]>, HashKeyError> {
+        HashKey::Random.key(Some(dir))
     }
 
     #[test]
     fn a_random_key_is_made_once_in_a_folder() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let keys = dirs.each_ref().map(|dir| HashKey::key(&config(dir.path())).unwrap());
+        let keys = dirs.each_ref().map(|dir| random_key(dir.path()).unwrap());
         assert!(keys[0].is_some() && keys[0] != keys[1], "two folders have two keys");
-        assert_eq!(HashKey::key(&config(dirs[0].path())).unwrap(), keys[0]);
+        assert_eq!(random_key(dirs[0].path()).unwrap(), keys[0]);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
@@ -190,8 +189,7 @@ mod tests {
 
     #[test]
     fn without_a_folder_each_start_has_another_key() {
-        let config = Config { append_only: false, ..config(Path::new("none")) };
-        let keys = [(); 2].map(|()| HashKey::key(&config).unwrap());
+        let keys = [(); 2].map(|()| HashKey::Random.key(None).unwrap());
         assert!(keys[0].is_some() && keys[0] != keys[1]);
     }
 
@@ -201,7 +199,7 @@ mod tests {
         let path = dir.path().join("hash-key");
         for text in ["", "0011", "not hexadecimal, and as long as it"] {
             fs::write(&path, text).unwrap();
-            let error = HashKey::key(&config(dir.path())).unwrap_err().to_string();
+            let error = random_key(dir.path()).unwrap_err().to_string();
             assert!(error.contains("hash-key") && error.contains("restore the file"), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
@@ -211,10 +209,9 @@ mod tests {
     fn a_fixed_key_is_read_byte_by_byte_and_not_shown() {
         let text = "000102030405060708090A0B0C0D0E0F";
         let key = HashKey::parse(text).unwrap();
-        let config = Config { hash_key: key, append_only: false, ..Config::default() };
-        assert_eq!(HashKey::key(&config).unwrap(), Some(std::array::from_fn(|i| i as u8)));
+        assert_eq!(key.key(None).unwrap(), Some(std::array::from_fn(|i| i as u8)));
         assert_eq!(key.text(), text.to_lowercase());
-        assert!(!format!("{config:?}").contains("0102"));
+        assert!(!format!("{key:?}").contains("0102"));
         for text in ["", "fixed", "0001", "+00102030405060708090a0b0c0d0e0f", "g0"] {
             assert_eq!(HashKey::parse(text), None, "{text}");
         }

@@ -9,14 +9,18 @@
 //! hold its locks for at most one batch.
 
 mod acceptor;
+mod background_save;
 mod change_replies;
 mod chunked;
 mod clients;
+mod clock;
 mod config;
 mod config_file;
 mod connection;
 mod cross_protocol;
 mod decoding;
+mod descriptors;
+mod exec;
 mod gauge;
 mod handlers;
 mod hash_key;
@@ -26,26 +30,34 @@ pub mod keyspace;
 mod loading;
 mod metrics;
 mod monitors;
+mod not_decoded;
 mod output;
 mod pattern;
 mod persistence;
+mod procfs;
 mod replace_file;
 mod report;
+mod runtime;
 mod server;
+mod server_error;
 mod session;
+mod shared_state;
 mod stats;
+mod subcommand;
 mod system_error;
 mod tls;
 mod transaction;
 mod users;
+mod version;
+mod write_keys;
 
 pub use config::{
-    BindAddress, Config, ConfigError, ConfigOption, DebugCommand, HttpPort, NoAddress, OptionGroup,
-    OutputLimit, OutputLimitError,
+    BindAddress, ClientCertificates, Config, ConfigError, ConfigFile, ConfigOption, DebugCommand,
+    HttpPort, NoAddress, OptionGroup, OutputLimit, OutputLimitError,
 };
-pub use config_file::ConfigFile;
 pub use hash_key::{HashKey, HashKeyError};
 pub use persistence::{DataReport, DurabilityError, Sync, check_data, repair_data};
-pub use server::{Renewer, Server, ServerError, Stopper};
-pub use tls::{ClientCertificates, TlsError};
+pub use server::{Renewer, Server, Stopper};
+pub use server_error::ServerError;
+pub use tls::TlsError;
 pub use users::UsersError;

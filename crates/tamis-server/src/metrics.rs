@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use tamis_commands::COMMANDS;
 
-use crate::handlers::memory_of_process;
+use crate::clock::now_millis;
+use crate::procfs::memory_of_process;
 use crate::report::{FilterReport, filter_reports};
-use crate::server::SharedState;
-use crate::stats::{Called, bound_nanos, now_millis};
+use crate::shared_state::SharedState;
+use crate::stats::{Called, bound_nanos};
 
 /// Writes all metrics of the server, and those of filters whose key the reader `may_see`.
 ///
@@ -126,34 +127,34 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
         for report in &found.reports {
             // If all bits are set, the estimated number of items is infinite.
             if let Some(number) = number(report).filter(|number| number.is_finite()) {
-                let kind = report.facts.kind.as_bytes();
+                let kind = report.status.kind.as_bytes();
                 out.sample(name, &[("key", &report.key), ("kind", kind)], number);
             }
         }
     };
-    each("tamis_filter_items", "Items, counted or estimated.", |it| Some(it.facts.items));
+    each("tamis_filter_items", "Items, counted or estimated.", |it| Some(it.status.items));
     each("tamis_filter_capacity_items", "Items it is for; none if there is no limit.", |it| {
-        it.facts.capacity.map(|items| items as f64)
+        it.status.capacity.map(|items| items as f64)
     });
     each("tamis_filter_headroom_items", "Items until it is over target or full.", |it| {
-        it.facts.headroom_items.map(|items| items as f64)
+        it.status.headroom_items.map(|items| items as f64)
     });
     each("tamis_filter_fill_ratio", "Share of bits or slots that are taken.", |it| {
-        Some(it.facts.fill)
+        Some(it.status.fill)
     });
     each("tamis_filter_estimated_rate", "Present false positive rate.", |it| {
-        Some(it.facts.rate_now)
+        Some(it.status.rate_now)
     });
     each("tamis_filter_target_rate", "False positive rate asked for.", |it| {
-        Some(it.facts.rate_planned)
+        Some(it.status.rate_planned)
     });
     each("tamis_filter_over_target", "1 if the rate is above the target.", |it| {
-        Some(f64::from(u8::from(it.facts.is_over_rate)))
+        Some(f64::from(u8::from(it.status.is_over_rate)))
     });
     each("tamis_filter_full", "1 if it refuses adds.", |it| {
-        Some(f64::from(u8::from(it.facts.is_full())))
+        Some(f64::from(u8::from(it.status.is_full())))
     });
-    each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.facts.bytes as f64));
+    each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.status.bytes as f64));
     each("tamis_filter_added_items_per_second", "New items a second of late.", |it| {
         it.items_per_second
     });

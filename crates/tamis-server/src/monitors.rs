@@ -12,8 +12,9 @@ use tamis_commands::{Argv, Category, Command, Permission};
 use tokio::sync::Notify;
 
 use crate::clients::Client;
+use crate::clock::since_1970;
 use crate::output::OutputMemory;
-use crate::stats::{shown, since_1970};
+use crate::stats::shown;
 
 /// The monitors of a server.
 #[derive(Debug, Default)]

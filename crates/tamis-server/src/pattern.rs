@@ -1,5 +1,9 @@
 //! Glob patterns for keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, with the rules of Redis.
 
+/// The longest pattern, in bytes. Matching a key takes time proportional to the product of both
+/// lengths.
+pub(crate) const MAX_PATTERN_BYTES: usize = 1024;
+
 /// Tests whether a text matches a pattern. Takes time at most proportional to the product of their
 /// lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {

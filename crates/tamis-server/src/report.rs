@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use tamis_commands::{Facts, Forecast, Settings, Value};
+use tamis_commands::{FilterStatus, Forecast, Settings, Value};
 
 use crate::keyspace::Keyspace;
 
@@ -13,8 +13,8 @@ pub(crate) struct FilterReport {
     pub key: Box<[u8]>,
     /// The time of the measurement, in milliseconds since 1970.
     pub measured_millis: u64,
-    /// Kind, items, fill, rates, memory and layers: see [`Facts`].
-    pub facts: Facts,
+    /// Kind, items, fill, rates, memory and layers: see [`FilterStatus`].
+    pub status: FilterStatus,
     /// The recent growth in items per second, if it is known.
     pub items_per_second: Option<f64>,
     pub forecast: Forecast,
@@ -30,12 +30,12 @@ impl FilterReport {
         items_per_second: Option<f64>,
         now_millis: u64,
     ) -> Option<Self> {
-        let facts = Facts::at_a_glance(value, settings, now_millis)?;
-        let forecast = facts.forecast(items_per_second);
+        let status = FilterStatus::at_a_glance(value, settings, now_millis)?;
+        let forecast = status.forecast(items_per_second);
         Some(Self {
             key: key.into(),
             measured_millis: now_millis,
-            facts,
+            status,
             items_per_second,
             forecast,
         })
@@ -57,7 +57,7 @@ impl FilterReport {
     pub fn or_at(&mut self, items_per_second: Option<f64>) {
         if self.items_per_second.is_none() {
             self.items_per_second = items_per_second;
-            self.forecast = self.facts.forecast(items_per_second);
+            self.forecast = self.status.forecast(items_per_second);
         }
     }
 
@@ -66,14 +66,14 @@ impl FilterReport {
     pub fn cmp_worst(&self, other: &Self) -> Ordering {
         let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
         let nearness = |it: &Self| {
-            if it.facts.rate_planned > 0.0 {
-                it.facts.rate_now / it.facts.rate_planned
+            if it.status.rate_planned > 0.0 {
+                it.status.rate_now / it.status.rate_planned
             } else {
                 0.0
             }
         };
-        let is_bad = |facts: &Facts| facts.is_over_rate || facts.is_full();
-        let by_over = is_bad(&other.facts).cmp(&is_bad(&self.facts));
+        let is_bad = |status: &FilterStatus| status.is_over_rate || status.is_full();
+        let by_over = is_bad(&other.status).cmp(&is_bad(&self.status));
         by_over
             .then_with(|| days(self).total_cmp(&days(other)))
             .then_with(|| nearness(other).total_cmp(&nearness(self)))

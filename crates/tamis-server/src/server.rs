@@ -1,36 +1,25 @@
-//! The server: its shared state, its threads, its start and stop.
-
-mod descriptors;
-mod error;
+//! The server: its threads, its start and stop.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::RwLock;
-use tamis_commands::{Argv, Batch, Change, Env, Outcome, Value};
-use tamis_resp::Reply;
-use tokio::runtime::{LocalOptions, LocalRuntime};
-use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio_rustls::rustls::ServerConfig;
+use tokio::sync::mpsc;
 
 use crate::acceptor::{self, Arrival};
-use crate::clients::Clients;
+use crate::clock::now_millis;
 use crate::config::{Config, HttpPort};
-use crate::cross_protocol::Warnings;
-use crate::hash_key::HashKey;
-use crate::held_memory::{HeldMemory, Hold};
+use crate::descriptors;
 use crate::http;
 use crate::keyspace::Keyspace;
 use crate::loading::{self, Loading};
-use crate::monitors::Monitors;
-use crate::persistence::Durable;
-use crate::persistence::Record;
-use crate::stats::{Stats, now_millis};
+use crate::persistence::{Durable, Record};
+use crate::procfs::memory_of_machine;
+use crate::server_error::ServerError;
+use crate::shared_state::SharedState;
 use crate::tls::{self, TlsError};
-use crate::users::{User, Users};
-pub use error::ServerError;
+use crate::users::Users;
 
 /// A running server. It runs until it is [stopped](Self::stop) or dropped.
 ///
@@ -57,40 +46,6 @@ pub struct Server {
     http_address: Option<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
-
-/// The state that all connections share.
-#[derive(Debug)]
-pub(crate) struct SharedState {
-    pub keyspace: Keyspace,
-    pub clients: Clients,
-    pub stats: Stats,
-    pub http_warnings: Warnings,
-    pub monitors: Arc<Monitors>,
-    pub started_millis: u64,
-    pub users: Users,
-    /// Permits for copies of large values. Each copy takes as much memory again, which is not
-    /// counted before the copy has a key or is sent.
-    pub copies: Semaphore,
-    /// Counts memory that belongs to no key.
-    pub held: HeldMemory,
-    /// The files that keep data across restarts; `None` without the append-only log.
-    pub durable: Option<Durable>,
-    config: RwLock<Arc<Config>>,
-    /// A copy of the option `maxmemory`, which many commands read.
-    max_memory_bytes: AtomicU64,
-    /// The TLS configuration for new connections; `None` without TLS.
-    pub tls: Option<RwLock<Arc<ServerConfig>>>,
-    port: u16,
-    threads: usize,
-    is_stopping: AtomicBool,
-    stopped: Notify,
-}
-
-/// A reply up to this length is not checked against `maxmemory`.
-const SHORT_REPLY_BYTES: u64 = 256 << 10;
-
-/// The number of large values that may be copied at a time. Further copies wait.
-const COPIES: usize = 2;
 
 impl Server {
     /// Starts a server. Its sockets are open when this returns.
@@ -158,30 +113,15 @@ impl Server {
         };
         let load = || Loading::begin(&listeners, config.max_clients, may_ask_info);
         let loading = config.append_only.then(load).transpose().map_err(ServerError::Thread)?;
-        let durable = config.append_only.then(|| Durable::open(&config, &keyspace));
+        let durable =
+            config.append_only.then(|| Durable::open(&config.dir, config.sync, &keyspace));
         let durable = durable.transpose().map_err(ServerError::Durability)?;
         // After the lock of the folder is taken.
-        let key = HashKey::key(&config).map_err(ServerError::HashKey)?;
+        let dir = config.append_only.then_some(config.dir.as_path());
+        let key = config.hash_key.key(dir).map_err(ServerError::HashKey)?;
         config.filters.set_hash_key(key);
-        let shared = Arc::new(SharedState {
-            keyspace,
-            users,
-            copies: Semaphore::new(COPIES),
-            held: HeldMemory::default(),
-            durable,
-            clients: Clients::default(),
-            stats: Stats::new(threads),
-            http_warnings: Warnings::default(),
-            monitors: Arc::default(),
-            started_millis: now_millis(),
-            max_memory_bytes: AtomicU64::new(config.max_memory_bytes),
-            config: RwLock::new(Arc::new(config)),
-            tls,
-            port,
-            threads,
-            is_stopping: AtomicBool::new(false),
-            stopped: Notify::new(),
-        });
+        let state = SharedState::new(config, users, keyspace, durable, tls, port, threads);
+        let shared = Arc::new(state);
         shared.stats.saves.begin(shared.keyspace.changes());
         let server = Arc::downgrade(&shared);
         shared.keyspace.on_expired(move |key| {
@@ -335,222 +275,4 @@ impl Drop for Server {
             tracing::error!(%error, "the server has stopped");
         }
     }
-}
-
-impl SharedState {
-    pub fn config(&self) -> Arc<Config> {
-        self.config.read().clone()
-    }
-
-    /// Reads options under the read lock, without cloning the `Arc`.
-    pub fn read_config<R>(&self, read: impl FnOnce(&Config) -> R) -> R {
-        read(&self.config.read())
-    }
-
-    /// Changes the options, all or none. Reloads the TLS files if a changed option names one.
-    pub fn change_config(
-        &self,
-        is_about_tls: bool,
-        change: impl FnOnce(&mut Config) -> Result<(), Reply>,
-    ) -> Reply {
-        let mut current = self.config.write();
-        let mut changed = (**current).clone();
-        match change(&mut changed) {
-            Ok(()) => {
-                if changed.max_clients > current.max_clients {
-                    let reserved = descriptors::reserved(&changed, self.threads);
-                    let fitting = descriptors::fit(changed.max_clients, reserved);
-                    if fitting < changed.max_clients {
-                        return tamis_commands::text::server::max_clients(fitting);
-                    }
-                }
-                if let Some(tls) = self.tls.as_ref().filter(|_| is_about_tls) {
-                    match tls::read(&changed) {
-                        Ok(read) => *tls.write() = read,
-                        Err(error) => {
-                            return tamis_commands::text::server::options(error);
-                        }
-                    }
-                }
-                if let Some(durable) = &self.durable {
-                    durable.log.set_sync(changed.sync);
-                }
-                if changed.password != current.password {
-                    self.users.set_default_password(&changed.password);
-                    self.monitors.users_changed();
-                }
-                self.max_memory_bytes.store(changed.max_memory_bytes, Ordering::Relaxed);
-                *current = Arc::new(changed);
-                Reply::ok()
-            }
-            Err(refusal) => refusal,
-        }
-    }
-
-    /// Reloads the TLS files; false if the server does not use TLS.
-    fn renew_tls(&self) -> Result<bool, TlsError> {
-        let Some(tls) = &self.tls else { return Ok(false) };
-        // Held, so that a reload by a concurrent CONFIG SET is not undone.
-        let config = self.config.read();
-        *tls.write() = tls::read(&config)?;
-        Ok(true)
-    }
-
-    /// Returns the user if the password is correct. The comparison takes constant time.
-    pub fn authenticate(&self, user: &[u8], password: &[u8]) -> Option<Arc<User>> {
-        self.users.authenticate(user, password)
-    }
-
-    /// Logs a command that changed a value. The caller holds the lock of its key.
-    pub fn log_command(&self, argv: Argv<'_>, env: &Env<'_>) {
-        if let Some(durable) = &self.durable {
-            let argv = argv.to_vec();
-            durable.log.append(&Record::Command { now_millis: env.now_millis, argv });
-        }
-    }
-
-    /// Logs commands that take effect together. The caller holds the locks of their keys.
-    pub fn log_together<'w>(&self, commands: impl Iterator<Item = Vec<&'w [u8]>>, env: &Env<'_>) {
-        if let Some(durable) = &self.durable {
-            let now_millis = env.now_millis;
-            let records = commands.map(|argv| Record::Command { now_millis, argv });
-            durable.log.append_all(&records.collect::<Vec<_>>());
-        }
-    }
-
-    /// Logs items that were new to a Bloom filter. The caller holds the lock of its key.
-    pub fn log_inserted(&self, key: &[u8], batch: &Batch<'_>, now_millis: u64) {
-        if let Some(durable) = &self.durable {
-            let hashes = batch.new_hashes();
-            durable.log.append(&Record::Inserted { now_millis, key, hashes });
-        }
-    }
-
-    /// Logs the changes of commands about one key that ran together. The caller holds the lock of
-    /// the key.
-    pub fn log_outcome<R>(
-        &self,
-        key: &[u8],
-        commands: &[Argv<'_>],
-        outcome: &Outcome<R>,
-        env: &Env<'_>,
-    ) {
-        let Some(durable) = &self.durable else { return };
-        let now_millis = env.now_millis;
-        let created = outcome.created.as_ref();
-        let created = created.map(|image| Record::Image { key, expires_millis: None, image });
-        let mut records: Vec<Record<'_>> = created.into_iter().collect();
-        match &outcome.change {
-            Change::None => {}
-            Change::Words => records.extend(
-                commands.iter().map(|argv| Record::Command { now_millis, argv: argv.to_vec() }),
-            ),
-            Change::Replaced(argv) => {
-                let argv = argv.iter().map(Vec::as_slice).collect();
-                records.push(Record::Command { now_millis, argv });
-            }
-            Change::Inserted(hashes) => {
-                records.push(Record::Inserted { now_millis, key, hashes: hashes.clone() });
-            }
-        }
-        if !records.is_empty() {
-            durable.log.append_all(&records);
-        }
-    }
-
-    /// Returns the memory that `maxmemory` limits, in bytes: keys and values, values that
-    /// `FLUSHALL` is freeing, queued transactions, copies and dumps in progress, and replies that
-    /// clients have not read yet.
-    pub fn used_memory(&self) -> u64 {
-        self.unheld_memory() + self.held.bytes()
-    }
-
-    /// Returns the [used memory](Self::used_memory) without the [held memory](HeldMemory), in
-    /// bytes.
-    fn unheld_memory(&self) -> u64 {
-        self.keyspace.memory_bytes() + self.keyspace.freeing_bytes() + self.clients.output.bytes()
-    }
-
-    /// Returns how much memory may still be allocated under `maxmemory`, in bytes; `u64::MAX`
-    /// without a limit.
-    pub fn memory_left(&self) -> u64 {
-        match self.max_memory_bytes.load(Ordering::Relaxed) {
-            0 => u64::MAX,
-            max => max.saturating_sub(self.used_memory()),
-        }
-    }
-
-    /// Counts `bytes` bytes as used until the result is dropped; `None` if they exceed `maxmemory`.
-    /// If several threads try at the same time, as many succeed as fit.
-    pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
-        match self.max_memory_bytes.load(Ordering::Relaxed) {
-            0 => Some(self.held.hold(bytes)),
-            max => self.held.try_hold(bytes, max.checked_sub(self.unheld_memory())?),
-        }
-    }
-
-    /// Returns the maximum length of a reply with a value, in bytes. A long reply is in memory up
-    /// to three times: as a copy of the value, as its bytes, and encoded.
-    pub fn max_reply_bytes(&self, value: Option<&Value>) -> u64 {
-        match value {
-            Some(value) if value.longest_reply_bytes() > SHORT_REPLY_BYTES => {
-                self.max_long_reply_bytes()
-            }
-            _ => u64::MAX,
-        }
-    }
-
-    /// Returns the maximum length of a reply with values that may be long, in bytes.
-    pub fn max_long_reply_bytes(&self) -> u64 {
-        (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
-    }
-
-    /// Tests whether a new value fits under `maxmemory`.
-    pub fn has_memory_for(&self, value: Option<&Value>) -> bool {
-        let left_bytes = self.memory_left();
-        left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
-    }
-
-    /// Returns why changes cannot be logged at the moment, if they cannot.
-    pub fn log_failure(&self) -> Option<String> {
-        self.durable.as_ref()?.log.failure()
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn threads(&self) -> usize {
-        self.threads
-    }
-
-    pub fn stop(&self) {
-        self.is_stopping.store(true, Ordering::Release);
-        self.stopped.notify_waiters();
-    }
-
-    /// Waits until the server stops.
-    pub async fn stopping(&self) {
-        let mut stopped = std::pin::pin!(self.stopped.notified());
-        // After this line a notification arrives; an earlier stop has set the flag.
-        stopped.as_mut().enable();
-        if !self.is_stopping.load(Ordering::Acquire) {
-            stopped.await;
-        }
-    }
-}
-
-/// Returns the memory of the machine in bytes; `None` if the system does not report it.
-pub(crate) fn memory_of_machine() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Creates the runtime of one thread. It runs its tasks without the second queue of a `LocalSet`.
-pub(crate) fn runtime() -> LocalRuntime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build_local(LocalOptions::default())
-        .expect("the system gives a thread its event queue")
 }

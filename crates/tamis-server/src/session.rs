@@ -21,13 +21,15 @@ use tamis_resp::{Protocol, Reply};
 use crate::change_replies::ChangeReplies;
 use crate::chunked::{self, ChunkPacing};
 use crate::clients::Client;
+use crate::clock::now_millis;
 use crate::config::Config;
 use crate::cross_protocol::is_http;
-use crate::decoding::{Decoded, NotDecoded, decode};
+use crate::decoding::{Decoded, decode, refuses_data};
+use crate::exec::exec;
 use crate::handlers;
 use crate::monitors::Monitoring;
-use crate::server::SharedState as Server;
-use crate::stats::now_millis;
+use crate::not_decoded::NotDecoded;
+use crate::shared_state::SharedState as Server;
 use crate::transaction::{Transaction, Watched};
 use crate::users::User;
 
@@ -252,7 +254,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) {
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
-        let refusal = handlers::exec(self, &env, out).await.err();
+        let refusal = exec(self, &env, out).await.err();
         turn.now_millis = now_millis();
         turn.new_config = Some(self.server.config());
         // Shown after the commands of its transaction, as in Redis.
@@ -278,8 +280,7 @@ impl Session {
         argv: Argv<'_>,
         env: &Env<'_>,
     ) -> Option<Result<Decoded, NotDecoded>> {
-        if command.data(argv).is_none() || handlers::refuses_data(command, argv, env, &self.server)
-        {
+        if command.data(argv).is_none() || refuses_data(command, argv, env, &self.server) {
             return None;
         }
         decode(&self.server, command, argv, env).await
@@ -425,15 +426,11 @@ fn gather<'w>(command: &Command, commands: &[Argv<'w>], batch: &mut Batch<'w>) -
     len
 }
 
-/// Returns `env` with the current time, for a command that has waited.
-pub(crate) fn at_present<'e>(env: &Env<'e>) -> Env<'e> {
-    Env { now_millis: now_millis(), ..*env }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::{Server, SharedState};
+    use crate::server::Server;
+    use crate::shared_state::SharedState;
 
     /// Returns the state of a server and a session without a socket.
     fn session(server: &Server) -> (Arc<SharedState>, Session) {
@@ -448,7 +445,7 @@ mod tests {
         let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
         let server = Server::start(config).unwrap();
         let (shared, mut session) = session(&server);
-        let runtime = crate::server::runtime();
+        let runtime = crate::runtime::runtime();
         let mut run = |commands: &[Argv<'_>]| {
             let mut out = Vec::new();
             runtime.block_on(session.run(commands, &mut out));
@@ -483,7 +480,7 @@ mod tests {
         };
         let server = Server::start(config).unwrap();
         let (shared, mut session) = session(&server);
-        let runtime = crate::server::runtime();
+        let runtime = crate::runtime::runtime();
         let mut run = |commands: &[Argv<'_>]| {
             let mut out = Vec::new();
             runtime.block_on(session.run(commands, &mut out));
@@ -511,7 +508,7 @@ mod tests {
         let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
         let server = Server::start(config).unwrap();
         let (shared, mut session) = session(&server);
-        let runtime = crate::server::runtime();
+        let runtime = crate::runtime::runtime();
         let mut out = Vec::new();
         let reserve: [&[u8]; 6] = [b"TM.RESERVE", b"k", b"KIND", b"classic", b"ITEMS", b"100000"];
         runtime.block_on(session.run(&[&reserve, &[b"TM.DUMP", b"k"]], &mut out));

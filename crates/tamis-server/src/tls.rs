@@ -11,20 +11,8 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 
-use crate::config::Config;
+use crate::config::{ClientCertificates, Config};
 use crate::system_error::without_code;
-
-/// Whether clients must present a certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ClientCertificates {
-    /// A client without a certificate is refused.
-    #[default]
-    Required,
-    /// A client may present a certificate; an invalid one is refused.
-    Optional,
-    /// The server does not request a certificate.
-    Unasked,
-}
 
 /// Why a server cannot use TLS.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use tamis_redisbloom::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
-use crate::partial_load::{JoinError, MAX_CHUNK_BYTES, PartialLoad, chunk};
+use crate::image::ImageError;
+use crate::partial_load::{AppendError, MAX_CHUNK_BYTES, PartialLoad};
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, bf, tm};
 use crate::value::Value;
@@ -14,7 +15,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
     let value = match value {
         None => return error(text::NOT_FOUND),
         Some(value @ (Value::RedisBloom(_) | Value::Bloom(_) | Value::Filter(_))) => value,
-        Some(Value::PartialLoad(_)) => return error(bf::ARRIVING),
+        Some(Value::PartialLoad(_)) => return error(bf::INCOMPLETE),
         Some(_) => return error(text::WRONG_TYPE),
     };
     let Some(position) = parse_integer(argv[2]) else { return error(bf::POSITION) };
@@ -37,9 +38,8 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
     match value {
         None if position == 1 => {
             let max_bytes = env.settings.max_filter_bytes;
-            let arriving = PartialLoad::from_header(argv[3], max_bytes);
-            let begun = match arriving {
-                Some(arriving) => Some(Value::PartialLoad(Box::new(arriving))),
+            let begun = match PartialLoad::from_header(argv[3], max_bytes) {
+                Some(part) => Some(Value::PartialLoad(Box::new(part))),
                 None => RedisBloom::from_header_within(argv[3], max_bytes)
                     .ok()
                     .map(|filter| Value::RedisBloom(Box::new(filter))),
@@ -59,27 +59,43 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
             Err(RedisChunkError::TooLong) => bf::TOO_LONG.into(),
             Err(_) => bf::BAD_DATA.into(),
         },
-        Some(Value::PartialLoad(arriving)) => {
-            match arriving.join(position, argv[3], env.now_millis) {
-                Ok(None) => Outcome::changed(Reply::ok()),
-                Ok(whole) => {
-                    *value = whole;
-                    Outcome::changed(Reply::ok())
-                }
-                Err(JoinError::Gap) => bf::GAP.into(),
-                Err(JoinError::Memory) => text::NO_MEMORY_FOR_FILTER.into(),
-                Err(JoinError::Ahead) => {
-                    // Delete the key: no further chunk could set the clock back.
-                    *value = None;
-                    Outcome::changed(error(tm::CLOCK_AHEAD))
-                }
-                Err(JoinError::Value) => {
-                    // Delete the key: no further chunk could repair the value.
-                    *value = None;
-                    Outcome::changed(error(bf::TORN))
-                }
+        Some(Value::PartialLoad(part)) => {
+            match part.append(position, argv[3]) {
+                Ok(()) => {}
+                Err(AppendError::Gap) => return bf::GAP.into(),
+                Err(AppendError::Memory) => return text::NO_MEMORY_FOR_FILTER.into(),
             }
+            if !part.is_complete() {
+                return Outcome::changed(Reply::ok());
+            }
+            let refusal = match Value::from_dump(part.bytes()) {
+                Err(ImageError::Memory) => {
+                    part.undo_append(argv[3].len());
+                    return text::NO_MEMORY_FOR_FILTER.into();
+                }
+                Ok(whole) if whole.is_ahead(env.now_millis) => tm::CLOCK_AHEAD,
+                Ok(whole) if !matches!(whole, Value::PartialLoad(_)) => {
+                    *value = Some(whole);
+                    return Outcome::changed(Reply::ok());
+                }
+                // The filter changed during the dump, or a chunk was altered.
+                Ok(_) | Err(_) => bf::TORN,
+            };
+            // Delete the key: no further chunk could repair the value or set its clock back.
+            *value = None;
+            Outcome::changed(error(refusal))
         }
         Some(_) => text::WRONG_TYPE.into(),
     }
+}
+
+/// Returns the chunk of `BF.SCANDUMP` at a position, and the next position. Returns `None` past the
+/// end.
+fn chunk(value: &Value, position: i64) -> Option<(i64, Vec<u8>)> {
+    if position == 0 {
+        return Some((1, PartialLoad::header(value.image_bytes())));
+    }
+    let start = u64::try_from(position).ok()?.checked_sub(1)?;
+    let part = value.image_part(start, MAX_CHUNK_BYTES);
+    if part.is_empty() { None } else { Some((position + part.len() as i64, part)) }
 }

@@ -3,9 +3,9 @@
 use tamis_resp::{Protocol, Reply};
 
 use crate::argv::{Argv, is};
+use crate::filter_status::items_of;
 use crate::run::{Env, error};
 use crate::text::{self, bf};
-use crate::tm::items_of;
 use crate::value::Value;
 
 /// The fields: their names in the command and in replies.
@@ -45,7 +45,7 @@ pub(crate) fn info(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Repl
             Some(items_of(file, env.now_millis)),
             None,
         ],
-        Value::PartialLoad(_) => return error(bf::ARRIVING),
+        Value::PartialLoad(_) => return error(bf::INCOMPLETE),
         Value::Empty(empty) => return info(Some(&empty.build()), argv, env),
         Value::RedisCuckoo(_) | Value::Bytes(_) => return error(text::WRONG_TYPE),
     };

@@ -8,9 +8,9 @@ mod reserve;
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
+use crate::filter_status::items_of;
 use crate::run::{Env, error};
 use crate::text;
-use crate::tm::items_of;
 use crate::value::Value;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};
@@ -24,7 +24,7 @@ pub(crate) fn card(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
         Some(Value::Bloom(filter)) => Reply::Integer(filter.items() as i64),
         Some(Value::RedisBloom(filter)) => Reply::Integer(filter.len() as i64),
         Some(Value::Filter(file)) => Reply::Integer(items_of(file, env.now_millis) as i64),
-        Some(Value::PartialLoad(_)) => error(text::bf::ARRIVING),
+        Some(Value::PartialLoad(_)) => error(text::bf::INCOMPLETE),
         Some(_) => error(text::WRONG_TYPE),
     }
 }

@@ -38,7 +38,7 @@ impl Options {
     pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
         let Self { rate, capacity, expansion, is_scaling } = self;
         // The size of a classic filter. The difference to other filters is smaller than the memory
-        // that a host needs for itself.
+        // that the server needs for itself.
         let bytes = capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2) / 8.0;
         if bytes > settings.max_filter_bytes as f64 {
             return Err(text::NO_MEMORY_FOR_FILTER);

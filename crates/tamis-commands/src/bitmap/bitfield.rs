@@ -7,9 +7,9 @@
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, is, parse_integer};
-use crate::bitmap::SparseBytes;
 use crate::bitmap::bit::{in_string, parse_offset};
 use crate::run::{Env, Outcome, error};
+use crate::sparse_bytes::SparseBytes;
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
 

@@ -1,14 +1,14 @@
-//! The values of `BITOP`. The host handles the keys.
+//! The values of `BITOP`. The server handles the keys.
 
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, is};
-use crate::bitmap::SparseBytes;
 use crate::run::error;
+use crate::sparse_bytes::SparseBytes;
 use crate::text;
 use crate::value::{Value, bytes};
 
-/// A running `BITOP`. The host passes the value of each source key to it, then stores the result in
+/// A running `BITOP`. The server passes the value of each source key to it, then stores the result in
 /// the destination.
 ///
 /// # Examples

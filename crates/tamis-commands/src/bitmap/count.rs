@@ -5,9 +5,9 @@ use std::ops::Range;
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
-use crate::bitmap::SparseBytes;
 use crate::bitmap::range::{Unit, is_backwards};
 use crate::run::{Env, error};
+use crate::sparse_bytes::SparseBytes;
 use crate::text::{self, Text};
 use crate::value::{Value, bytes};
 

@@ -10,7 +10,6 @@ mod bitop;
 mod count;
 mod position;
 mod range;
-mod sparse_bytes;
 
 pub(crate) use bit::{get_bit, set_bit};
 pub(crate) use bitfield::{bitfield, bitfield_read_only};
@@ -18,4 +17,3 @@ pub use bitop::BitOp;
 pub(crate) use count::count;
 pub(crate) use position::position;
 pub(crate) use range::{is_backwards, places};
-pub use sparse_bytes::SparseBytes;

@@ -5,14 +5,14 @@ use std::io::{self, Read};
 use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span};
 use tamis_formats::TamisFile;
 
-use crate::image::ImageError;
-use crate::tm::empty;
+use crate::image::error::ImageError;
+use crate::new_filter::new_filter;
 
 /// Reads the parts of an image of known length.
 pub(crate) struct Reader<'a> {
-    pub(super) bytes: &'a mut dyn Read,
+    pub bytes: &'a mut dyn Read,
     /// Bytes left until the end of the image.
-    pub(super) left: u64,
+    pub left: u64,
     /// True if the image is of a new filter, which has no bits.
     pub is_new: bool,
 }
@@ -94,7 +94,8 @@ impl Reader<'_> {
         }
         let (kind, span, began_millis) = (self.u64()?, self.u64()?, self.u64()?);
         let span = if kind & 1 == 0 { Span::Items(span) } else { Span::Millis(span) };
-        empty(&plan, hasher, Some(span), kind & 2 == 2, began_millis).map_err(|_| ImageError::Value)
+        new_filter(&plan, hasher, Some(span), kind & 2 == 2, began_millis)
+            .map_err(|_| ImageError::Value)
     }
 
     /// Reads a filter file, which extends to the end of the image.

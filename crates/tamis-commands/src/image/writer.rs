@@ -8,14 +8,14 @@ use tamis_formats::TamisFile;
 
 /// Writes an image, or a part of it.
 pub(crate) struct Writer<'a> {
-    pub(super) out: &'a mut dyn Write,
+    pub out: &'a mut dyn Write,
     /// Bytes to skip before the part, and bytes of the part still to write.
-    pub(super) skipped: u64,
-    pub(super) left: u64,
+    pub skipped: u64,
+    pub left: u64,
     /// The number of items to write for a filter, if it differs from the current count.
     pub counted_items: Option<u64>,
     /// True if the filter is new: no bit is set, and the image contains no bits.
-    pub(super) is_new: bool,
+    pub is_new: bool,
 }
 
 impl Write for Writer<'_> {

@@ -1,4 +1,4 @@
-//! Encodes an expandable filter to bytes for snapshots and the log, and decodes it.
+//! Encodes a scalable filter to bytes for snapshots and the log, and decodes it.
 
 use std::io::Write as _;
 use std::sync::atomic::Ordering;

@@ -1,12 +1,12 @@
-//! Reports items, capacity, rate, fill and memory of an expandable filter.
+//! Reports items, capacity, rate, fill and memory of a scalable filter.
 
 use std::sync::atomic::Ordering;
 
 use tamis::{Growing, Layout, Plan, allocation_bytes};
 use tamis_formats::TamisFile;
 
+use crate::heap::file_heap_bytes;
 use crate::scalable_bloom::{Reserved, ScalableBloom, grown};
-use crate::value::file_heap_bytes;
 
 /// The expected state of a part.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +116,11 @@ impl ScalableBloom {
         let (reserved, overflow) = self.expected();
         let parts = [reserved, overflow].into_iter().flatten();
         1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
+    }
+
+    /// Returns the kind of the filter, as replies show it.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        if self.expansion().is_some() { "bloom (growing)" } else { "bloom" }
     }
 
     /// Returns the layouts of the reserved part and of the overflow part.

@@ -1,4 +1,4 @@
-//! Merges expandable filters.
+//! Merges scalable filters.
 //!
 //! Reserved parts of one layout are merged bit by bit, and overflow parts prefix by prefix, so that
 //! no item is lost. The rate of the result is at most the sum of both rates. The reserved part may

@@ -1,4 +1,4 @@
-//! The reserved part of an expandable filter: a Bloom filter of fixed size that several threads
+//! The reserved part of a scalable filter: a Bloom filter of fixed size that several threads
 //! fill.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,9 +6,9 @@ use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
+use crate::new_filter::new_filter;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
-use crate::tm::reserve::empty;
 use crate::value::Value;
 
 /// `TM.CLEAR key`: replaces the filter by an empty one. The memory of the new filter is not touched
@@ -38,7 +38,7 @@ pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Ou
 pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
     Ok(match value {
         Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
-        Value::PartialLoad(_) => return Err(error(text::bf::ARRIVING)),
+        Value::PartialLoad(_) => return Err(error(text::bf::INCOMPLETE)),
         Value::Empty(empty) => return emptied(&empty.build(), now_millis),
         Value::Bloom(filter) => Value::Bloom(Box::new(filter.emptied().map_err(tm::because)?)),
         Value::RedisBloom(filter) => {
@@ -55,7 +55,8 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
                 _ => (None, false),
             };
             let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
-            let empty = empty(plan, hasher, span, refreshes, now_millis).map_err(tm::because)?;
+            let empty =
+                new_filter(plan, hasher, span, refreshes, now_millis).map_err(tm::because)?;
             Value::Filter(Box::new(TamisFile::new(empty)))
         }
     })

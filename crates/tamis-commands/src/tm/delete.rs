@@ -15,7 +15,7 @@ pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
     match value {
         None => Outcome::unchanged(Reply::Bools { mask: Vec::new(), len: items.len() }),
         Some(Value::Bytes(_)) => text::WRONG_TYPE.into(),
-        Some(Value::PartialLoad(_)) => text::bf::ARRIVING.into(),
+        Some(Value::PartialLoad(_)) => text::bf::INCOMPLETE.into(),
         Some(Value::RedisCuckoo(filter)) => {
             let removed: Vec<bool> = items.iter().map(|item| filter.remove(*item)).collect();
             let has_changed = removed.contains(&true);
@@ -56,7 +56,7 @@ pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply
     let counts: Option<Vec<u64>> = match value {
         None => Some(vec![0; items.len()]),
         Some(Value::Bytes(_)) => return error(text::WRONG_TYPE),
-        Some(Value::PartialLoad(_)) => return error(text::bf::ARRIVING),
+        Some(Value::PartialLoad(_)) => return error(text::bf::INCOMPLETE),
         Some(Value::RedisCuckoo(filter)) => {
             Some(items.iter().map(|item| filter.count(*item)).collect())
         }

@@ -72,7 +72,7 @@ pub(crate) fn dump(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
             Ok(None) => error(tm::TWO_PARTS),
             Err(_) => error(tm::NO_MEMORY_TO_DUMP),
         },
-        Some(Value::PartialLoad(_)) => error(text::bf::ARRIVING),
+        Some(Value::PartialLoad(_)) => error(text::bf::INCOMPLETE),
         Some(value) => tm::no_file(value.kind_name()),
     }
 }

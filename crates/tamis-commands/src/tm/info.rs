@@ -1,11 +1,10 @@
 //! `TM.INFO`.
 
-use tamis::{AnyFilter, Span};
-use tamis_formats::TamisFile;
+use tamis::Span;
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
-use crate::facts::Facts;
+use crate::filter_status::{FilterStatus, rounded};
 use crate::run::{Env, error};
 use crate::text::{self, tm};
 use crate::value::Value;
@@ -13,34 +12,14 @@ use crate::value::Value;
 /// `TM.INFO key`
 pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(tm::NOT_FOUND) };
-    match Facts::of(value, env.settings, env.now_millis) {
-        Some(facts) => facts.to_reply(env.items_per_second),
-        None if matches!(value, Value::PartialLoad(_)) => error(text::bf::ARRIVING),
+    match FilterStatus::of(value, env.settings, env.now_millis) {
+        Some(status) => status.to_reply(env.items_per_second),
+        None if matches!(value, Value::PartialLoad(_)) => error(text::bf::INCOMPLETE),
         None => error(text::WRONG_TYPE),
     }
 }
 
-/// Returns the number of items in a filter: counted, or estimated from its bits.
-pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
-    match &file.filter {
-        AnyFilter::Growing(filter) => filter.len(),
-        AnyFilter::Cuckoo(filter) => filter.len(),
-        AnyFilter::Window(window) => {
-            let mut window = window.as_view();
-            window.advance(now_millis);
-            in_integers(window.estimate_items())
-        }
-        filter => in_integers(filter.estimate_items()),
-    }
-}
-
-/// Rounds an estimate to an integer that fits a reply. The estimate is infinite if every bit is
-/// set.
-fn in_integers(items: f64) -> u64 {
-    (items.round() as u64).min(i64::MAX as u64)
-}
-
-impl Facts {
+impl FilterStatus {
     /// Returns the info as `TM.INFO` replies with it. The forecast uses this rate of inserts, in
     /// new items per second.
     #[must_use]
@@ -57,7 +36,7 @@ impl Facts {
         let mut fields = vec![
             ("kind", Reply::bulk(self.kind)),
             ("layout", Reply::bulk(self.layout.as_str())),
-            ("items", integer(in_integers(self.items))),
+            ("items", integer(rounded(self.items))),
             ("items_are", Reply::bulk(if self.is_counted { "counted" } else { "estimated" })),
             ("capacity", or_null(self.capacity)),
             ("rate_planned", Reply::Double(self.rate_planned)),

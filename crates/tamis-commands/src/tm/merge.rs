@@ -1,4 +1,4 @@
-//! `TM.MERGE`, which merges the values of several keys. The host locks the values.
+//! `TM.MERGE`, which merges the values of several keys. The server locks the values.
 
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;
@@ -21,7 +21,7 @@ pub fn merge(
 ) -> Outcome {
     let first = value.as_ref().or_else(|| sources.first()?.1);
     let merged = match first {
-        Some(Value::Bloom(_)) => merged_expandables(key, value, sources),
+        Some(Value::Bloom(_)) => merge_scalable_blooms(key, value, sources),
         _ => merged_files(key, value, sources, env),
     };
     match merged {
@@ -30,7 +30,7 @@ pub fn merge(
     }
 }
 
-fn merged_expandables(
+fn merge_scalable_blooms(
     key: &[u8],
     value: &mut Option<Value>,
     sources: &[(&[u8], Option<&Value>)],
@@ -53,9 +53,9 @@ fn merged_expandables(
             }
             Value::Bloom(_) => return Err(tm::made_otherwise(first_key, other_key)),
             Value::Bytes(_) => return Err(error(text::WRONG_TYPE)),
-            Value::PartialLoad(_) => return Err(error(text::bf::ARRIVING)),
+            Value::PartialLoad(_) => return Err(error(text::bf::INCOMPLETE)),
             other => {
-                let one = (first_key, "expandable");
+                let one = (first_key, first.kind_name());
                 return Err(tm::other_kinds(one, (other_key, other.kind_name())));
             }
         }
@@ -144,7 +144,7 @@ fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Re
         None => Err(tm::no_source(key)),
         Some(Value::Filter(file)) => Ok(file),
         Some(Value::Bytes(_)) => Err(error(text::WRONG_TYPE)),
-        Some(Value::PartialLoad(_)) => Err(error(text::bf::ARRIVING)),
+        Some(Value::PartialLoad(_)) => Err(error(text::bf::INCOMPLETE)),
         Some(value) => Err(tm::no_merge(key, value.kind_name())),
     }
 }

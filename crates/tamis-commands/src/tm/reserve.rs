@@ -1,10 +1,11 @@
 //! `TM.RESERVE`.
 
-use tamis::{AnyFilter, Hasher, Kind, Plan, PlanError, Span, Window};
+use tamis::{Kind, Plan};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
+use crate::new_filter::new_filter;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::tm::clear::emptied;
@@ -23,7 +24,8 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
             return Err(error(tm::EXISTS));
         }
         let hasher = env.settings.hasher;
-        empty(&plan, hasher, options.window, options.refreshes, env.now_millis).map_err(tm::because)
+        new_filter(&plan, hasher, options.window, options.refreshes, env.now_millis)
+            .map_err(tm::because)
     });
     match made {
         Ok(filter) => {
@@ -46,7 +48,7 @@ pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
 }
 
 /// `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`] created.
-/// The host reads the other key first, so that no command holds two keys.
+/// The server reads the other key first, so that no command holds two keys.
 pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
     if value.is_some() {
         return tm::EXISTS.into();
@@ -69,19 +71,4 @@ fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
         (None, None, None) => return Err(error(tm::NO_SIZE)),
     };
     options.plan(kind, question).map_err(tm::because)
-}
-
-/// Creates an empty filter. A window requires a span.
-pub(crate) fn empty(
-    plan: &Plan,
-    hasher: Hasher,
-    window: Option<Span>,
-    refreshes: bool,
-    now_millis: u64,
-) -> Result<AnyFilter, PlanError> {
-    let Some(span) = window else { return AnyFilter::new(plan, hasher) };
-    let window = Window::new(plan, hasher, span)?;
-    let mut window = if refreshes { window.refreshing() } else { window };
-    window.advance(now_millis);
-    Ok(AnyFilter::Window(window))
 }

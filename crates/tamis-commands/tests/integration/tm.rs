@@ -359,8 +359,11 @@ fn a_merge_says_why_bloom_filters_do_not_fit() {
     for (line, why) in [
         ("TM.MERGE d a other", "ERR 'a' and 'other' cannot be merged: reserve both"),
         ("TM.MERGE a other", "ERR 'a' and 'other' cannot be merged: reserve both"),
-        ("TM.MERGE a split", "ERR filters of different kinds cannot be merged: 'a' is expandable"),
-        ("TM.MERGE d split a", "ERR 'a' is of kind expandable: TM.MERGE merges filters"),
+        (
+            "TM.MERGE a split",
+            "ERR filters of different kinds cannot be merged: 'a' is bloom (growing)",
+        ),
+        ("TM.MERGE d split a", "ERR 'a' is of kind bloom (growing): TM.MERGE merges filters"),
         ("TM.MERGE a text", "WRONGTYPE "),
         ("TM.MERGE a nothing", "ERR the filter 'nothing' does not exist"),
     ] {

@@ -17,7 +17,6 @@ mod hive;
 mod java_bitmap;
 mod leveldb;
 mod library_page;
-mod module_graph;
 mod my_bloom_filter;
 mod orc;
 mod over_rate;

@@ -11,7 +11,7 @@
 //! leaves every other line to [`Progress::line`], which implements all rules and remembers where to
 //! continue.
 
-use super::{Limits, Request, Span};
+use crate::request::{Limits, Request, Span};
 use crate::{ProtocolError, inline, integer};
 
 /// The progress in an incomplete request.

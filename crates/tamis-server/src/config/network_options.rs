@@ -1,9 +1,9 @@
 //! The options for addresses, ports and TLS, one row each.
 
+use crate::config::ClientCertificates;
 use crate::config::options::Entry;
 use crate::config::values::{parse_path, parse_port, shown_path, shown_port};
 use crate::config::{BindAddress, HttpPort, OptionGroup};
-use crate::tls::ClientCertificates;
 
 pub(super) static NETWORK: [Entry; 9] = [
     Entry {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use tamis_commands::parse_integer;
 
-use crate::config::network_options::NETWORK;
 use crate::config::values::{parse_bytes, parse_path, parse_yes, shown_path, yes};
 use crate::config::{Config, DebugCommand, OptionGroup};
 use crate::hash_key::HashKey;
@@ -29,12 +28,7 @@ pub(super) struct Entry {
 /// The option whose value clients never see.
 pub(super) const HASH_KEY: &str = "hash-key";
 
-/// Returns every option of the server itself.
-pub(super) fn entries() -> impl Iterator<Item = &'static Entry> {
-    NETWORK.iter().chain(&ENTRIES)
-}
-
-static ENTRIES: [Entry; 21] = [
+pub(super) static OPTIONS: [Entry; 21] = [
     Entry {
         name: "aclfile",
         group: OptionGroup::Access,

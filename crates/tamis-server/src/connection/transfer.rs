@@ -176,8 +176,9 @@ mod tests {
     use crate::clients::Client;
     use crate::config::Config;
     use crate::output::OutputBuffer;
-    use crate::server::{Server, SharedState};
+    use crate::server::Server;
     use crate::session::Session;
+    use crate::shared_state::SharedState;
 
     /// A socket on which another client sends a command with every write.
     struct Busy {
@@ -239,7 +240,7 @@ mod tests {
             output: Vec::new(),
             waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
         };
-        let read = crate::server::runtime().block_on(async {
+        let read = crate::runtime::runtime().block_on(async {
             let read = connection.read_while_writing();
             tokio::time::timeout(Duration::from_secs(5), read).await
         });

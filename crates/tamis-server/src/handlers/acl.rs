@@ -1,12 +1,12 @@
 //! `ACL`: users, their permissions, and refusals.
 
-use tamis_commands::text::{self, acl as texts};
+use tamis_commands::text::{self, acl as texts, shown};
 use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
 use crate::handlers::client::{end_those_of, map};
-use crate::handlers::unknown_subcommand;
 use crate::session::Session;
+use crate::subcommand::unknown_subcommand;
 use crate::users::{DEFAULT, Permissions, Refusal};
 
 pub(super) fn acl(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
@@ -144,7 +144,6 @@ fn try_out(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
     if !command.takes(argv.len()) {
         return text::wrong_arity(command.name);
     }
-    let shown = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
     match user.check(command, argv) {
         Ok(()) => Reply::ok(),
         Err(Refusal::Command(command)) => {

@@ -6,29 +6,20 @@ use tamis_commands::Argv;
 use tamis_commands::text::server;
 use tamis_resp::Reply;
 
+use crate::background_save::save_in_background;
+use crate::clock::since_1970;
 use crate::config::ConfigError;
-use crate::handlers::client::map;
-use crate::handlers::unknown_subcommand;
+use crate::handlers::client::bf_module;
 use crate::pattern::matches;
-use crate::persistence::save_in_background;
 use crate::session::Session;
-use crate::stats::since_1970;
+use crate::subcommand::unknown_subcommand;
 use crate::system_error::without_code;
-
-/// The version of `bf` in `MODULE LIST`: major * 10000 + minor * 100 + patch of the RedisBloom that
-/// Tamis is compatible with.
-pub(super) const MODULE_VERSION: i64 = 81_000;
 
 pub(super) fn module(argv: Argv<'_>) -> Reply {
     if !argv[1].eq_ignore_ascii_case(b"LIST") {
         return unknown_subcommand("MODULE", argv[1]);
     }
-    Reply::Array(vec![map([
-        ("name", Reply::bulk("bf")),
-        ("ver", Reply::Integer(MODULE_VERSION)),
-        ("path", Reply::bulk("")),
-        ("args", Reply::Array(Vec::new())),
-    ])])
+    Reply::Array(vec![bf_module()])
 }
 
 pub(super) fn time() -> Reply {

@@ -2,15 +2,16 @@
 
 use std::sync::atomic::Ordering;
 
-use tamis_commands::text::acl;
-use tamis_commands::text::server;
+use tamis_commands::text::{self, acl, server};
 use tamis_commands::{Argv, Env, parse_integer};
 use tamis_resp::{Protocol, Reply};
 
 use crate::clients::Client;
-use crate::handlers::{syntax_error, transaction, unknown_subcommand};
+use crate::handlers::transaction;
 use crate::session::Session;
+use crate::subcommand::unknown_subcommand;
 use crate::users::DEFAULT;
+use crate::version::{MODULE_VERSION, REDIS_VERSION};
 
 pub(super) fn ping(argv: Argv<'_>) -> Reply {
     match argv {
@@ -70,7 +71,7 @@ pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Reply {
             (DEFAULT, *password)
         }
         [_, user, password] => (*user, *password),
-        _ => return syntax_error(),
+        _ => return Reply::error(text::SYNTAX),
     };
     match authenticate(session, user, password) {
         Ok(()) => Reply::ok(),
@@ -113,7 +114,7 @@ pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Reply {
                 rest
             }
             _ => {
-                let option = String::from_utf8_lossy(&option[..option.len().min(128)]).into_owned();
+                let option = text::shown(option);
                 return server::hello_option(&option);
             }
         };
@@ -135,22 +136,26 @@ pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Reply {
             about.name = name;
         }
     }
-    let module = [
-        ("name", Reply::bulk("bf")),
-        ("ver", Reply::Integer(crate::handlers::admin::MODULE_VERSION)),
-        ("path", Reply::bulk("")),
-        ("args", Reply::Array(Vec::new())),
-    ];
     let fields = [
         ("server", Reply::bulk("redis")),
-        ("version", Reply::bulk(crate::handlers::info::REDIS_VERSION)),
+        ("version", Reply::bulk(REDIS_VERSION)),
         ("proto", Reply::Integer(i64::from(version))),
         ("id", Reply::Integer(session.client.id as i64)),
         ("mode", Reply::bulk("standalone")),
         ("role", Reply::bulk("master")),
-        ("modules", Reply::Array(vec![map(module)])),
+        ("modules", Reply::Array(vec![bf_module()])),
     ];
     map(fields)
+}
+
+/// Returns the fields of the module that clients expect to be loaded.
+pub(super) fn bf_module() -> Reply {
+    map([
+        ("name", Reply::bulk("bf")),
+        ("ver", Reply::Integer(MODULE_VERSION)),
+        ("path", Reply::bulk("")),
+        ("args", Reply::Array(Vec::new())),
+    ])
 }
 
 pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
@@ -181,7 +186,7 @@ pub(super) fn client(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Re
                 b"LIB-NAME" => about.library = text,
                 b"LIB-VER" => about.library_version = text,
                 _ => {
-                    let field = String::from_utf8_lossy(&field[..field.len().min(128)]);
+                    let field = text::shown(field);
                     return server::client_option(&field);
                 }
             }
@@ -197,7 +202,7 @@ pub(super) fn client(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Re
             Reply::ok()
         }
         (b"REPLY", [word]) if word.eq_ignore_ascii_case(b"ON") => Reply::ok(),
-        (b"NO-EVICT" | b"NO-TOUCH" | b"REPLY", _) => syntax_error(),
+        (b"NO-EVICT" | b"NO-TOUCH" | b"REPLY", _) => Reply::error(text::SYNTAX),
         _ => unknown_subcommand("CLIENT", argv[1]),
     }
 }
@@ -222,7 +227,7 @@ fn list(session: &Session, arguments: Argv<'_>, env: &Env<'_>) -> Reply {
                 None => return Reply::error(server::CLIENT_ID),
             }
         }
-        _ => return syntax_error(),
+        _ => return Reply::error(text::SYNTAX),
     };
     let is_asked = |client: &Client| ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
     let clients = session.server.clients.all();
@@ -245,7 +250,7 @@ fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
     let mut skip_me = true;
     let (mut ids, mut peer, mut local, mut user) = (None, None, None, None);
     for pair in arguments.chunks(2) {
-        let &[option, value] = pair else { return syntax_error() };
+        let &[option, value] = pair else { return Reply::error(text::SYNTAX) };
         match option.to_ascii_uppercase().as_slice() {
             b"ID" => match parse_integer(value) {
                 Some(id) if id > 0 => ids = Some(id as u64),
@@ -259,11 +264,11 @@ fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
             b"USER" => match session.server.users.get(value) {
                 Some(_) => user = Some(value),
                 None => {
-                    let name = String::from_utf8_lossy(&value[..value.len().min(128)]).into_owned();
+                    let name = text::shown(value);
                     return server::no_user(&name);
                 }
             },
-            _ => return syntax_error(),
+            _ => return Reply::error(text::SYNTAX),
         }
     }
     let own = session.client.id;

@@ -1,15 +1,17 @@
 //! `DEBUG`: for tests of the server, enabled with `enable-debug-command`.
 
-use tamis_commands::text::server;
-use tamis_commands::{Argv, Env, Value};
+use tamis_commands::text::{self, server};
+use tamis_commands::{Argv, Value};
 use tamis_resp::Reply;
 
+use crate::clock::now_millis;
 use crate::config::DebugCommand;
-use crate::handlers::{admin, syntax_error, unknown_subcommand};
+use crate::handlers::admin;
 use crate::keyspace::ExclusiveAccess;
-use crate::session::{Session, at_present};
+use crate::session::Session;
+use crate::subcommand::unknown_subcommand;
 
-pub(super) async fn debug(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+pub(super) async fn debug(session: &Session, argv: Argv<'_>) -> Reply {
     let is_allowed = match session.server.config().debug_command {
         DebugCommand::No => false,
         DebugCommand::Local => session.client.peer.ip().is_loopback(),
@@ -23,7 +25,7 @@ pub(super) async fn debug(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> R
             let saves = match options {
                 [] => session.server.durable.is_some(),
                 [option] if option.eq_ignore_ascii_case(b"NOSAVE") => false,
-                _ => return syntax_error(),
+                _ => return Reply::error(text::SYNTAX),
             };
             if saves {
                 let saved = admin::save_now(session).await;
@@ -32,7 +34,7 @@ pub(super) async fn debug(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> R
                 }
             }
             let keys = session.server.keyspace.exclusive_to_change(|_| true).await;
-            reload(&keys, at_present(env).now_millis)
+            reload(&keys, now_millis())
         }
         _ => unknown_subcommand("DEBUG", argv[1]),
     }

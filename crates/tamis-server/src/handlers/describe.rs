@@ -1,11 +1,12 @@
 //! `COMMAND`: the command table, in the format of Redis.
 
-use tamis_commands::text::server;
+use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, COMMANDS, Category, Command, Flag, InMulti, Permission, find};
 use tamis_resp::Reply;
 
-use crate::handlers::{MAX_PATTERN_BYTES, syntax_error, unknown_subcommand};
 use crate::pattern;
+use crate::pattern::MAX_PATTERN_BYTES;
+use crate::subcommand::unknown_subcommand;
 
 pub(super) fn command(argv: Argv<'_>) -> Reply {
     let rows = || Reply::Array(commands().map(row).collect());
@@ -40,7 +41,7 @@ fn list(arguments: Argv<'_>) -> Reply {
     let (by, word) = match *arguments {
         [] => return names(&|_| true),
         [filter, by, word] if filter.eq_ignore_ascii_case(b"FILTERBY") => (by, word),
-        _ => return syntax_error(),
+        _ => return Reply::error(text::SYNTAX),
     };
     match by.to_ascii_uppercase().as_slice() {
         b"MODULE" => names(&|permission| word == b"bf" && permission.command.has(Flag::Module)),
@@ -54,7 +55,7 @@ fn list(arguments: Argv<'_>) -> Reply {
             let pattern = word.to_ascii_lowercase();
             names(&|permission| pattern::matches(&pattern, permission.name().as_bytes()))
         }
-        _ => syntax_error(),
+        _ => Reply::error(text::SYNTAX),
     }
 }
 

@@ -7,11 +7,10 @@ use tamis_commands::{Argv, COMMANDS, Env, Value};
 use tamis_resp::Reply;
 
 use crate::keyspace::KeyspaceRef;
+use crate::procfs::{cpu_seconds, memory_of_process};
 use crate::session::Session;
 use crate::stats::{Called, Stats};
-
-/// The Redis version that Tamis is compatible with. Clients use it to select features.
-pub(crate) const REDIS_VERSION: &str = "7.4.0";
+use crate::version::{MODULE_VERSION, REDIS_VERSION};
 
 /// The sections, and whether `INFO` without arguments includes each.
 const SECTIONS: [(&str, bool); 14] = [
@@ -104,7 +103,7 @@ fn write_section(
             line("used_memory_peak_human", &human(peak))?;
             let share = 100.0 * bytes as f64 / peak.max(1) as f64;
             line("used_memory_peak_perc", &format_args!("{share:.2}%"))?;
-            if let Some(total) = crate::server::memory_of_machine() {
+            if let Some(total) = crate::procfs::memory_of_machine() {
                 line("total_system_memory", &total)?;
                 line("total_system_memory_human", &human(total))?;
             }
@@ -187,8 +186,7 @@ fn write_section(
         "modules" => line(
             "module",
             &format_args!(
-                "name=bf,ver={},api=1,filters=0,usedby=[],using=[],options=[]",
-                crate::handlers::admin::MODULE_VERSION
+                "name=bf,ver={MODULE_VERSION},api=1,filters=0,usedby=[],using=[],options=[]"
             ),
         ),
         "commandstats" => each_called(stats, |name, called| {
@@ -259,30 +257,9 @@ fn each_called(
 /// Returns the number of items in a filter: counted, or from the last measurement; `None` if the
 /// value is no filter.
 fn items_of(value: &Value, measured: Option<u64>, now_millis: u64) -> Option<u64> {
-    let estimated = || value.strain(now_millis).map(|strain| strain.items as u64);
+    let estimated = || value.utilization(now_millis).map(|utilization| utilization.items as u64);
     value.counted_items().or(measured).or_else(estimated)
 }
-
-/// Returns the resident memory of the process, in bytes; `None` if the system does not report it.
-pub(crate) fn memory_of_process() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Returns the CPU time of the process in user mode and in system mode, in seconds; `None` if the
-/// system does not report it.
-fn cpu_seconds() -> Option<[f64; 2]> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the name of the program, which may contain spaces.
-    let fields = text.rsplit_once(')')?.1;
-    let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<f64>().ok();
-    Some([ticks(14)? / TICKS, ticks(15)? / TICKS])
-}
-
-/// Clock ticks per second in `/proc`, on every Linux architecture that Rust's standard library
-/// supports.
-const TICKS: f64 = 100.0;
 
 fn human(bytes: u64) -> String {
     let (mut number, mut unit) = (bytes as f64, "B");

@@ -1,12 +1,12 @@
 //! `LATENCY`: the durations of command calls.
 
-use tamis_commands::text::server;
+use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, COMMANDS, Command, find};
 use tamis_resp::Reply;
 
-use crate::handlers::unknown_subcommand;
 use crate::session::Session;
 use crate::stats::{Called, bound_nanos};
+use crate::subcommand::unknown_subcommand;
 
 pub(super) fn latency(session: &Session, argv: Argv<'_>) -> Reply {
     match (argv[1].to_ascii_uppercase().as_slice(), &argv[2..]) {
@@ -22,10 +22,7 @@ pub(super) fn latency(session: &Session, argv: Argv<'_>) -> Reply {
                     SLOWLOG GET which took long.\n"
                     .to_vec(),
         },
-        (b"GRAPH", [event]) => {
-            let event = String::from_utf8_lossy(&event[..event.len().min(128)]).into_owned();
-            server::no_samples(&event)
-        }
+        (b"GRAPH", [event]) => server::no_samples(&text::shown(event)),
         _ => unknown_subcommand("LATENCY", argv[1]),
     }
 }

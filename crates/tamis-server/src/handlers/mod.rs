@@ -3,48 +3,29 @@
 
 mod acl;
 mod admin;
-mod bitop;
 mod client;
 mod copy;
 mod debug;
 mod describe;
-mod dump;
+pub(crate) mod dump;
 mod info;
-mod keys;
 mod latency;
+mod lookup;
+mod scan;
 mod slow_log;
-mod transaction;
+pub(crate) mod transaction;
+pub(crate) mod write_log;
 
-pub(crate) use dump::{payload_decoder, restore_decoded};
-pub(crate) use keys::MAX_PATTERN_BYTES;
 use tamis_commands::text::server;
-use tamis_commands::{
-    Argv, Command, Data, Env, Permission, ReadKeys, ServerCommand, WriteKeys, load_refusal,
-};
+use tamis_commands::{Argv, Command, Env, ReadKeys, ServerCommand, WriteKeys};
 use tamis_resp::Reply;
-pub(crate) use transaction::exec;
 
-pub(crate) use info::{REDIS_VERSION, memory_of_process};
-
+use crate::clock::now_millis;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::server::SharedState;
-use crate::session::{Session, at_present};
-
-/// The outcome of a command that may change several keys: the reply, and whether a key changed.
-pub(super) struct Done {
-    reply: Reply,
-    has_changed: bool,
-}
-
-impl Done {
-    fn changed(reply: Reply) -> Self {
-        Self { reply, has_changed: true }
-    }
-
-    fn unchanged(reply: Reply) -> Self {
-        Self { reply, has_changed: false }
-    }
-}
+use crate::session::Session;
+use crate::shared_state::SharedState;
+use crate::subcommand::asks_for_help;
+use crate::write_keys::{expiry, write};
 
 /// Runs a command for the connection or the server, outside a transaction.
 pub(crate) async fn run_server_command(
@@ -55,9 +36,7 @@ pub(crate) async fn run_server_command(
     env: &Env<'_>,
 ) -> Reply {
     match handler {
-        ServerCommand::Debug if !asks_for_help(command, argv) => {
-            debug::debug(session, argv, env).await
-        }
+        ServerCommand::Debug if !asks_for_help(command, argv) => debug::debug(session, argv).await,
         // The snapshot locks the keys exclusively for short moments.
         ServerCommand::Save => admin::save_now(session).await,
         _ => run_server_command_at_once(session, handler, command, argv, env),
@@ -137,18 +116,18 @@ pub(crate) fn read_keys(
     let env = &Env { max_reply_bytes, ..*env };
     match handler {
         _ if asks_for_help(command, argv) => describe::help(command),
-        ReadKeys::CountExisting => keys::count_existing(session, argv, env, keys),
+        ReadKeys::CountExisting => lookup::count_existing(session, argv, env, keys),
         ReadKeys::CountAll => Reply::Integer(keys.len() as i64),
         ReadKeys::Dump => dump::dump_alone(&session.server, argv, env, keys),
-        ReadKeys::ExpireTime(unit) => keys::expire_time(unit, argv[1], env, keys),
-        ReadKeys::GetEach => keys::get_each(session, argv, env, keys),
+        ReadKeys::ExpireTime(unit) => expiry::expire_time(unit, argv[1], env, keys),
+        ReadKeys::GetEach => lookup::get_each(session, argv, env, keys),
         ReadKeys::Info => info::info(session, argv, env, keys),
-        ReadKeys::List => keys::list(argv[1], env, keys),
-        ReadKeys::Memory => keys::memory(argv, env, keys),
-        ReadKeys::Object => keys::object(argv, env, keys),
-        ReadKeys::Random => keys::random_key(env, keys),
-        ReadKeys::Scan => keys::scan(argv, env, keys),
-        ReadKeys::TimeLeft(unit) => keys::time_left(unit, argv[1], env, keys),
+        ReadKeys::List => scan::list(argv[1], env, keys),
+        ReadKeys::Memory => lookup::memory(argv, env, keys),
+        ReadKeys::Object => lookup::object(argv, env, keys),
+        ReadKeys::Random => scan::random_key(env, keys),
+        ReadKeys::Scan => scan::scan(argv, env, keys),
+        ReadKeys::TimeLeft(unit) => expiry::time_left(unit, argv[1], env, keys),
     }
 }
 
@@ -169,7 +148,7 @@ pub(crate) async fn run_write_keys(
                 command.keys.first == 0 || command.keys.of(argv).any(|key| key == leased)
             };
             let keys = server.keyspace.exclusive_to_change(is_meant).await;
-            write_keys(&server, handler, argv, &at_present(env), &keys)
+            write_keys(&server, handler, argv, &env.at(now_millis()), &keys)
         }
     }
 }
@@ -183,73 +162,10 @@ pub(crate) fn write_keys(
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
 ) -> Reply {
-    if let Some(refusal) = keys::must_wait(server, handler, argv, env, keys) {
+    if let Some(refusal) = write_log::must_wait(server, handler, argv, env, keys) {
         return refusal;
     }
-    let done = keys::write(handler, argv, env, keys, Some(server.memory_left()));
-    keys::log(server, handler, argv, env, keys, &done);
+    let done = write(handler, argv, env, keys, Some(server.memory_left()));
+    write_log::log(server, handler, argv, env, keys, &done);
     done.reply
-}
-
-/// Replays a change of several keys from the log.
-pub(crate) fn redo(
-    handler: WriteKeys,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &ExclusiveAccess<'_>,
-) -> Reply {
-    keys::write(handler, argv, env, keys, None).reply
-}
-
-/// Replies to an unknown subcommand, or to one with a wrong number of arguments.
-fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
-    if let Some(permission) = Permission::find(&[command.as_bytes(), b"|", word].concat()) {
-        return tamis_commands::text::wrong_arity(&permission.name());
-    }
-    let word = String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-    server::unknown_subcommand(command, &word)
-}
-
-/// Tests whether the arguments request the `HELP` of a command with subcommands.
-fn asks_for_help(command: &Command, argv: Argv<'_>) -> bool {
-    !command.subcommands.is_empty() && argv.len() == 2 && argv[1].eq_ignore_ascii_case(b"HELP")
-}
-
-/// Checks that the arguments name a subcommand, if the command has any, and that their number
-/// matches its arity.
-pub(crate) fn check_subcommand(command: &'static Command, argv: Argv<'_>) -> Result<(), Reply> {
-    let Some(word) = argv.get(1).filter(|_| !command.subcommands.is_empty()) else {
-        return Ok(());
-    };
-    let permission = Permission::of(command, argv);
-    match permission.subcommand {
-        None => Err(unknown_subcommand(command.name, word)),
-        Some(it) if !it.arity.takes(argv.len()) => {
-            Err(tamis_commands::text::wrong_arity(&permission.name()))
-        }
-        Some(_) => Ok(()),
-    }
-}
-
-/// Tests whether a command with data would fail now, independent of its data; false for a command
-/// without data.
-pub(crate) fn refuses_data(
-    command: &Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    server: &SharedState,
-) -> bool {
-    let keys = server.keyspace.shared();
-    match command.data(argv) {
-        Some(Data::Payload(_)) => dump::restore_refusal(argv, env, &keys).is_some(),
-        Some(Data::File(_)) => {
-            let is_there = keys.read(argv[1], env.now_millis, |value| value.is_some());
-            load_refusal(is_there, argv).is_some()
-        }
-        None => false,
-    }
-}
-
-fn syntax_error() -> Reply {
-    Reply::error(tamis_commands::text::SYNTAX)
 }

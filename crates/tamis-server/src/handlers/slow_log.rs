@@ -3,8 +3,8 @@
 use tamis_commands::{Argv, parse_integer, text};
 use tamis_resp::Reply;
 
-use crate::handlers::unknown_subcommand;
 use crate::session::Session;
+use crate::subcommand::unknown_subcommand;
 
 pub(super) fn slow_log(session: &Session, argv: Argv<'_>) -> Reply {
     let slow = &session.server.stats.slow;

@@ -6,8 +6,10 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::{Value as Json, json};
 
-use crate::http::Answer;
 use crate::http::assets::Asset;
+
+/// The response to a request.
+pub(super) type Answer = Response<Full<Bytes>>;
 
 /// Why a request gets no data: the status and what to do.
 pub(super) type Refusal = (StatusCode, String);

@@ -9,17 +9,17 @@ use serde_json::{Value as Json, json};
 use tamis_commands::{Env, Forecast, RatePoint, find, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
-use crate::handlers::MAX_PATTERN_BYTES;
-use crate::http::Console;
+use crate::clock::now_millis;
 use crate::http::answer::{self, Refusal};
+use crate::http::console::Console;
 use crate::http::history::Step;
 use crate::http::kinds::kind_id;
 use crate::http::order::{Column, Page};
 use crate::http::sampler::CURVE_POINTS;
+use crate::pattern::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
 use crate::report::FilterReport;
-use crate::server::SharedState;
-use crate::stats::now_millis;
+use crate::shared_state::SharedState;
 use crate::users::User;
 
 /// The default number of filters in a response.
@@ -179,26 +179,26 @@ fn curve_json(curve: &[RatePoint]) -> Json {
 
 /// Converts a report to JSON: all fields of `TM.INFO`, with their names, and further fields.
 fn filter_json(report: &FilterReport) -> Json {
-    let facts = &report.facts;
-    let mut body = reply_json(&facts.to_reply(report.items_per_second));
+    let status = &report.status;
+    let mut body = reply_json(&status.to_reply(report.items_per_second));
     // An infinite number of items becomes `null` in JSON.
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
     // A filter without layers is shown as one layer.
-    let layers: Json = match facts.layers.is_empty() {
-        true => json!([layer(facts.items, facts.held_capacity())]),
-        false => facts.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
+    let layers: Json = match status.layers.is_empty() {
+        true => json!([layer(status.items, status.held_capacity())]),
+        false => status.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
     };
     body["key"] = json!(String::from_utf8_lossy(&report.key));
     body["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
-    if !facts.items.is_finite() {
+    if !status.items.is_finite() {
         // All bits are set, so the estimated number of items is infinite.
         body["items"] = Json::Null;
     }
-    body["kind_id"] = json!(kind_id(facts.kind, facts.refuses));
+    body["kind_id"] = json!(kind_id(status.kind, status.refuses));
     body["layers"] = layers;
     // A window holds more items than those of one span, so its fill relates to this number.
-    body["held_capacity"] = json!(facts.held_capacity());
-    body["refuses"] = json!(facts.refuses);
+    body["held_capacity"] = json!(status.held_capacity());
+    body["refuses"] = json!(status.refuses);
     body["adds_per_second"] = json!(report.items_per_second);
     body["days_until_over"] = match report.forecast {
         Forecast::OverInDays(days) | Forecast::FullInDays(days) => json!(days),

@@ -7,11 +7,7 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-/// The maximum number of simultaneous connections. A browser opens six.
-pub(crate) const MAX_CONNECTIONS: usize = 64;
-
-/// Further connections for `/healthz` only, while all others wait for responses.
-pub(crate) const HEALTH_CONNECTIONS: usize = 8;
+use crate::descriptors::{HEALTH_CONNECTIONS, MAX_HTTP_CONNECTIONS};
 
 /// The open connections, in the order of their arrival.
 #[derive(Default)]
@@ -43,7 +39,7 @@ impl Connections {
         };
         let for_health = open.values().filter(|it| it.is_for_health).count();
         let (mut is_for_health, mut ended) = (false, None);
-        if open.len() - for_health >= MAX_CONNECTIONS {
+        if open.len() - for_health >= MAX_HTTP_CONNECTIONS {
             ended = oldest(false);
             is_for_health = ended.is_none();
         }
@@ -93,17 +89,17 @@ mod tests {
     #[test]
     fn the_oldest_connection_that_waits_for_no_answer_makes_room() {
         let connections = Connections::default();
-        let all: Vec<Rc<Open>> = (0..MAX_CONNECTIONS).map(|_| connections.admit()).collect();
+        let all: Vec<Rc<Open>> = (0..MAX_HTTP_CONNECTIONS).map(|_| connections.admit()).collect();
         all[0].is_answering.set(true);
         let new = connections.admit();
-        assert!(!new.is_for_health && connections.len() == MAX_CONNECTIONS);
+        assert!(!new.is_for_health && connections.len() == MAX_HTTP_CONNECTIONS);
         assert!(connections.has(&all[0]) && !connections.has(&all[1]));
     }
 
     #[test]
     fn while_all_wait_for_answers_new_connections_are_for_health() {
         let connections = Connections::default();
-        for _ in 0..MAX_CONNECTIONS {
+        for _ in 0..MAX_HTTP_CONNECTIONS {
             connections.admit().is_answering.set(true);
         }
         let first = connections.admit();
@@ -111,6 +107,6 @@ mod tests {
             assert!(connections.admit().is_for_health);
         }
         assert!(first.is_for_health && !connections.has(&first));
-        assert_eq!(connections.len(), MAX_CONNECTIONS + HEALTH_CONNECTIONS);
+        assert_eq!(connections.len(), MAX_HTTP_CONNECTIONS + HEALTH_CONNECTIONS);
     }
 }

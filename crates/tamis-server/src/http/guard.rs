@@ -7,8 +7,9 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
-use crate::http::{Answer, Console, answer};
-use crate::server::SharedState;
+use crate::http::answer::{self, Answer};
+use crate::http::console::Console;
+use crate::shared_state::SharedState;
 use crate::users::User;
 
 /// Returns the refusal of a request; `None` if the request is allowed.

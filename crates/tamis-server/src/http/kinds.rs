@@ -11,10 +11,10 @@ const IDS: [(&str, &str, &str); 9] = [
     ("split-block", "bloom", "bloom"),
     ("parquet", "bloom-parquet", "bloom-parquet"),
     ("classic", "bloom-classic", "bloom-classic"),
-    ("expandable", "bloom", "bloom-growing"),
-    ("redisbloom", "bloom", "bloom-growing"),
+    ("bloom (growing)", "bloom-growing", "bloom-growing"),
+    ("bloom (RedisBloom)", "bloom", "bloom-growing"),
     ("cuckoo", "cuckoo", "cuckoo"),
-    ("rediscuckoo", "cuckoo", "cuckoo"),
+    ("cuckoo (RedisBloom)", "cuckoo", "cuckoo"),
     ("counting", "counting", "counting"),
     ("window", "window", "window"),
 ];
@@ -28,7 +28,7 @@ pub(super) fn kind_id(kind: &'static str, refuses: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use tamis::Kind;
-    use tamis_commands::{Facts, ScalableBloom, Settings, Value};
+    use tamis_commands::{FilterStatus, ScalableBloom, Settings, Value};
 
     use super::*;
 
@@ -37,8 +37,8 @@ mod tests {
         for (expansion, name) in [(None, "bloom"), (Some(2), "bloom-growing")] {
             let filter = ScalableBloom::reserve(100, 0.01, expansion).unwrap();
             let value = Value::Bloom(Box::new(filter));
-            let facts = Facts::of(&value, &Settings::default(), 0).unwrap();
-            assert_eq!(kind_id(facts.kind, facts.refuses), name);
+            let status = FilterStatus::of(&value, &Settings::default(), 0).unwrap();
+            assert_eq!(kind_id(status.kind, status.refuses), name);
         }
     }
 

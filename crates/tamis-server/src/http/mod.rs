@@ -14,6 +14,7 @@ mod answer;
 mod api;
 mod assets;
 pub(crate) mod connections;
+mod console;
 mod guard;
 mod history;
 mod kinds;
@@ -28,22 +29,22 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
 use crate::config::{Config, HttpPort};
-use crate::server::{ServerError, SharedState, runtime};
+use crate::runtime::runtime;
+use crate::server_error::ServerError;
+use crate::shared_state::SharedState;
+use answer::Answer;
 use connections::{Connections, Open};
-use history::History;
-use sampler::Sampler;
+use console::Console;
 
 /// The maximum length of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
@@ -57,28 +58,6 @@ const MAX_CONNECTION: Duration = Duration::from_secs(300);
 
 /// The time in which a connection may end normally after [`MAX_CONNECTION`].
 const GRACE: Duration = Duration::from_secs(5);
-
-/// The state that all requests share.
-struct Console {
-    shared: Arc<SharedState>,
-    address: SocketAddr,
-    history: History,
-    sampler: Sampler,
-    /// The single permit to prepare a response other than that of `/healthz`.
-    turn: Arc<Semaphore>,
-}
-
-impl Console {
-    fn new(shared: Arc<SharedState>, address: SocketAddr) -> Self {
-        Self {
-            shared,
-            address,
-            history: History::default(),
-            sampler: Sampler::default(),
-            turn: Arc::new(Semaphore::new(1)),
-        }
-    }
-}
 
 /// Opens the configured port. Returns `None` if the console is off, or if the default port is not
 /// required and is in use.
@@ -201,8 +180,6 @@ async fn connection(console: &Arc<Console>, open: &Rc<Open>, stream: TcpStream) 
     }
 }
 
-type Answer = Response<Full<Bytes>>;
-
 async fn answer_to(
     console: &Arc<Console>,
     open: &Open,
@@ -297,8 +274,8 @@ mod tests {
     use tamis_commands::Value;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    use super::connections::{HEALTH_CONNECTIONS, MAX_CONNECTIONS};
     use super::*;
+    use crate::descriptors::{HEALTH_CONNECTIONS, MAX_HTTP_CONNECTIONS};
     use crate::server::Server;
 
     async fn ask(address: SocketAddr, path: &str) -> TcpStream {
@@ -351,7 +328,7 @@ mod tests {
             // No response is prepared until the permit is free again.
             let turn = port.console.turn.acquire().await.unwrap();
             let mut waiting = Vec::new();
-            for _ in 0..MAX_CONNECTIONS {
+            for _ in 0..MAX_HTTP_CONNECTIONS {
                 waiting.push(port.ask("/metrics").await);
                 while port.connections.answering() < waiting.len() {
                     tokio::task::yield_now().await;
@@ -363,7 +340,7 @@ mod tests {
                 let mut monitor = port.ask("/healthz").await;
                 assert_eq!(status(&mut monitor).await, "200");
                 monitors.push(monitor);
-                assert!(port.connections.len() <= MAX_CONNECTIONS + HEALTH_CONNECTIONS);
+                assert!(port.connections.len() <= MAX_HTTP_CONNECTIONS + HEALTH_CONNECTIONS);
             }
             assert_eq!(status(&mut port.ask("/metrics").await).await, "503");
             drop(turn);

@@ -73,17 +73,19 @@ impl Column {
 
 impl Row {
     pub fn of(report: &FilterReport) -> Self {
-        let facts = &report.facts;
-        let rate = if facts.rate_planned > 0.0 { facts.rate_now / facts.rate_planned } else { 0.0 };
+        let status = &report.status;
+        let rate =
+            if status.rate_planned > 0.0 { status.rate_now / status.rate_planned } else { 0.0 };
         Self {
             key: report.key.clone(),
-            kind: kind_id(facts.kind, facts.refuses),
-            items: facts.items,
-            fill: facts.held_capacity().map_or(0.0, |most| facts.items / most.max(1) as f64) as f32,
+            kind: kind_id(status.kind, status.refuses),
+            items: status.items,
+            fill: status.held_capacity().map_or(0.0, |most| status.items / most.max(1) as f64)
+                as f32,
             rate: rate as f32,
             days: report.forecast.days().unwrap_or(f64::INFINITY) as f32,
-            bytes: facts.bytes,
-            is_bad: facts.is_over_rate || facts.is_full(),
+            bytes: status.bytes,
+            is_bad: status.is_over_rate || status.is_full(),
         }
     }
 

@@ -10,7 +10,7 @@ use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
 use crate::keyspace::freeing::Cleared;
-use crate::keyspace::{Keyspace, SHARDS};
+use crate::keyspace::shards::{Keyspace, SHARDS};
 
 /// The keyspace, for a command that holds the gate, shared or exclusively.
 #[derive(Debug)]
@@ -28,6 +28,53 @@ pub struct SharedAccess<'k> {
 pub struct ExclusiveAccess<'k> {
     keys: KeyspaceRef<'k>,
     _gate: RwLockWriteGuard<'k, ()>,
+}
+
+impl Keyspace {
+    /// Returns shared access to the keys. Waits while a command has exclusive access.
+    #[must_use]
+    pub fn shared(&self) -> SharedAccess<'_> {
+        SharedAccess::new(self, self.gate.read())
+    }
+
+    /// Returns exclusive access to all keys. Waits until no other command has access.
+    #[must_use]
+    pub fn exclusive(&self) -> ExclusiveAccess<'_> {
+        ExclusiveAccess::new(self, self.gate.write())
+    }
+
+    /// Returns shared access once `key` has no read lease. Waits while a command has exclusive
+    /// access.
+    pub(crate) async fn shared_to_change(&self, key: &[u8]) -> SharedAccess<'_> {
+        // The waiter lives until this function returns, so no new lease of the key begins before
+        // that.
+        let mut waiter = self.leases.waiter();
+        loop {
+            let keys = self.shared();
+            if !keys.is_leased(key) {
+                return keys;
+            }
+            drop(keys);
+            waiter.until_free(|leased| leased == key).await;
+        }
+    }
+
+    /// Returns exclusive access once no key that `is_meant` accepts has a read lease. Waits until
+    /// no other command has access.
+    pub(crate) async fn exclusive_to_change(
+        &self,
+        is_meant: impl Fn(&[u8]) -> bool,
+    ) -> ExclusiveAccess<'_> {
+        let mut waiter = self.leases.waiter();
+        loop {
+            let keys = self.exclusive();
+            if !self.leases.is_leased(&is_meant) {
+                return keys;
+            }
+            drop(keys);
+            waiter.until_free(&is_meant).await;
+        }
+    }
 }
 
 impl<'k> SharedAccess<'k> {

@@ -62,11 +62,11 @@ impl Cell {
             return 0;
         }
         let Some(value) = state.value(now_millis) else { return 0 };
-        let strain = value.strain(now_millis);
+        let utilization = value.utilization(now_millis);
         if self.gauge.get().is_none() {
-            let known = match &strain {
+            let known = match &utilization {
                 None => NO_FILTER,
-                Some(strain) if strain.items == 0.0 => EMPTY,
+                Some(utilization) if utilization.items == 0.0 => EMPTY,
                 Some(_) => 0,
             };
             if known != 0 {
@@ -75,7 +75,7 @@ impl Cell {
             }
         }
         let is_new = self.gauge.get().is_none() && self.gauge.set(Box::default()).is_ok();
-        self.gauge.get().expect("just made").note(strain, now_millis);
+        self.gauge.get().expect("just made").note(utilization, now_millis);
         if is_new { GAUGE_BYTES as i64 } else { 0 }
     }
 

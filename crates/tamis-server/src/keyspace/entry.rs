@@ -5,17 +5,18 @@ use std::time::Duration;
 use tamis_commands::Value;
 use triomphe::Arc;
 
+use crate::keyspace::access::{ExclusiveAccess, KeyspaceRef};
 use crate::keyspace::cell::{Cell, State};
 use crate::keyspace::leases::Lease;
-use crate::keyspace::{ExclusiveAccess, Keyspace, KeyspaceRef};
+use crate::keyspace::shards::Keyspace;
 
 /// A key that existed when the keys of its shard were listed.
 pub(crate) struct Entry<'k> {
-    pub(super) keyspace: &'k Keyspace,
+    keyspace: &'k Keyspace,
     pub key: Box<[u8]>,
-    pub(super) cell: Arc<Cell>,
+    cell: Arc<Cell>,
     /// The number of clears of the keyspace before the key was listed.
-    pub(super) clears: u64,
+    clears: u64,
 }
 
 /// A larger value is read under a lease, because reading it takes long.
@@ -99,6 +100,19 @@ impl KeyspaceRef<'_> {
 }
 
 impl Keyspace {
+    /// Returns the keys of one shard, to read their values one after the other. A key that is added
+    /// or removed meanwhile may be missing or included.
+    pub(crate) fn entries(&self, part: usize) -> impl Iterator<Item = Entry<'_>> {
+        // Read before the cells: a cell added after a clear then counts as cleared and may be
+        // missing.
+        let clears = self.clears();
+        let cells = self.shards[part].read().cells();
+        cells.into_iter().map(move |cell| {
+            let key = (*cell.key).into();
+            Entry { keyspace: self, key, cell, clears }
+        })
+    }
+
     /// Runs a function on the value of a key under a read lease. Other commands have access to the
     /// keys meanwhile; commands that want to change this value wait for the lease. Also returns the
     /// version of the key, which differs later if the value has changed meanwhile. `None` if there

@@ -1,8 +1,12 @@
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamis_commands::Outcome;
+use tamis_commands::{Outcome, Value};
+use triomphe::Arc;
 
-use super::*;
+use crate::keyspace::entry::Entry;
+use crate::keyspace::shards::SHARDS;
+use crate::keyspace::*;
 
 fn set(keys: &SharedAccess<'_>, key: &[u8], text: &str) {
     keys.write(key, 0, |value| *value = Some(Value::Bytes(text.as_bytes().to_vec().into())));

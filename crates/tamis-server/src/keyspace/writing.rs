@@ -6,13 +6,13 @@ use parking_lot::RwLockWriteGuard;
 use tamis_commands::Value;
 use triomphe::Arc;
 
-use crate::keyspace::Keyspace;
 use crate::keyspace::cell::{Cell, State};
+use crate::keyspace::shards::Keyspace;
 
 /// The exclusive right to change a value. At its end the effects on memory and counts are recorded,
 /// and a key without a value is removed. This also happens if the change panics, so that no key
 /// without a value remains.
-pub(super) struct Writing<'k> {
+struct Writing<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,
     // Invariant: `Some` until the drop.
@@ -23,7 +23,7 @@ pub(super) struct Writing<'k> {
 
 impl<'k> Writing<'k> {
     /// Waits for the lock of the value; `None` if the cell was removed meanwhile.
-    pub fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
+    fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
         let state = cell.state.write();
         if state.is_removed() {
             return None;
@@ -32,7 +32,7 @@ impl<'k> Writing<'k> {
         Some(Self { keyspace, cell, state: Some(state), bytes_before, had_time })
     }
 
-    pub fn state(&mut self) -> &mut State {
+    fn state(&mut self) -> &mut State {
         self.state.as_mut().expect("there until the end")
     }
 }
@@ -55,6 +55,66 @@ impl Drop for Writing<'_> {
             // Unlocks the cell first: the lock of a shard is always taken before that of a cell.
             drop(state);
             self.keyspace.remove_cell(self.cell);
+        }
+    }
+}
+
+impl Keyspace {
+    /// Runs a function on the stored value of a key and its expiry time under an exclusive lock, to
+    /// replace, move or remove it. Removes the key if no value is left.
+    pub(super) fn write<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> R,
+    ) -> R {
+        self.write_kept(key, now_millis, |value, expires| (run(value, expires), true))
+    }
+
+    /// Runs a function on the value of a key and its expiry time under an exclusive lock. An empty
+    /// filter is built first. `run` also returns whether it has changed anything. Removes the key
+    /// if no value is left.
+    pub(super) fn write_if<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> (R, bool),
+    ) -> R {
+        self.write_kept(key, now_millis, |value, expires| {
+            let empty = value.as_mut().and_then(Value::build);
+            let (result, has_changed) = run(value, expires);
+            if empty.is_some() && !has_changed {
+                *value = empty;
+            }
+            (result, has_changed)
+        })
+    }
+
+    /// Runs a function on the stored value of a key and its expiry time under an exclusive lock.
+    /// `run` also returns whether it has changed anything.
+    fn write_kept<R>(
+        &self,
+        key: &[u8],
+        now_millis: u64,
+        run: impl FnOnce(&mut Option<Value>, &mut Option<u64>) -> (R, bool),
+    ) -> R {
+        loop {
+            let cell = self.cell_or_new(key);
+            let Some(mut writing) = Writing::begin(self, &cell) else { continue };
+            if writing.state().is_expired(now_millis) {
+                *writing.state() = State::default();
+                if let Some(expired) = self.expired.get() {
+                    (expired.0)(key);
+                }
+            }
+            let state = writing.state();
+            let mut expires_millis = state.expires_millis();
+            let (result, has_changed) = run(&mut state.value, &mut expires_millis);
+            state.set_expires_millis(expires_millis);
+            if has_changed {
+                self.note_change(&cell);
+            }
+            return result;
         }
     }
 }

@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
+use crate::persistence::log_file::NUMBER_LIMIT;
 use crate::persistence::{log_file, manifest, snapshot};
-
-/// The numbers of logs and snapshots are below this limit. A server that began a log every second
-/// would need 68 years to reach it.
-pub(super) const NUMBER_LIMIT: u64 = 1 << 31;
 
 /// The snapshots and logs of a folder, found by their names.
 #[derive(Clone, Debug)]

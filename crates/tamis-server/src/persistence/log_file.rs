@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::persistence::disk::{Disk, DiskFile};
-use crate::persistence::folder::NUMBER_LIMIT;
 use crate::persistence::header::{self, FileHeader, Kind};
 
 const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
@@ -25,6 +24,10 @@ const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
 pub(super) const MAX_HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
 /// The seed for the checks of the `synced` fields.
 const SYNCED_SEED: u64 = 24;
+
+/// The numbers of logs and snapshots are below this limit. A server that began a log every second
+/// would need 68 years to reach it.
+pub(super) const NUMBER_LIMIT: u64 = 1 << 31;
 
 /// Returns the path of a log.
 pub(super) fn path(dir: &Path, number: u64) -> PathBuf {

@@ -12,8 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::persistence::disk::Disk;
-use crate::persistence::folder::NUMBER_LIMIT;
-use crate::persistence::log_file::{LogFile, read_at_most};
+use crate::persistence::log_file::{LogFile, NUMBER_LIMIT, read_at_most};
 
 /// Returns the path of the manifest.
 pub(super) fn path(dir: &Path) -> PathBuf {

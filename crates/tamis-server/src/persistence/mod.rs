@@ -45,12 +45,9 @@ mod state;
 mod storage;
 
 pub use check::{DataReport, check_data};
-pub(crate) use disk::{Disk, OsDisk};
 pub use error::DurabilityError;
 pub(crate) use log::Log;
 pub(crate) use record::Record;
-pub(crate) use recover::{forget, lock, recover};
 pub use repair::repair_data;
-pub(crate) use snapshot::save;
 pub use state::Sync;
-pub(crate) use storage::{Durable, save_if_due, save_in_background};
+pub(crate) use storage::Durable;

@@ -118,7 +118,7 @@ impl Stream {
         let mut synced = 0;
         if let Some(number) = found.snapshot() {
             let path = snapshot::path(dir, number);
-            let positions = snapshot::load(disk, &path, |entry| replay.take(entry))?;
+            let positions = snapshot::reader::load(disk, &path, |entry| replay.take(entry))?;
             replay.set_snapshot_end(positions.end);
             (start, synced) = (positions.began, positions.end);
         }

@@ -23,7 +23,8 @@ use crate::persistence::log_file;
 use crate::persistence::manifest::{self, Manifest};
 use crate::persistence::recover::{begin_durable, copy_bytes};
 use crate::persistence::salvage::{Salvaged, salvage};
-use crate::persistence::snapshot::{self, SnapshotWriter};
+use crate::persistence::snapshot;
+use crate::persistence::snapshot::writer::SnapshotWriter;
 
 /// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
 /// folder inside `dir`. Does nothing if a server would start with the files.

@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tamis_commands::{Env, Handler, Settings, Value, WriteKeys, find};
 use tamis_resp::{Protocol, Reply};
 
-use crate::handlers;
 use crate::keyspace::Keyspace;
 use crate::persistence::record::Record;
 use crate::persistence::snapshot::Entry;
+use crate::write_keys;
 
 /// Applies changes in the order of the log.
 pub(super) struct Replay<'k> {
@@ -158,7 +158,8 @@ impl<'k> Replay<'k> {
                 }
             }
             Handler::WriteKeys(handler) => {
-                match handlers::redo(handler, argv, &env, &self.keyspace.exclusive()) {
+                let keys = self.keyspace.exclusive();
+                match write_keys::write(handler, argv, &env, &keys, None).reply {
                     Reply::Error(error) => Err(format!("{}: {error}", command.name)),
                     _ => Ok(()),
                 }

@@ -10,7 +10,8 @@ use crate::persistence::frames::{Candidates, Frames, find_start};
 use crate::persistence::log_file::{self, Header, LogFile};
 use crate::persistence::record::Record;
 use crate::persistence::replay::Replay;
-use crate::persistence::snapshot::{self, Item, SnapshotReader};
+use crate::persistence::snapshot;
+use crate::persistence::snapshot::reader::{Item, SnapshotReader};
 
 /// The valid data of damaged files.
 pub(super) struct Salvaged {

@@ -21,9 +21,9 @@
 //!
 //! Snapshots before version 4 have no secret and no second header: `version_3.rs` reads them.
 
-mod reader;
+pub(super) mod reader;
 mod version_3;
-mod writer;
+pub(super) mod writer;
 
 use std::path::{Path, PathBuf};
 
@@ -31,10 +31,6 @@ use tamis_commands::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::persistence::header::Kind;
-
-pub(super) use reader::{Item, SnapshotReader, load};
-pub(super) use writer::SnapshotWriter;
-pub(crate) use writer::save;
 
 const KIND: Kind = Kind { magic: b"TAMISNAP", version: 4, old_version: 3 };
 
@@ -57,6 +53,9 @@ pub(super) struct Entry {
 
 /// The length of an item header, in bytes.
 const ITEM_HEADER_BYTES: usize = 5 * 8;
+
+/// The length of a key item of version 3 without its name and its image, in bytes.
+const VERSION_3_ITEM_BYTES: u64 = 5 * 8;
 
 /// Encodes four numbers as an item header.
 fn item_header(numbers: [u64; 4], seed: u64) -> [u8; ITEM_HEADER_BYTES] {

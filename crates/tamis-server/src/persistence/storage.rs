@@ -1,17 +1,20 @@
 //! The folder of a server: its log, and the snapshots that replace a long log.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::config::Config;
+use crate::clock::now_millis;
 use crate::keyspace::Keyspace;
-use crate::persistence::{Disk, DurabilityError, Log, OsDisk, forget, lock, recover, save};
-use crate::server::SharedState;
-use crate::stats::now_millis;
+use crate::persistence::disk::{Disk, OsDisk};
+use crate::persistence::error::DurabilityError;
+use crate::persistence::log::Log;
+use crate::persistence::recover::{forget, lock, recover};
+use crate::persistence::snapshot::writer::save;
+use crate::persistence::state::Sync;
 
 /// The persistent data of a server.
 #[derive(Debug)]
@@ -33,11 +36,11 @@ pub(crate) struct Durable {
 
 impl Durable {
     /// Opens the folder and fills the keyspace with its data.
-    pub fn open(config: &Config, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
+    pub fn open(dir: &Path, sync: Sync, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
         let started = std::time::Instant::now();
         let disk: Arc<dyn Disk> = Arc::new(OsDisk);
-        let lock = lock(&config.dir)?;
-        let found = recover(&disk, &config.dir, keyspace)?;
+        let lock = lock(dir)?;
+        let found = recover(&disk, dir, keyspace)?;
         if found.torn_bytes > 0 {
             tracing::warn!(
                 bytes = found.torn_bytes,
@@ -50,12 +53,12 @@ impl Durable {
             let seconds = started.elapsed().as_secs_f64();
             tracing::info!(keys, changes = found.changes, seconds, "recovered");
         }
-        let log = Log::start(disk.clone(), &config.dir, found.file, found.end, config.sync);
-        let log = log.map_err(DurabilityError::io(&config.dir))?;
+        let log = Log::start(disk.clone(), dir, found.file, found.end, sync);
+        let log = log.map_err(DurabilityError::io(dir))?;
         Ok(Self {
             log,
             disk,
-            dir: config.dir.clone(),
+            dir: dir.to_owned(),
             saving: Mutex::new(()),
             is_saving: AtomicBool::new(false),
             snapshot_bytes: AtomicU64::new(keyspace.memory_bytes()),
@@ -116,34 +119,5 @@ impl Durable {
     /// Returns the length of the current log, in bytes.
     pub fn log_bytes(&self) -> u64 {
         self.log.end().saturating_sub(self.log.began())
-    }
-}
-
-/// Starts a snapshot in the background; false if one is being written.
-pub(crate) fn save_in_background(shared: &Arc<SharedState>) -> bool {
-    let Some(durable) = &shared.durable else { return false };
-    if durable.is_saving() {
-        return false;
-    }
-    let shared = shared.clone();
-    let thread = std::thread::Builder::new().name("tamis-save".to_owned());
-    let spawned = thread.spawn(move || {
-        let durable = shared.durable.as_ref().expect("just seen");
-        let save = || durable.save(&shared.keyspace);
-        match shared.stats.saves.watch(shared.keyspace.changes(), save) {
-            Ok(()) => tracing::info!("a snapshot was saved"),
-            Err(error) => tracing::error!(%error, "the snapshot failed; the logs were kept"),
-        }
-    });
-    spawned.is_ok()
-}
-
-/// Starts a snapshot if the log has grown to twice the size of the last one.
-pub(crate) fn save_if_due(shared: &Arc<SharedState>) {
-    let Some(durable) = &shared.durable else { return };
-    let least = shared.config().rewrite_bytes;
-    let twice = durable.snapshot_bytes.load(Ordering::Relaxed).saturating_mul(2);
-    if least > 0 && durable.log_bytes() > least.max(twice) && durable.log.failure().is_none() {
-        save_in_background(shared);
     }
 }

@@ -3,10 +3,10 @@
 use tamis_commands::{Argv, Command, Flag, InMulti, text};
 use tamis_resp::Reply;
 
+use crate::clock::now_millis;
 use crate::config::Config;
-use crate::handlers;
 use crate::session::Session;
-use crate::stats::now_millis;
+use crate::subcommand::check_subcommand;
 use crate::users::{Refusal, Refused};
 
 /// The memory of a new key beside its bytes and its value, with a margin.
@@ -34,7 +34,7 @@ impl Session {
                 Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
             });
         }
-        handlers::check_subcommand(command, argv)?;
+        check_subcommand(command, argv)?;
         self.check_change(command, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
             // An upper bound: a string takes as much memory as its argument, an item takes less,

@@ -7,10 +7,12 @@ use tamis_commands::{
 };
 use tamis_resp::Reply;
 
-use crate::decoding::{Decoded, NotDecoded};
+use crate::clock::now_millis;
+use crate::decoding::Decoded;
 use crate::keyspace::KeyspaceRef;
+use crate::not_decoded::NotDecoded;
 use crate::persistence::Log;
-use crate::session::{Session, at_present};
+use crate::session::Session;
 
 /// Calls of one command about one key: one, or several that form a batch.
 #[derive(Clone, Copy)]
@@ -49,7 +51,7 @@ impl Session {
             KeyHandler::Write(write) => Some((write, self.decode(command, argv, env).await)),
         };
         let keys = self.server.keyspace.shared_to_change(argv[1]).await;
-        let env = at_present(env);
+        let env = env.at(now_millis());
         match (handler, write) {
             (_, Some((write, decoded))) => {
                 // Until here the memory of the value is counted as held.

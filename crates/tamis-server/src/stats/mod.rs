@@ -7,7 +7,6 @@ mod slow;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) use calls::{Called, Calls, bound_nanos};
 use parking_lot::Mutex;
@@ -15,6 +14,8 @@ use rates::Rates;
 use saves::Saves;
 pub(crate) use slow::{SlowLog, shown};
 use tamis_commands::Command;
+
+use crate::clock::since_1970;
 
 /// Counters that grow until they are reset.
 #[derive(Debug)]
@@ -141,16 +142,6 @@ fn random_digits() -> String {
         bytes[..16].copy_from_slice(&since_1970().as_nanos().to_le_bytes());
     }
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Returns the time since 1970.
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// Returns the milliseconds since 1970.
-pub(crate) fn now_millis() -> u64 {
-    since_1970().as_millis() as u64
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use tamis_commands::{Argv, Secrets, find};
 
 use crate::clients::Client;
+use crate::clock::since_1970;
 use crate::config::Config;
-use crate::stats::since_1970;
 
 /// The entries of `SLOWLOG`.
 #[derive(Debug, Default)]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tamis_commands::text;
+
 use crate::replace_file::replace_file;
 use crate::system_error::without_code;
 use crate::users::permissions::is_space;
@@ -66,7 +68,7 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
                 // Never log a password.
                 let rule = match rule.first() {
                     Some(b'>' | b'<' | b'#' | b'!') => "the password".into(),
-                    _ => format!("{:?}", String::from_utf8_lossy(&rule[..rule.len().min(128)])),
+                    _ => format!("{:?}", text::shown(&rule)),
                 };
                 fail(format!("{rule}: {why}: correct the rule or remove it"))
             })?;

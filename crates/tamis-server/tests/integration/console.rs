@@ -333,7 +333,7 @@ fn keys_of_any_bytes_are_told_exactly() {
     client.say(&["SET", "text", "no filter"]);
     let encoded: String = key.iter().map(|byte| format!("%{byte:02x}")).collect();
     let told = json(&get(address, &format!("/api/filter.json?key={encoded}")));
-    assert_eq!((&told["kind"], &told["items"]), (&Json::from("expandable"), &Json::from(2)));
+    assert_eq!((&told["kind"], &told["items"]), (&Json::from("bloom (growing)"), &Json::from(2)));
     assert_eq!(told["key"], String::from_utf8_lossy(key).as_ref());
     let again = told["key_encoded"].as_str().unwrap();
     assert!(again.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'%'), "{again}");
@@ -468,7 +468,7 @@ fn filters_that_refuse_adds_are_full_and_counted() {
     assert!(
         get(address, "/metrics")
             .body
-            .contains("tamis_filter_full{key=\"cuckoo\",kind=\"rediscuckoo\"} 1")
+            .contains("tamis_filter_full{key=\"cuckoo\",kind=\"cuckoo (RedisBloom)\"} 1")
     );
 }
 

@@ -135,7 +135,8 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     let found = Folder::read(&*disk, dir).map_err(fail)?;
     let (mut logs, mut recorded) = (Vec::new(), 0);
     if let Some(number) = found.snapshot() {
-        recorded = snapshot::load(&*disk, &snapshot::path(dir, number), drop).map_err(fail)?.end;
+        recorded =
+            snapshot::reader::load(&*disk, &snapshot::path(dir, number), drop).map_err(fail)?.end;
     }
     for number in found.logs() {
         if let Ok((log, Header::Valid { synced, .. })) = LogFile::open(&*disk, dir, number) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::persistence::model::{DIR, KEYS, World};
 use crate::persistence::recover::forget;
 use crate::persistence::sim_disk::SimDisk;
-use crate::persistence::snapshot::SnapshotWriter;
+use crate::persistence::snapshot::writer::SnapshotWriter;
 use crate::persistence::state::LogState;
 
 /// The progress of a snapshot.

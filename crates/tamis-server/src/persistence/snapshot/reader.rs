@@ -188,7 +188,7 @@ impl SnapshotReader {
             _ => self.damaged("a value cannot be read"),
         })?;
         let entry_bytes = if self.secret == 0 {
-            crate::persistence::snapshot::version_3::ENTRY_BYTES
+            crate::persistence::snapshot::VERSION_3_ITEM_BYTES
         } else {
             ENTRY_BYTES
         };
@@ -337,7 +337,8 @@ impl<R: Read> Read for Summed<R> {
 #[cfg(test)]
 mod tests {
     use super::super::super::sim_disk::SimDisk;
-    use super::super::{SnapshotWriter, item_header, path};
+    use super::super::writer::SnapshotWriter;
+    use super::super::{item_header, path};
     use super::*;
 
     const DIR: &str = "/data";

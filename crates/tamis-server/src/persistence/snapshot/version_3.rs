@@ -13,10 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::snapshot::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
-use crate::persistence::snapshot::{END, finish_sum};
-
-/// The length of a key item without its name and its image, in bytes.
-pub(super) const ENTRY_BYTES: u64 = 5 * 8;
+use crate::persistence::snapshot::{END, VERSION_3_ITEM_BYTES, finish_sum};
 
 /// The size of one read during a search, in bytes.
 const PIECE_BYTES: usize = 4 << 10;
@@ -47,7 +44,7 @@ impl SnapshotReader {
         let from = self.at;
         // Uses the lengths of the item if a valid item follows at their end.
         if let Some((key_len, len)) = self.lengths(from)? {
-            self.at = from + ENTRY_BYTES + key_len + len;
+            self.at = from + VERSION_3_ITEM_BYTES + key_len + len;
             if self.is_valid()? {
                 let mut key = vec![0; key_len as usize];
                 self.read_at(&mut key, from + 8)?;
@@ -131,7 +128,7 @@ impl SnapshotReader {
 
     /// Reads the lengths of the key at an offset and of its value; `None` if they are not possible.
     fn lengths(&self, at: u64) -> Result<Option<(u64, u64)>, DurabilityError> {
-        let left = self.total.saturating_sub(at + ENTRY_BYTES);
+        let left = self.total.saturating_sub(at + VERSION_3_ITEM_BYTES);
         let mut number = [0; 8];
         self.read_at(&mut number, at)?;
         let key_len = u64::from_le_bytes(number);
@@ -161,7 +158,8 @@ mod tests {
     use super::super::super::disk::Disk as _;
     use super::super::super::header;
     use super::super::super::sim_disk::SimDisk;
-    use super::super::{Item, KIND, path};
+    use super::super::reader::Item;
+    use super::super::{KIND, path};
     use super::*;
 
     /// Writes a snapshot of version 3 with strings.

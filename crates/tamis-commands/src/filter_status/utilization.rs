@@ -1,9 +1,9 @@
 //! Measures how close a filter is to its limit.
 
 use tamis::{AnyFilter, Filter, Plan};
+use tamis_formats::TamisFile;
 
-use crate::facts::SAMPLE_BYTES;
-use crate::facts::of_kind::{room_of_redis_cuckoo, share};
+use crate::filter_status::of_kind::{SAMPLE_BYTES, room_of_redis_cuckoo, share};
 use crate::value::Value;
 
 /// How close a filter is to its limit.
@@ -39,10 +39,10 @@ impl Value {
     /// `None` if the value is no filter. Takes microseconds, or some tens of them if the number of
     /// items must be estimated.
     #[must_use]
-    pub fn strain(&self, now_millis: u64) -> Option<Utilization> {
+    pub fn utilization(&self, now_millis: u64) -> Option<Utilization> {
         let (items, room) = match self {
             Value::Bytes(_) | Value::PartialLoad(_) => return None,
-            Value::Empty(empty) => return empty.build().strain(now_millis),
+            Value::Empty(empty) => return empty.build().utilization(now_millis),
             Value::Bloom(filter) => {
                 let items = filter.items() as f64;
                 if filter.is_over_rate() {
@@ -70,20 +70,20 @@ impl Value {
                     (filter.len() as f64, Some(filter.plan().items() as f64))
                 }
                 filter => {
-                    let strain = match (filter.sample(SAMPLE_BYTES), filter) {
+                    let utilization = match (filter.sample(SAMPLE_BYTES), filter) {
                         (Some(mut part), whole) => {
                             part.advance(now_millis);
-                            strain_by(&part, whole.plan())
+                            utilization_of(&part, whole.plan())
                         }
                         (None, AnyFilter::Window(window)) => {
                             let mut window = window.as_view();
                             window.advance(now_millis);
-                            strain_by(&window, window.plan())
+                            utilization_of(&window, window.plan())
                         }
-                        (None, whole) => strain_by(whole, whole.plan()),
+                        (None, whole) => utilization_of(whole, whole.plan()),
                     };
                     let most = if file.is_counted_within() { 1.0 } else { f64::INFINITY };
-                    return Some(Utilization { used: strain.used.min(most), ..strain });
+                    return Some(Utilization { used: utilization.used.min(most), ..utilization });
                 }
             },
         };
@@ -92,7 +92,7 @@ impl Value {
 }
 
 /// Estimates from a part of a filter without an item count how close the filter is to its limit.
-fn strain_by(part: &impl Filter, whole: &Plan) -> Utilization {
+fn utilization_of(part: &impl Filter, whole: &Plan) -> Utilization {
     let items = part.estimate_items() * share(part.plan(), whole);
     let used = if whole.kind().forgets() {
         // A window always accepts new items. It exceeds its rate only if too many arrive within one
@@ -103,4 +103,24 @@ fn strain_by(part: &impl Filter, whole: &Plan) -> Utilization {
         items / whole.items() as f64
     };
     Utilization { items, used }
+}
+
+/// Returns the number of items in a filter: counted, or estimated from its bits.
+pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
+    match &file.filter {
+        AnyFilter::Growing(filter) => filter.len(),
+        AnyFilter::Cuckoo(filter) => filter.len(),
+        AnyFilter::Window(window) => {
+            let mut window = window.as_view();
+            window.advance(now_millis);
+            rounded(window.estimate_items())
+        }
+        filter => rounded(filter.estimate_items()),
+    }
+}
+
+/// Rounds an estimate to an integer that fits a reply. The estimate is infinite if every bit is
+/// set.
+pub(crate) fn rounded(items: f64) -> u64 {
+    (items.round() as u64).min(i64::MAX as u64)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tamis_commands::Flag;
 
-use crate::handlers::transaction::prepared::{Prepared, TURN_COMMANDS};
-use crate::server::SharedState;
+use crate::exec::prepared::{Prepared, TURN_COMMANDS};
+use crate::shared_state::SharedState;
 
 /// Reserves places for the new keys of a long transaction before the keys are locked, yielding to
 /// other connections. Without this, a table could grow under the lock, which moves all its keys.

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use tamis_commands::{Argv, Command, Env};
 
-use crate::decoding::{Decoded, NotDecoded, decode};
-use crate::handlers::refuses_data;
-use crate::handlers::transaction::prepared::{Prepared, TURN_COMMANDS};
+use crate::clock::now_millis;
+use crate::decoding::{Decoded, decode, refuses_data};
+use crate::exec::prepared::{Prepared, TURN_COMMANDS};
 use crate::held_memory::Hold;
-use crate::server::SharedState;
-use crate::session::at_present;
+use crate::not_decoded::NotDecoded;
+use crate::shared_state::SharedState;
 
 /// The maximum bytes of values that a transaction decodes before it locks the keys. The data of a
 /// transaction has the same limit, but compressed data decodes to more bytes. The commands decode
@@ -39,7 +39,8 @@ pub(super) async fn decode_each(
         }
         if command.data(argv).is_some() {
             // The effect of an earlier command on the key is not known yet.
-            if !changed.has(command, argv) && refuses_data(command, argv, &at_present(env), server)
+            if !changed.has(command, argv)
+                && refuses_data(command, argv, &env.at(now_millis()), server)
             {
                 continue;
             }

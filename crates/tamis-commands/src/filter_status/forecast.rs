@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::facts::Facts;
+use crate::filter_status::fields::FilterStatus;
 
 /// When a filter reaches its limit at the current rate of inserts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub enum Forecast {
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-impl Facts {
+impl FilterStatus {
     /// Predicts when the filter reaches its limit if it continues to get `items_per_second` new
     /// items per second.
     #[must_use]

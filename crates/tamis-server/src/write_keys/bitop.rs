@@ -3,10 +3,10 @@
 use tamis_commands::{Argv, BitOp, Env, text};
 use tamis_resp::Reply;
 
-use crate::handlers::Done;
 use crate::keyspace::ExclusiveAccess;
+use crate::write_keys::done::Done;
 
-pub(super) fn bitop(
+pub(crate) fn bitop(
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,

@@ -4,16 +4,21 @@ use tamis::{AnyFilter, Bits, Kind, Plan};
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::facts::{Facts, Layer, SAMPLE_BYTES};
-use crate::scalable_bloom::{Part, ScalableBloom};
+use crate::filter_status::fields::{FilterStatus, Layer};
+use crate::scalable_bloom::ScalableBloom;
+use crate::scalable_bloom::info::Part;
 use crate::settings::Settings;
+
+/// How many bytes of a large filter a fast estimate reads. The estimate is usually within a
+/// percent.
+pub(super) const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// Returns the info of a filter, with estimates taken from `part`: the filter itself or a part of
 /// it.
 pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     file: &TamisFile<B>,
     part: &AnyFilter<C>,
-) -> Facts {
+) -> FilterStatus {
     let plan = file.filter.plan();
     let (items, is_counted) = match &file.filter {
         AnyFilter::Growing(filter) => (filter.len() as f64, true),
@@ -28,7 +33,7 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     let most = if is_full { items } else { most };
     let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
     let bytes = file.filter.len_words() * 8;
-    Facts {
+    FilterStatus {
         kind: kind.name(),
         layout: file.filter.layout().to_string(),
         items,
@@ -50,7 +55,7 @@ pub(super) fn of_file<B: Bits<Word = u64>, C: Bits<Word = u64>>(
     }
 }
 
-pub(super) fn of_expandable(filter: &ScalableBloom, is_a_glance: bool) -> Facts {
+pub(super) fn of_scalable_bloom(filter: &ScalableBloom, is_a_glance: bool) -> FilterStatus {
     let items = filter.items();
     let layout = match filter.layouts() {
         (Some(reserved), Some(overflow)) => format!("{reserved}; then {overflow}"),
@@ -68,7 +73,7 @@ pub(super) fn of_expandable(filter: &ScalableBloom, is_a_glance: bool) -> Facts 
     } else {
         (filter.estimate_rate(), filter.fill())
     };
-    Facts {
+    FilterStatus {
         kind: "",
         layout,
         items: items as f64,
@@ -90,7 +95,7 @@ pub(super) fn of_expandable(filter: &ScalableBloom, is_a_glance: bool) -> Facts 
     }
 }
 
-pub(super) fn of_redis_bloom(filter: &RedisBloom) -> Facts {
+pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterStatus {
     let first = filter.layers().next().expect("a filter has a layer");
     let mut all_no = 1.0;
     let (mut ones, mut bits) = (0.0, 0.0);
@@ -109,7 +114,7 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> Facts {
     let rate_planned = if is_endless { first.rate * 2.0 } else { first.rate };
     let rate_now = 1.0 - all_no;
     let last = filter.layers().next_back().expect("a filter has a layer");
-    Facts {
+    FilterStatus {
         kind: "",
         layout: format!("RedisBloom's, {} layers, {bits} bits", filter.layers().len()),
         items: filter.len() as f64,
@@ -149,7 +154,7 @@ pub(super) fn room_of_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     slots_of_redis_cuckoo(filter) / filter.sub_filters().max(1) as u64
 }
 
-pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Facts {
+pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> FilterStatus {
     let (bucket, parts) = (u64::from(filter.bucket_size()), filter.sub_filters());
     let slots = slots_of_redis_cuckoo(filter);
     let fill = filter.len() as f64 / slots as f64;
@@ -162,7 +167,7 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Fact
     // fails.
     let is_at_limit = filter.sub_filters() >= settings.cf_max_expansions as usize;
     let is_refusing = filter.is_refusing() || is_at_limit;
-    Facts {
+    FilterStatus {
         kind: "",
         layout: format!(
             "RedisBloom's, {parts} sub-filters, {slots} slots of 8 bits, {bucket} a bucket"

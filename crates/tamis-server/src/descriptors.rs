@@ -1,7 +1,6 @@
-//! The limit of open files. Every connection uses one.
+//! The open files of the server, within the limit of the system. Every connection uses one.
 
 use crate::config::{Config, HttpPort};
-use crate::http::connections::{HEALTH_CONNECTIONS, MAX_CONNECTIONS};
 
 /// Files of the server itself: those of `dir`, its listeners, and those that it reads occasionally.
 const OWN: u64 = 32;
@@ -9,13 +8,19 @@ const OWN: u64 = 32;
 /// Files of a thread: its event queue and its wake-up descriptor.
 const OF_THREAD: u64 = 4;
 
+/// The maximum number of simultaneous connections to the HTTP port. A browser opens six.
+pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
+
+/// Further connections for `/healthz` only, while all others wait for responses.
+pub(crate) const HEALTH_CONNECTIONS: usize = 8;
+
 /// Returns how many files the server may open beside one for each client.
-pub(super) fn reserved(config: &Config, threads: usize) -> u64 {
+pub(crate) fn reserved(config: &Config, threads: usize) -> u64 {
     let http = match config.http_port {
         HttpPort::Off => 0,
         HttpPort::Auto | HttpPort::At(_) => {
             // The thread of the connections and that of the sampler.
-            (MAX_CONNECTIONS + HEALTH_CONNECTIONS) as u64 + 2 * OF_THREAD
+            (MAX_HTTP_CONNECTIONS + HEALTH_CONNECTIONS) as u64 + 2 * OF_THREAD
         }
     };
     OWN + OF_THREAD * (threads as u64 + 1) + http
@@ -23,7 +28,7 @@ pub(super) fn reserved(config: &Config, threads: usize) -> u64 {
 
 /// Raises the soft limit of open files as far as needed and permitted. Returns how many of
 /// `clients` clients then fit.
-pub(super) fn fit(clients: usize, reserved: u64) -> usize {
+pub(crate) fn fit(clients: usize, reserved: u64) -> usize {
     let wanted = reserved.saturating_add(clients as u64);
     let fits = raise(wanted).saturating_sub(reserved);
     clients.min(usize::try_from(fits).unwrap_or(usize::MAX))

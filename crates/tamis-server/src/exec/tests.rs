@@ -24,7 +24,7 @@ fn commands_without_keys_run_beside_a_transaction() {
         let mut session = Session::new(shared.clone(), client.client.clone());
         for argv in [&[&b"PING"[..]][..], &[b"CLIENT", b"ID"], &[b"TIME"], &[b"SELECT", b"0"]] {
             let mut out = Vec::new();
-            crate::server::runtime().block_on(session.run(&[argv], &mut out));
+            crate::runtime::runtime().block_on(session.run(&[argv], &mut out));
             sender.send(out).unwrap();
         }
     });
@@ -56,7 +56,7 @@ fn a_transaction_decodes_data_before_it_has_the_keys() {
             &[b"STRLEN", b"a"],
             &[b"EXEC"],
         ];
-        crate::server::runtime().block_on(session.run(&commands, &mut out));
+        crate::runtime::runtime().block_on(session.run(&commands, &mut out));
         String::from_utf8(out).unwrap()
     });
     let began = std::time::Instant::now();
@@ -85,7 +85,7 @@ fn run_beside(server: &Server, commands: Vec<Vec<Vec<u8>>>) -> JoinHandle<String
             commands.iter().map(|argv| argv.iter().map(Vec::as_slice).collect()).collect();
         let commands: Vec<&[&[u8]]> = argv.iter().map(Vec::as_slice).collect();
         let mut out = Vec::new();
-        crate::server::runtime().block_on(session.run(&commands, &mut out));
+        crate::runtime::runtime().block_on(session.run(&commands, &mut out));
         String::from_utf8_lossy(&out).into_owned()
     })
 }
@@ -246,7 +246,7 @@ fn data_beyond_a_limit_is_left_to_its_command() {
         (0..4).map(|_| argv(&[b"RESTORE", b"a", b"0", &payload, b"REPLACE"])).collect();
     let config = server.shared().config();
     let env = Env::new(&config.filters, Protocol::Resp2, 0);
-    let decoded = crate::server::runtime().block_on(async {
+    let decoded = crate::runtime::runtime().block_on(async {
         let prepared = Prepared::of(&queued).await;
         decode_each(server.shared(), &prepared, &env, LEN * 3 / 2).await
     });

@@ -1,0 +1,34 @@
+//! Why bytes are no image.
+
+use std::fmt;
+use std::io;
+
+/// Why bytes are no image of a value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// The bytes cannot be read, or end too early.
+    Io(io::Error),
+    /// The bytes contain a value that no server writes.
+    Value,
+    /// There is not enough memory for the value.
+    Memory,
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImageError::Io(error) => error.fmt(f),
+            ImageError::Value => f.write_str("this is no value that a server writes"),
+            ImageError::Memory => f.write_str("there is not enough memory for it"),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {}
+
+impl From<io::Error> for ImageError {
+    fn from(error: io::Error) -> Self {
+        ImageError::Io(error)
+    }
+}

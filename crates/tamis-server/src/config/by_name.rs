@@ -1,0 +1,182 @@
+//! Lists, reads and sets the options by their names.
+
+use tamis_commands::{SettingError, Settings};
+
+use crate::config::Config;
+use crate::config::config_option::{ConfigOption, OptionGroup};
+use crate::config::error::ConfigError;
+use crate::config::network_options::NETWORK;
+use crate::config::options::{Entry, HASH_KEY, OPTIONS};
+
+/// Returns every option of the server itself.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    NETWORK.iter().chain(&OPTIONS)
+}
+
+impl Config {
+    /// Returns every option that [`set`](Self::set) accepts, sorted by group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_server::Config;
+    ///
+    /// let options = Config::options();
+    /// assert_eq!(options.iter().find(|it| it.name == "port").unwrap().value, "PORT");
+    /// assert_eq!(options.len(), Config::default().all().count());
+    /// ```
+    #[must_use]
+    pub fn options() -> Vec<ConfigOption> {
+        let own = entries().map(|&Entry { name, group, value, help, is_secret, .. }| {
+            ConfigOption { name, group, value, help, is_secret }
+        });
+        let filters = Settings::ALL.iter().map(|setting| ConfigOption {
+            name: setting.name,
+            group: OptionGroup::Filters,
+            value: "VALUE",
+            help: setting.summary,
+            is_secret: false,
+        });
+        let mut options: Vec<ConfigOption> = own.chain(filters).collect();
+        options.sort_by_key(|option| option.group);
+        options
+    }
+
+    /// Returns every option with its value, in order.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        let filters = Settings::ALL
+            .iter()
+            .filter_map(|setting| Some((setting.name, self.filters.get(setting.name)?)));
+        entries().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
+    }
+
+    /// Tests whether the value of this option must not appear in logs and error messages.
+    pub(crate) fn is_secret(name: &[u8]) -> bool {
+        entries().any(|entry| entry.is_secret && name.eq_ignore_ascii_case(entry.name.as_bytes()))
+    }
+
+    /// Returns every option with the value that a client may see. No client sees a fixed hash key.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        self.all().map(|(name, value)| match name {
+            HASH_KEY => (name, self.hash_key.shown().to_owned()),
+            _ => (name, value),
+        })
+    }
+
+    /// Sets an option before the server starts.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], with nothing changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_server::Config;
+    ///
+    /// let mut config = Config::default();
+    /// config.set("maxmemory", "2gb")?;
+    /// assert_eq!(config.max_memory_bytes, 2 << 30);
+    /// assert!(config.set("port", "x").is_err() && config.set("colour", "red").is_err());
+    /// # Ok::<(), tamis_server::ConfigError>(())
+    /// ```
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let name = name.to_ascii_lowercase();
+        match entries().find(|entry| entry.name == name) {
+            Some(entry) => (entry.set)(self, value)
+                .ok_or(ConfigError::Invalid { name: entry.name, expected: entry.expected }),
+            None => self.filters.set(&name, value.as_bytes()).map_err(|error| match error {
+                SettingError::Unknown => ConfigError::Unknown { name },
+                error => ConfigError::Filters(error),
+            }),
+        }
+    }
+
+    /// Sets an option of a running server.
+    ///
+    /// # Errors
+    ///
+    /// As for [`set`](Self::set), and [`ConfigError::Fixed`].
+    pub fn set_live(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let opens = name.eq_ignore_ascii_case("requirepass") && value.is_empty();
+        if opens && self.guarded_address().is_some() {
+            return Err(ConfigError::Invalid {
+                name: "requirepass",
+                expected: "a password, since the server listens off loopback",
+            });
+        }
+        match entries().find(|entry| entry.name.eq_ignore_ascii_case(name)) {
+            Some(entry) if !entry.is_live => Err(ConfigError::Fixed { name: entry.name }),
+            _ => self.set(name, value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_value_that_sets_it() {
+        let mut config = Config::default();
+        let all: Vec<_> = config.all().collect();
+        for (name, value) in all {
+            config.set(name, &value).unwrap();
+        }
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn the_default_in_a_help_text_is_the_default() {
+        for ConfigOption { name, help, .. } in Config::options() {
+            let Some((_, default)) = help.split_once("[default: ") else { continue };
+            let mut config = Config::default();
+            config.set(name, default.strip_suffix(']').unwrap()).unwrap();
+            // The program serves a console by default; the library does not.
+            if name != "http-port" {
+                assert_eq!(config, Config::default(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_have_units_and_ranges() {
+        let mut config = Config::default();
+        for (text, bytes) in [("100", 100), ("1k", 1000), ("2KB", 2048), ("3g", 3_000_000_000)] {
+            config.set("maxmemory", text).unwrap();
+            assert_eq!(config.max_memory_bytes, bytes);
+        }
+        for (name, value) in [
+            ("maxmemory", "-1"),
+            ("maxmemory", "1x"),
+            ("maxmemory", "99999999999999999gb"),
+            ("port", "65536"),
+            ("tls-port", "-1"),
+            ("tls-port", "yes"),
+            ("tls-auth-clients", "maybe"),
+            ("bind", ""),
+            ("bind", "localhost:80"),
+            ("bind", "127.0.0.1 local/host"),
+            ("http-bind", ""),
+            ("http-port", "yes"),
+            ("http-port", "65536"),
+            ("maxclients", "0"),
+            ("protected-mode", "maybe"),
+            ("timeout", "-1"),
+            ("client-output-buffer-limit", "normal 1 2"),
+            ("client-query-buffer-limit", "1000"),
+            ("bf-error-rate", "2"),
+            ("nothing", "1"),
+        ] {
+            let before = config.clone();
+            assert!(config.set(name, value).is_err(), "{name} {value}");
+            assert_eq!(config, before);
+        }
+        config.set("bind", "localhost,127.0.0.1").unwrap();
+        assert_eq!(config.all().find(|it| it.0 == "bind").unwrap().1, "localhost 127.0.0.1");
+        assert_eq!(config.guarded_address(), None);
+        assert_eq!(config.set_live("PORT", "1"), Err(ConfigError::Fixed { name: "port" }));
+        config.set_live("bf-initial-size", "7").unwrap();
+        assert_eq!(config.filters.bf_capacity, 7);
+    }
+}

@@ -1,0 +1,45 @@
+//! Why an option is not set.
+
+use std::fmt;
+
+use tamis_commands::SettingError;
+
+/// Why an option rejects a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No option has this name.
+    Unknown {
+        /// The unknown name.
+        name: String,
+    },
+    /// The value is invalid for this option.
+    Invalid {
+        /// The option.
+        name: &'static str,
+        /// The values that the option accepts.
+        expected: &'static str,
+    },
+    /// The option cannot be changed while the server runs.
+    Fixed {
+        /// The option.
+        name: &'static str,
+    },
+    /// A setting of new filters rejects the value.
+    Filters(SettingError),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Unknown { name } => write!(f, "there is no option {name:?}"),
+            ConfigError::Invalid { name, expected } => {
+                write!(f, "argument must be {expected} for '{name}'")
+            }
+            ConfigError::Fixed { name } => write!(f, "can't set immutable config '{name}'"),
+            ConfigError::Filters(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

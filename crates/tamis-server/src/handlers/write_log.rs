@@ -1,0 +1,107 @@
+//! Logs commands that change several keys, before another command can see these keys.
+
+use tamis_commands::text::server;
+use tamis_commands::{Argv, Env, Value, WriteKeys};
+use tamis_resp::Reply;
+
+use crate::keyspace::ExclusiveAccess;
+use crate::persistence::{Durable, Record};
+use crate::shared_state::SharedState;
+use crate::write_keys::done::Done;
+use crate::write_keys::sets;
+
+/// Logs the changes of a command, before any other command can see the keys.
+pub(crate) fn log(
+    server: &SharedState,
+    handler: WriteKeys,
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+    done: &Done,
+) {
+    let Some(durable) = server.durable.as_ref().filter(|_| done.has_changed) else { return };
+    match (handler, image_keys(handler, argv)) {
+        // Log each key separately, because a snapshot may already contain some of them.
+        (WriteKeys::Delete, _) => {
+            server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), env);
+        }
+        (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), env),
+        (_, Some((written, removed))) if durable.is_saving() => {
+            log_image(durable, written, removed, env, keys);
+        }
+        _ => server.log_command(argv, env),
+    }
+}
+
+/// Returns the key that a command writes from the values of other keys, and the key that it
+/// removes. While a snapshot is saved, the log gets the whole value. The reason: the snapshot may
+/// contain one of the keys from before the command and the other from after it.
+fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Option<&'w [u8]>)> {
+    match handler {
+        WriteKeys::BitOp | WriteKeys::Copy => Some((argv[2], None)),
+        WriteKeys::Merge => Some((argv[1], None)),
+        WriteKeys::Rename | WriteKeys::RenameIfAbsent => Some((argv[2], Some(argv[1]))),
+        _ => None,
+    }
+}
+
+/// Logs the whole value of a key, and the removal of another key.
+fn log_image(
+    durable: &Durable,
+    key: &[u8],
+    removed: Option<&[u8]>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+) {
+    let expires_millis = keys.expires_millis(key, env.now_millis).flatten();
+    let mut image = Vec::new();
+    let is_there = keys.read(key, env.now_millis, |value| {
+        value.map(|value| value.write_image(&mut image).expect("memory takes all")).is_some()
+    });
+    let delete = |key| {
+        let argv = vec![&b"DEL"[..], key];
+        Record::Command { now_millis: env.now_millis, argv }
+    };
+    let value = match is_there {
+        true => Record::Image { key, expires_millis, image: &image },
+        false => delete(key),
+    };
+    let records: Vec<Record<'_>> = [value].into_iter().chain(removed.map(delete)).collect();
+    durable.log.append_all(&records);
+}
+
+/// The maximum size of a value that may be renamed while a snapshot is saved, in bytes. The value
+/// is written to the log.
+pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
+
+/// Returns the error reply if a command must wait until the running snapshot is saved.
+pub(crate) fn must_wait(
+    server: &SharedState,
+    handler: WriteKeys,
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+) -> Option<Reply> {
+    let durable = server.durable.as_ref().filter(|durable| durable.is_saving())?;
+    // A transaction is one frame of the log.
+    let group_bytes = durable.log.group_bytes().unwrap_or(0) as u64;
+    let bytes = image_bytes(handler, argv, env, keys);
+    (bytes > 0 && bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES)
+        .then(|| Reply::error(server::LARGE_WHILE_SAVING))
+}
+
+/// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is
+/// saved.
+pub(crate) fn image_bytes(
+    handler: WriteKeys,
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+) -> u64 {
+    if image_keys(handler, argv).is_none() {
+        return 0;
+    }
+    let bytes_of =
+        |key: &&[u8]| keys.read(key, env.now_millis, |value| value.map_or(0, Value::memory_bytes));
+    argv[1..].iter().map(bytes_of).max().unwrap_or(0)
+}

@@ -1,0 +1,31 @@
+//! Memory and CPU time that Linux reports under `/proc`. Other systems report nothing there.
+
+/// Returns the memory of the machine, in bytes.
+pub(crate) fn memory_of_machine() -> Option<u64> {
+    bytes_in("/proc/meminfo", "MemTotal:")
+}
+
+/// Returns the resident memory of the process, in bytes.
+pub(crate) fn memory_of_process() -> Option<u64> {
+    bytes_in("/proc/self/status", "VmRSS:")
+}
+
+/// Returns the kibibytes in a line of a file, in bytes.
+fn bytes_in(path: &str, field: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Returns the CPU time of the process in user mode and in system mode, in seconds.
+pub(crate) fn cpu_seconds() -> Option<[f64; 2]> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is the name of the program, which may contain spaces.
+    let fields = text.rsplit_once(')')?.1;
+    let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<f64>().ok();
+    Some([ticks(14)? / TICKS, ticks(15)? / TICKS])
+}
+
+/// Clock ticks per second in `/proc`, on every Linux architecture that Rust's standard library
+/// supports.
+const TICKS: f64 = 100.0;
