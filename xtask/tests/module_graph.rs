@@ -2,7 +2,7 @@
 //!
 //! A module is a file: `a/b.rs` is the module `a::b`. It imports the modules that its `use`
 //! statements and its paths with `crate::` name, and the modules that it declares and names in
-//! paths. Tests are left out.
+//! paths. A name that `lib.rs` exports stands for its module. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ fn modules(name: &str) -> Modules {
                 read(&path, &format!("{prefix}{name}::"), modules);
             } else if path.extension().is_some_and(|it| it == "rs") {
                 let name = match name {
-                    "lib" if prefix.is_empty() => continue,
+                    "lib" if prefix.is_empty() => String::new(),
                     "mod" => prefix.trim_end_matches("::").to_owned(),
                     name => format!("{prefix}{name}"),
                 };
@@ -99,10 +99,8 @@ fn is_path_start(code: &str, at: usize) -> bool {
     !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
 }
 
-/// Returns the modules that the code of `module` imports from.
-fn imports(module: &str, code: &str, modules: &Modules) -> BTreeSet<String> {
-    let is_super = |line: &str| line.starts_with("use super::");
-    assert!(!code.lines().any(is_super), "{module}: import by `crate::`");
+/// Returns the paths that the `use` statements of a file name.
+fn used(code: &str) -> Vec<String> {
     let mut named: Vec<String> = Vec::new();
     for statement in code.split(';') {
         let uses = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
@@ -113,6 +111,14 @@ fn imports(module: &str, code: &str, modules: &Modules) -> BTreeSet<String> {
         });
         named.extend(tree.map_or_else(Vec::new, |tree| paths(&tree)));
     }
+    named
+}
+
+/// Returns the modules that the code of `module` imports from.
+fn imports(module: &str, code: &str, modules: &Modules) -> BTreeSet<String> {
+    let is_super = |line: &str| line.starts_with("use super::");
+    assert!(!code.lines().any(is_super), "{module}: import by `crate::`");
+    let mut named = used(code);
     for (at, _) in code.match_indices("crate::") {
         if is_path_start(code, at) && !code[..at].ends_with("pub(in ") {
             named.push(path_at(code, at).to_owned());
@@ -125,10 +131,16 @@ fn imports(module: &str, code: &str, modules: &Modules) -> BTreeSet<String> {
             named.push(child.to_owned());
         }
     }
+    let exports = used(&modules[""]);
     let mut found = BTreeSet::new();
     for path in named {
         let path = match path.strip_prefix("crate::") {
-            Some(path) => path.to_owned(),
+            Some(path) => {
+                let end = path.find("::").unwrap_or(path.len());
+                let exported =
+                    exports.iter().find(|it| it.ends_with(&format!("::{}", &path[..end])));
+                exported.map_or(path, String::as_str).to_owned()
+            }
             None => format!("{module}::{path}"),
         };
         // The longest part of the path that is a module.

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::{ProtocolError, Reply, double, integer};
+use crate::error::ProtocolError;
+use crate::reply::Reply;
+use crate::{double, integer};
 
 impl Reply {
     /// Decodes the first reply of `input`, in either protocol. Returns the reply and its length in

@@ -1,6 +1,7 @@
 //! Encodes replies.
 
-use crate::{Protocol, Reply, double, integer};
+use crate::reply::{Protocol, Reply};
+use crate::{double, integer};
 
 impl Reply {
     /// Appends the bytes of the reply.

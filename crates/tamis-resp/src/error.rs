@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Reply;
+use crate::reply::Reply;
 
 /// Why bytes are no valid request or reply. The connection cannot continue after this error.
 ///

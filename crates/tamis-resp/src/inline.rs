@@ -7,7 +7,7 @@
 //! and before a word, but part of a word inside it. Redis follows the same rules, with one
 //! exception: Redis stops reading at a zero byte, while this parser treats it as any other byte.
 
-use crate::Span;
+use crate::request::Span;
 
 /// Tests whether the line contains quotes, so that its words may differ from its bytes.
 pub(crate) fn has_quotes(line: &[u8]) -> bool {

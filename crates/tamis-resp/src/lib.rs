@@ -33,9 +33,12 @@ mod encode;
 mod error;
 mod inline;
 mod integer;
+mod progress;
 mod reply;
 mod request;
+mod request_decoder;
 
 pub use error::ProtocolError;
 pub use reply::{Protocol, Reply};
-pub use request::{Limits, Request, RequestDecoder, Span};
+pub use request::{Limits, Request, Span};
+pub use request_decoder::RequestDecoder;

@@ -11,8 +11,9 @@
 //! leaves every other line to [`Progress::line`], which implements all rules and remembers where to
 //! continue.
 
+use crate::error::ProtocolError;
 use crate::request::{Limits, Request, Span};
-use crate::{ProtocolError, inline, integer};
+use crate::{inline, integer};
 
 /// The progress in an incomplete request.
 #[derive(Clone, Copy, Debug, Default)]
