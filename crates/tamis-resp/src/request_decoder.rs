@@ -173,8 +173,8 @@ const VERY_MANY: usize = (33 << 20) / size_of::<Span>();
 
 #[cfg(test)]
 mod tests {
-    use super::progress::MAX_LINE;
     use super::*;
+    use crate::progress::MAX_LINE;
 
     fn error_of(input: &[u8], limits: Limits) -> String {
         let mut decoder = RequestDecoder::new(limits);

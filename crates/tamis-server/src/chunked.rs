@@ -1,31 +1,17 @@
 //! Runs a command of very many items in chunks, between which other connections get their turn.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tamis_commands::{Argv, Batch, Command, Env, KeyHandler, KeyReply, Settings};
 use tamis_resp::{Protocol, Reply};
 
+use crate::chunk_pacing::most_items;
 use crate::clock::now_millis;
-use crate::session::{KeyCalls, Session};
-
-/// The maximum number of items that run at a time, of one command or of consecutive ones. Other
-/// connections wait for them.
-pub(crate) const ITEMS: usize = 4096;
-
-/// The same limit for a command that moves stored items to make room. Such an item may take a
-/// million times as long as a lookup.
-const ITEMS_ALONE: usize = 64;
+use crate::session::Session;
+use crate::session::key_commands::KeyCalls;
 
 /// A limit of `cf-max-expansions` that no filter reaches: a filter has at most 65,535 sub-filters.
 const NO_LIMIT: u32 = 65_536;
-
-/// How long a chunk may take.
-const TURN: Duration = Duration::from_millis(1);
-
-/// Returns the maximum number of items of a command that run at a time.
-pub(crate) fn most_items(command: &Command) -> usize {
-    if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
-}
 
 impl Session {
     /// Runs a command in chunks and appends its reply. Its items begin at argument `first`.
@@ -72,36 +58,6 @@ impl Session {
             tokio::task::yield_now().await;
         }
         long.end(out);
-    }
-}
-
-/// How many items of a long command run at a time. A connection keeps the value from one command to
-/// the next.
-///
-/// Starts at one item and multiplies by four as long as a chunk is quick. An item may be the first
-/// in a page of memory, which the system then has to clear: that takes as long as ten thousand
-/// lookups. In a large filter without items nearly every item is the first in its page.
-pub(crate) struct ChunkPacing {
-    items: usize,
-}
-
-impl Default for ChunkPacing {
-    fn default() -> Self {
-        Self { items: 1 }
-    }
-}
-
-impl ChunkPacing {
-    /// Adjusts the chunk size to the time that `items` items took.
-    fn note(&mut self, items: usize, took: Duration) {
-        if took > TURN {
-            let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
-            self.items = (fit as usize).max(1);
-        } else if took < TURN / 4 {
-            // A quick chunk may be small because the command has few items or a lower limit. Such a
-            // chunk must not reduce the size.
-            self.items = self.items.max((items * 4).min(ITEMS));
-        }
     }
 }
 
@@ -198,19 +154,5 @@ mod tests {
         let replies =
             [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::error("WRONGTYPE"), false)];
         assert_eq!(written(&replies, 4), (vec![Next::Chunk, Next::Refusal], "+OK\r\n".to_owned()));
-    }
-
-    #[test]
-    fn slices_grow_while_they_are_quick() {
-        let mut pace = ChunkPacing::default();
-        let mut took = |millis| {
-            pace.note(pace.items, Duration::from_millis(millis));
-            pace.items
-        };
-        assert_eq!([0; 7].map(&mut took), [4, 16, 64, 256, 1024, 4096, 4096]);
-        assert_eq!([5; 6].map(&mut took), [819, 163, 32, 6, 1, 1]);
-        assert_eq!(took(0), 4);
-        pace.note(1, Duration::ZERO);
-        assert_eq!(pace.items, 4, "the last of a command may be few");
     }
 }

@@ -11,6 +11,7 @@
 mod acceptor;
 mod background_save;
 mod change_replies;
+mod chunk_pacing;
 mod chunked;
 mod clients;
 mod clock;
@@ -34,6 +35,7 @@ mod not_decoded;
 mod output;
 mod pattern;
 mod persistence;
+mod pipeline;
 mod procfs;
 mod replace_file;
 mod report;

@@ -14,7 +14,7 @@ const KEY_BYTES: u64 = 256;
 
 impl Session {
     /// Returns an error reply if the command may not run now.
-    pub(super) fn check(
+    pub fn check(
         &mut self,
         command: &'static Command,
         argv: Argv<'_>,
