@@ -9,7 +9,7 @@ use crate::keys::Keys;
 use crate::subcommands::Subcommand;
 
 /// A command.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Command {
     /// The name, in upper case.
     pub name: &'static str,

@@ -1,0 +1,123 @@
+//! Builds the rows of the table. A row states what differs from the usual row.
+
+use crate::argv::Argv;
+use crate::arity::Arity;
+use crate::batch::{BatchItems, Family};
+use crate::category::Category;
+use crate::command::Flag::{DenyOom, Fast, Module, ReadOnly, Write};
+use crate::command::{Command, Flag, InMulti, Secrets};
+use crate::handler::{Handler, KeyHandler, ReadHandler, WriteHandler};
+use crate::keys::{Access, Keys};
+use crate::subcommands::subcommands_of;
+
+pub(super) const ADDS: &[Flag] = &[Write, DenyOom, Module];
+pub(super) const CHANGES: &[Flag] = &[Write, Fast, Module];
+pub(super) const READS: &[Flag] = &[ReadOnly, Fast, Module];
+pub(super) const READS_ALL: &[Flag] = &[ReadOnly, Module];
+
+/// The handler of a command that looks up items.
+pub(super) const fn contains(family: Family, is_one: bool) -> Handler {
+    Handler::Key(KeyHandler::Items(BatchItems { family, inserts: false, is_one }))
+}
+
+/// The handler of a command that inserts items.
+pub(super) const fn insert(family: Family, is_one: bool) -> Handler {
+    Handler::Key(KeyHandler::Items(BatchItems { family, inserts: true, is_one }))
+}
+
+pub(super) const KEY: Keys = Keys::ONE.with(Access::ABOUT);
+pub(super) const READ_KEY: Keys = Keys::ONE.with(Access::READ);
+pub(super) const WRITE_KEY: Keys = Keys::ONE.with(Access::WRITE);
+pub(super) const UPDATE_KEY: Keys = Keys::ONE.with(Access::BOTH);
+
+pub(super) const fn read(handler: ReadHandler) -> Handler {
+    Handler::Key(KeyHandler::Read(handler))
+}
+
+pub(super) const fn write(handler: WriteHandler) -> Handler {
+    Handler::Key(KeyHandler::Write(handler))
+}
+
+/// Creates a row. A command about one key reads it or writes it, as its handler does; any other
+/// command has no key.
+pub(super) const fn row(
+    name: &'static str,
+    arity: Arity,
+    syntax: &'static str,
+    handler: Handler,
+) -> Command {
+    let keys = match handler {
+        Handler::Key(KeyHandler::Read(_)) => READ_KEY,
+        Handler::Key(KeyHandler::Write(_)) => WRITE_KEY,
+        Handler::Key(KeyHandler::Items(items)) => {
+            if items.inserts {
+                WRITE_KEY
+            } else {
+                READ_KEY
+            }
+        }
+        _ => Keys::NONE,
+    };
+    Command {
+        name,
+        arity,
+        flags: &[],
+        categories: &[],
+        keys,
+        syntax,
+        summary: "",
+        complexity: "O(1)",
+        since: "1.0.0",
+        in_multi: InMulti::Queued,
+        secrets: Secrets::None,
+        items_start: None,
+        subcommands: subcommands_of(name),
+        handler,
+    }
+}
+
+impl Command {
+    /// Sets the one-line description.
+    pub(super) const fn summary(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
+
+    /// Sets the time complexity, if it is not O(1).
+    pub(super) const fn complexity(self, complexity: &'static str) -> Self {
+        Self { complexity, ..self }
+    }
+
+    /// Sets the first version of Redis, RedisBloom or Tamis with the command, if it is not 1.0.0.
+    pub(super) const fn since(self, since: &'static str) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Sets the keys, if they are not those of [`row`].
+    pub(super) const fn keys(self, keys: Keys) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// Sets what `MULTI` does with the command, if it does not queue it.
+    pub(super) const fn in_multi(self, in_multi: InMulti) -> Self {
+        Self { in_multi, ..self }
+    }
+
+    /// Sets which arguments the slow log hides.
+    pub(super) const fn secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Sets the function that finds the first item.
+    pub(super) const fn items_start(self, start: fn(Argv<'_>) -> Option<usize>) -> Self {
+        Self { items_start: Some(start), ..self }
+    }
+
+    /// Sets the flags and the categories.
+    pub(super) const fn marks(
+        self,
+        flags: &'static [Flag],
+        categories: &'static [Category],
+    ) -> Self {
+        Self { flags, categories, ..self }
+    }
+}
