@@ -117,14 +117,11 @@ mod tests {
     use tamis_resp::Protocol;
 
     use super::*;
-    use crate::config::Config;
-    use crate::server::Server;
-    use crate::session::Session;
+    use crate::test_server;
 
     #[test]
     fn data_is_decoded_before_the_keys_are_taken() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
+        let server = test_server::start();
         let shared = server.shared();
         // A command that accesses the keyspace waits for this.
         let alone = shared.keyspace.exclusive();
@@ -152,21 +149,18 @@ mod tests {
 
     #[test]
     fn a_file_for_a_key_that_exists_is_refused_without_decoding() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+        let server = test_server::start();
+        let shared = server.shared().clone();
         let (sender, answered) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             // Decoding in the background waits for a permit, and none is left.
             shared.copies.forget_permits(usize::MAX);
-            let client = shared.clients.add(address, address, 0);
-            let mut session = Session::new(shared.clone(), client.client.clone());
+            let mut session = test_server::session(&shared);
             let file = vec![0; LONG_DATA_BYTES + 1];
             for load in [&[&b"TM.LOAD"[..], b"k", &file][..], &[b"TM.LOAD", b"new", &file, b"NOW"]]
             {
-                let mut out = Vec::new();
                 let commands = [&[&b"SET"[..], b"k", b"x"][..], load];
-                crate::runtime::runtime().block_on(session.run(&commands, &mut out));
+                let out = test_server::run(&mut session, &commands);
                 sender.send(String::from_utf8(out).unwrap()).unwrap();
             }
         });

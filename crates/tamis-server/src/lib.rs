@@ -47,6 +47,8 @@ mod shared_state;
 mod stats;
 mod subcommand;
 mod system_error;
+#[cfg(test)]
+mod test_server;
 mod tls;
 mod transaction;
 mod users;

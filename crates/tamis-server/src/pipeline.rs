@@ -257,26 +257,15 @@ mod tests {
 
     use super::*;
     use crate::server::Server;
-    use crate::shared_state::SharedState;
-
-    /// Returns the state of a server and a session without a socket.
-    fn session(server: &Server) -> (Arc<SharedState>, Session) {
-        let shared = server.shared().clone();
-        let address = server.addresses()[0];
-        let client = shared.clients.add(address, address, 0).client.clone();
-        (shared.clone(), Session::new(shared, client))
-    }
+    use crate::test_server;
 
     #[test]
     fn a_time_to_live_begins_when_the_commands_before_it_are_done() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let (shared, mut session) = session(&server);
-        let runtime = crate::runtime::runtime();
+        let server = test_server::start();
+        let shared = server.shared();
+        let mut session = test_server::session(shared);
         let mut run = |commands: &[Argv<'_>]| {
-            let mut out = Vec::new();
-            runtime.block_on(session.run(commands, &mut out));
-            String::from_utf8(out).unwrap()
+            String::from_utf8(test_server::run(&mut session, commands)).unwrap()
         };
         assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
         let (begun, has_begun) = std::sync::mpsc::channel();
@@ -298,20 +287,13 @@ mod tests {
 
     #[test]
     fn commands_after_a_long_server_command_use_the_present_time() {
-        let config = Config {
-            port: 0,
-            threads: 1,
-            append_only: false,
-            debug_command: crate::config::DebugCommand::Yes,
-            ..Config::default()
-        };
+        let config =
+            Config { debug_command: crate::config::DebugCommand::Yes, ..test_server::config() };
         let server = Server::start(config).unwrap();
-        let (shared, mut session) = session(&server);
-        let runtime = crate::runtime::runtime();
+        let shared = server.shared();
+        let mut session = test_server::session(shared);
         let mut run = |commands: &[Argv<'_>]| {
-            let mut out = Vec::new();
-            runtime.block_on(session.run(commands, &mut out));
-            String::from_utf8(out).unwrap()
+            String::from_utf8(test_server::run(&mut session, commands)).unwrap()
         };
         run(&[&[b"SET", b"a", b"1"], &[b"SET", b"k", b"v", b"PX", b"100000"]]);
         let (begun, has_begun) = std::sync::mpsc::channel();
@@ -332,9 +314,9 @@ mod tests {
 
     #[test]
     fn a_decoded_value_is_counted_until_its_key_is_locked() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
-        let (shared, mut session) = session(&server);
+        let server = test_server::start();
+        let shared = server.shared();
+        let mut session = test_server::session(shared);
         let runtime = crate::runtime::runtime();
         let mut out = Vec::new();
         let reserve: [&[u8]; 6] = [b"TM.RESERVE", b"k", b"KIND", b"classic", b"ITEMS", b"100000"];

@@ -174,9 +174,10 @@ mod tests {
 
     use super::*;
     use crate::clients::Client;
-    use crate::config::Config;
+    use crate::test_server;
+
     use crate::output::OutputBuffer;
-    use crate::server::Server;
+
     use crate::session::Session;
     use crate::shared_state::SharedState;
 
@@ -222,8 +223,7 @@ mod tests {
 
     #[test]
     fn a_busy_feed_does_not_keep_a_monitor_from_being_heard() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
+        let server = test_server::start();
         let (shared, address) = (server.shared().clone(), server.addresses()[0]);
         let [client, other] = [0; 2].map(|_| shared.clients.add(address, address, 0));
         let (client, other) = (client.client.clone(), other.client.clone());

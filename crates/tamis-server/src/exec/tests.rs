@@ -11,20 +11,18 @@ use tamis_resp::Protocol;
 use super::*;
 use crate::config::Config;
 use crate::server::Server;
+use crate::test_server;
 
 #[test]
 fn commands_without_keys_run_beside_a_transaction() {
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
-    let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+    let server = test_server::start();
+    let shared = server.shared().clone();
     let alone = server.shared().keyspace.exclusive();
     let (sender, replies) = mpsc::channel();
     std::thread::spawn(move || {
-        let client = shared.clients.add(address, address, 0);
-        let mut session = Session::new(shared.clone(), client.client.clone());
+        let mut session = test_server::session(&shared);
         for argv in [&[&b"PING"[..]][..], &[b"CLIENT", b"ID"], &[b"TIME"], &[b"SELECT", b"0"]] {
-            let mut out = Vec::new();
-            crate::runtime::runtime().block_on(session.run(&[argv], &mut out));
+            let out = test_server::run(&mut session, &[argv]);
             sender.send(out).unwrap();
         }
     });
@@ -38,15 +36,12 @@ fn commands_without_keys_run_beside_a_transaction() {
 #[test]
 fn a_transaction_decodes_data_before_it_has_the_keys() {
     const LEN: usize = 300_000;
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
-    let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+    let server = test_server::start();
+    let (shared, _address) = (server.shared().clone(), server.addresses()[0]);
     let payload = RedisValue::String(vec![b'x'; LEN]).to_payload();
     let held = server.shared().keyspace.shared();
     let running = std::thread::spawn(move || {
-        let client = shared.clients.add(address, address, 0);
-        let mut session = Session::new(shared.clone(), client.client.clone());
-        let mut out = Vec::new();
+        let mut session = test_server::session(&shared);
         let commands: [&[&[u8]]; 7] = [
             &[b"MULTI"],
             &[b"RESTORE", b"a", b"0", &payload],
@@ -56,7 +51,7 @@ fn a_transaction_decodes_data_before_it_has_the_keys() {
             &[b"STRLEN", b"a"],
             &[b"EXEC"],
         ];
-        crate::runtime::runtime().block_on(session.run(&commands, &mut out));
+        let out = test_server::run(&mut session, &commands);
         String::from_utf8(out).unwrap()
     });
     let began = std::time::Instant::now();
@@ -77,15 +72,13 @@ fn a_transaction_decodes_data_before_it_has_the_keys() {
 
 /// Runs commands of a new client on another thread. Returns the replies.
 fn run_beside(server: &Server, commands: Vec<Vec<Vec<u8>>>) -> JoinHandle<String> {
-    let (shared, address) = (server.shared().clone(), server.addresses()[0]);
+    let (shared, _address) = (server.shared().clone(), server.addresses()[0]);
     std::thread::spawn(move || {
-        let client = shared.clients.add(address, address, 0);
-        let mut session = Session::new(shared.clone(), client.client.clone());
+        let mut session = test_server::session(&shared);
         let argv: Vec<Vec<&[u8]>> =
             commands.iter().map(|argv| argv.iter().map(Vec::as_slice).collect()).collect();
         let commands: Vec<&[&[u8]]> = argv.iter().map(Vec::as_slice).collect();
-        let mut out = Vec::new();
-        crate::runtime::runtime().block_on(session.run(&commands, &mut out));
+        let out = test_server::run(&mut session, &commands);
         String::from_utf8_lossy(&out).into_owned()
     })
 }
@@ -137,13 +130,7 @@ fn number(server: &Server, key: &[u8]) -> String {
 
 #[test]
 fn a_transaction_is_refused_if_memory_ends_while_it_waits() {
-    let config = Config {
-        port: 0,
-        threads: 1,
-        append_only: false,
-        max_memory_bytes: 1 << 30,
-        ..Config::default()
-    };
+    let config = Config { max_memory_bytes: 1 << 30, ..test_server::config() };
     let server = Server::start(config).unwrap();
     set_number(&server, b"a");
     let commands = vec![argv(&[b"MULTI"]), argv(&[b"APPEND", b"a", b"2"]), argv(&[b"EXEC"])];
@@ -180,8 +167,7 @@ fn a_transaction_is_refused_if_the_log_fails_while_it_waits() {
 #[test]
 fn a_transaction_decodes_nothing_that_is_refused_anyway() {
     const LEN: usize = 1 << 20;
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
+    let server = test_server::start();
     for key in [b"a", b"b", b"c"] {
         set_number(&server, key);
     }
@@ -210,8 +196,7 @@ fn a_transaction_decodes_nothing_that_is_refused_anyway() {
 
 #[test]
 fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
+    let server = test_server::start();
     let payload = RedisValue::String(vec![b'x'; 1 << 20]).to_payload();
     // Decoding long data waits for these permits.
     let copies = &server.shared().copies;
@@ -239,8 +224,7 @@ fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
 #[test]
 fn data_beyond_a_limit_is_left_to_its_command() {
     const LEN: u64 = 100_000;
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
+    let server = test_server::start();
     let payload = RedisValue::String(vec![b'x'; LEN as usize]).to_payload();
     let queued: Vec<_> =
         (0..4).map(|_| argv(&[b"RESTORE", b"a", b"0", &payload, b"REPLACE"])).collect();

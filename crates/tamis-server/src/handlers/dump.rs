@@ -140,23 +140,20 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::server::Server;
+    use crate::test_server;
 
     #[test]
     fn a_payload_is_decoded_before_the_keys_are_taken() {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        let server = Server::start(config).unwrap();
+        let server = test_server::start();
         let shared = server.shared();
-        let address = server.addresses()[0];
         // A command that needs exclusive access to the keys waits for this lock.
         let held = shared.keyspace.shared();
         let (sender, replies) = mpsc::channel();
         let shared = shared.clone();
         std::thread::spawn(move || {
-            let client = shared.clients.add(address, address, 0);
-            let mut session = Session::new(shared.clone(), client.client.clone());
-            let mut out = Vec::new();
+            let mut session = test_server::session(&shared);
             let argv: [&[u8]; 4] = [b"RESTORE", b"k", b"0", b"no payload"];
-            crate::runtime::runtime().block_on(session.run(&[&argv], &mut out));
+            let out = test_server::run(&mut session, &[&argv]);
             sender.send(out).unwrap();
         });
         let reply = replies.recv_timeout(Duration::from_secs(30)).expect("it waits for the keys");
@@ -166,16 +163,9 @@ mod tests {
 
     #[test]
     fn values_restored_at_the_same_time_fit_in_memory_together() {
-        let config = Config {
-            port: 0,
-            threads: 1,
-            append_only: false,
-            max_memory_bytes: 300_000,
-            ..Config::default()
-        };
+        let config = Config { max_memory_bytes: 300_000, ..test_server::config() };
         let server = Server::start(config).unwrap();
         let shared = server.shared();
-        let address = server.addresses()[0];
         let payload = RedisValue::String(vec![b'x'; 200_000]).to_payload();
         // A command that needs exclusive access to the keys waits for this lock.
         let held = shared.keyspace.shared();
@@ -183,11 +173,9 @@ mod tests {
             let restores = ["a", "b", "c"].map(|key| {
                 let (shared, payload) = (shared.clone(), &payload);
                 threads.spawn(move || {
-                    let client = shared.clients.add(address, address, 0);
-                    let mut session = Session::new(shared.clone(), client.client.clone());
-                    let mut out = Vec::new();
+                    let mut session = test_server::session(&shared);
                     let argv: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", payload];
-                    crate::runtime::runtime().block_on(session.run(&[&argv], &mut out));
+                    let out = test_server::run(&mut session, &[&argv]);
                     out
                 })
             });

@@ -277,6 +277,7 @@ mod tests {
     use super::*;
     use crate::descriptors::{HEALTH_CONNECTIONS, MAX_HTTP_CONNECTIONS};
     use crate::server::Server;
+    use crate::test_server;
 
     async fn ask(address: SocketAddr, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -290,11 +291,6 @@ mod tests {
         let read = tokio::time::timeout(Duration::from_secs(60), stream.read_exact(&mut line));
         read.await.expect("no answer").unwrap();
         String::from_utf8(line[9..].to_vec()).unwrap()
-    }
-
-    fn start_server() -> Server {
-        let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-        Server::start(config).unwrap()
     }
 
     /// The HTTP port of a server, without its sampler and its history.
@@ -324,7 +320,7 @@ mod tests {
 
     #[test]
     fn health_is_answered_while_all_connections_wait_for_answers() {
-        with_port(&start_server(), async |port| {
+        with_port(&test_server::start(), async |port| {
             // No response is prepared until the permit is free again.
             let turn = port.console.turn.acquire().await.unwrap();
             let mut waiting = Vec::new();
@@ -352,7 +348,7 @@ mod tests {
 
     #[test]
     fn health_is_answered_while_another_answer_is_made() {
-        let server = start_server();
+        let server = test_server::start();
         with_port(&server, async |port| {
             // `/metrics` waits for the lock of the keyspace.
             let alone = server.shared().keyspace.exclusive();
@@ -368,7 +364,7 @@ mod tests {
 
     #[test]
     fn health_is_answered_while_the_sampler_waits_for_the_keys() {
-        let server = start_server();
+        let server = test_server::start();
         let shared = server.shared();
         let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
         let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
