@@ -120,8 +120,10 @@ fn imports(module: &str, code: &str, modules: &Modules) -> BTreeSet<String> {
     assert!(!code.lines().any(is_super), "{module}: import by `crate::`");
     let mut named = used(code);
     for (at, _) in code.match_indices("crate::") {
-        if is_path_start(code, at) && !code[..at].ends_with("pub(in ") {
-            named.push(path_at(code, at).to_owned());
+        let path = path_at(code, at);
+        // A path before a brace is part of a `use` tree.
+        if is_path_start(code, at) && !code[..at].ends_with("pub(in ") && !path.ends_with("::") {
+            named.push(path.to_owned());
         }
     }
     for child in modules.keys().filter_map(|it| it.strip_prefix(&format!("{module}::"))) {

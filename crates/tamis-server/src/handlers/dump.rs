@@ -175,8 +175,7 @@ mod tests {
                 threads.spawn(move || {
                     let mut session = test_server::session(&shared);
                     let argv: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", payload];
-                    let out = test_server::run(&mut session, &[&argv]);
-                    out
+                    test_server::run(&mut session, &[&argv])
                 })
             });
             // Wait until all payloads are decoded. A slow machine may decode them one after the
