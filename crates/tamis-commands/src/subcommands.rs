@@ -26,28 +26,41 @@ pub struct Subcommand {
     pub summary: &'static str,
 }
 
-/// The arity of a subcommand, including the command, and the syntax of its arguments.
-type Call = (Arity, &'static str);
-
+/// Creates a row. `name` is the command and the subcommand; `arity` includes both.
 const fn row(
-    command: &'static str,
     name: &'static str,
     categories: &'static [Category],
-    (arity, syntax): Call,
-    summary: &'static str,
+    arity: Arity,
+    syntax: &'static str,
 ) -> Subcommand {
-    Subcommand { command, name, categories, keys: Keys::NONE, arity, syntax, summary }
+    let mut at = 0;
+    while name.as_bytes()[at] != b' ' {
+        at += 1;
+    }
+    let (command, name) = name.split_at(at);
+    let (_, name) = name.split_at(1);
+    Subcommand { command, name, categories, keys: Keys::NONE, arity, syntax, summary: "" }
 }
 
+/// Creates the row of a subcommand about a key.
 const fn of_key(
-    command: &'static str,
     name: &'static str,
     categories: &'static [Category],
-    call: Call,
-    summary: &'static str,
+    arity: Arity,
+    syntax: &'static str,
 ) -> Subcommand {
-    let keys = Keys::at(2, 2, 1);
-    Subcommand { keys, ..row(command, name, categories, call, summary) }
+    Subcommand { keys: Keys::at(2, 2, 1), ..row(name, categories, arity, syntax) }
+}
+
+/// Creates the row of a `HELP`.
+const fn help(name: &'static str, categories: &'static [Category]) -> Subcommand {
+    row(name, categories, Exactly(2), "").summary("Prints this help")
+}
+
+impl Subcommand {
+    const fn summary(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
 }
 
 const OPERATORS: &[Category] = &[Admin, Slow, Dangerous];
@@ -62,267 +75,110 @@ pub static SUBCOMMANDS: &[Subcommand] = &ROWS;
 /// An array has a single address, so the position of a row is its index. The compiler may duplicate
 /// slices in constants.
 static ROWS: [Subcommand; 57] = [
-    row(
-        "ACL",
-        "CAT",
-        ANYONE,
-        (AtLeast(2), "[category]"),
-        "Lists the categories, or the commands of a category",
-    ),
-    row(
-        "ACL",
-        "DELUSER",
-        OPERATORS,
-        (AtLeast(3), "name [name ...]"),
-        "Deletes users and closes their connections",
-    ),
-    row(
-        "ACL",
-        "DRYRUN",
-        OPERATORS,
-        (AtLeast(4), "name command [arg ...]"),
-        "Tests whether a user may run a command; does not run it",
-    ),
-    row("ACL", "GENPASS", ANYONE, (AtLeast(2), "[bits]"), "Returns a random password"),
-    row("ACL", "GETUSER", OPERATORS, (Exactly(3), "name"), "Returns the rules of a user"),
-    row("ACL", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    row("ACL", "LIST", OPERATORS, (Exactly(2), ""), "Lists the users as lines of the ACL file"),
-    row(
-        "ACL",
-        "LOAD",
-        OPERATORS,
-        (Exactly(2), ""),
-        "Reloads the ACL file; keeps the old users if the file has an error",
-    ),
-    row(
-        "ACL",
-        "LOG",
-        OPERATORS,
-        (AtLeast(2), "[count | RESET]"),
-        "Lists or clears the latest refused commands and logins",
-    ),
-    row("ACL", "SAVE", OPERATORS, (Exactly(2), ""), "Writes the users to the ACL file"),
-    row("ACL", "SETUSER", OPERATORS, (AtLeast(3), "name [rule ...]"), "Creates or changes a user"),
-    row("ACL", "USERS", OPERATORS, (Exactly(2), ""), "Lists the names of all users"),
-    row("ACL", "WHOAMI", ANYONE, (Exactly(2), ""), "Returns the user name of the connection"),
-    row(
-        "CLIENT",
-        "GETNAME",
-        ANYONE_CONNECTION,
-        (Exactly(2), ""),
-        "Returns the name of the connection",
-    ),
-    row("CLIENT", "HELP", ANYONE_CONNECTION, (Exactly(2), ""), "Prints this help"),
-    row("CLIENT", "ID", ANYONE_CONNECTION, (Exactly(2), ""), "Returns the id of the connection"),
-    row("CLIENT", "INFO", ANYONE_CONNECTION, (Exactly(2), ""), "Describes this connection"),
-    row(
-        "CLIENT",
-        "KILL",
-        OPERATORS_CONNECTION,
-        (AtLeast(3), "addr | option value [option value ...]"),
-        "Closes connections by ID, ADDR, LADDR, USER, TYPE or SKIPME",
-    ),
-    row(
-        "CLIENT",
-        "LIST",
-        OPERATORS_CONNECTION,
-        (AtLeast(2), "[TYPE type | ID id [id ...]]"),
-        "Describes all connections",
-    ),
-    row(
-        "CLIENT",
-        "NO-EVICT",
-        OPERATORS_CONNECTION,
-        (Exactly(3), "ON | OFF"),
-        "Accepted without effect: the server evicts no client",
-    ),
-    row(
-        "CLIENT",
-        "NO-TOUCH",
-        ANYONE_CONNECTION,
-        (Exactly(3), "ON | OFF"),
-        "Accepted without effect: the server keeps no access times",
-    ),
-    row(
-        "CLIENT",
-        "REPLY",
-        ANYONE_CONNECTION,
-        (Exactly(3), "ON"),
-        "Accepts ON only: every command is answered",
-    ),
-    row(
-        "CLIENT",
-        "SETINFO",
-        ANYONE_CONNECTION,
-        (Exactly(4), "LIB-NAME | LIB-VER text"),
-        "Sets the name or the version of the client library",
-    ),
-    row(
-        "CLIENT",
-        "SETNAME",
-        ANYONE_CONNECTION,
-        (Exactly(3), "name"),
-        "Sets the name of the connection",
-    ),
-    row("COMMAND", "COUNT", ANYONE_CONNECTION, (Exactly(2), ""), "Returns the number of commands"),
-    row(
-        "COMMAND",
-        "DOCS",
-        ANYONE_CONNECTION,
-        (AtLeast(2), "[name ...]"),
-        "Returns the documentation of commands and subcommands, by default of all",
-    ),
-    row(
-        "COMMAND",
-        "GETKEYS",
-        ANYONE_CONNECTION,
-        (AtLeast(3), "command [arg ...]"),
-        "Returns the keys among the arguments of a command",
-    ),
-    row("COMMAND", "HELP", ANYONE_CONNECTION, (Exactly(2), ""), "Prints this help"),
-    row(
-        "COMMAND",
-        "INFO",
-        ANYONE_CONNECTION,
-        (AtLeast(2), "[name ...]"),
-        "Describes commands and subcommands, by default all",
-    ),
-    row(
-        "COMMAND",
-        "LIST",
-        ANYONE_CONNECTION,
-        (AtLeast(2), "[FILTERBY MODULE name | ACLCAT category | PATTERN pattern]"),
-        "Lists the names of commands and subcommands",
-    ),
-    row(
-        "CONFIG",
-        "GET",
-        OPERATORS,
-        (AtLeast(3), "pattern [pattern ...]"),
-        "Returns the options whose names match a pattern, with their values",
-    ),
-    row("CONFIG", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    row("CONFIG", "RESETSTAT", OPERATORS, (Exactly(2), ""), "Resets the statistics of INFO"),
-    row(
-        "CONFIG",
-        "REWRITE",
-        OPERATORS,
-        (Exactly(2), ""),
-        "Writes the present options to the configuration file",
-    ),
-    row(
-        "CONFIG",
-        "SET",
-        OPERATORS,
-        (AtLeast(4), "name value [name value ...]"),
-        "Sets options: all of them, or none after an error",
-    ),
-    row("DEBUG", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    row(
-        "DEBUG",
-        "RELOAD",
-        OPERATORS,
-        (AtLeast(2), "[NOSAVE]"),
-        "Saves a snapshot, then encodes and decodes every value",
-    ),
-    row(
-        "LATENCY",
-        "DOCTOR",
-        OPERATORS,
-        (Exactly(2), ""),
-        "Returns where the execution times of commands are shown",
-    ),
-    row(
-        "LATENCY",
-        "GRAPH",
-        OPERATORS,
-        (Exactly(3), "event"),
-        "Returns an error: the server keeps no latency events",
-    ),
-    row("LATENCY", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    row(
-        "LATENCY",
-        "HISTOGRAM",
-        OPERATORS,
-        (AtLeast(2), "[command ...]"),
-        "Returns the number of calls of commands and a histogram of their times in microseconds",
-    ),
-    row(
-        "LATENCY",
-        "HISTORY",
-        OPERATORS,
-        (Exactly(3), "event"),
-        "Returns an empty list: the server keeps no latency events",
-    ),
-    row(
-        "LATENCY",
-        "LATEST",
-        OPERATORS,
-        (Exactly(2), ""),
-        "Returns an empty list: the server keeps no latency events",
-    ),
-    row(
-        "LATENCY",
-        "RESET",
-        OPERATORS,
-        (AtLeast(2), "[event ...]"),
-        "Returns 0: the server keeps no latency events",
-    ),
-    row("MEMORY", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    of_key(
-        "MEMORY",
-        "USAGE",
-        &[Read, Slow],
-        (AtLeast(3), "key [SAMPLES n]"),
-        "Returns the memory that a key uses, in bytes",
-    ),
-    row("MODULE", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    row(
-        "MODULE",
-        "LIST",
-        OPERATORS,
-        (Exactly(2), ""),
-        "Lists the module bf, whose commands this server implements",
-    ),
-    of_key(
-        "OBJECT",
-        "ENCODING",
-        READS_KEY,
-        (Exactly(3), "key"),
-        "Returns how the value of a key is stored",
-    ),
-    of_key(
-        "OBJECT",
-        "FREQ",
-        READS_KEY,
-        (Exactly(3), "key"),
-        "Returns an error: the server does not count accesses",
-    ),
-    row("OBJECT", "HELP", &[KeyspaceGroup, Slow], (Exactly(2), ""), "Prints this help"),
-    of_key(
-        "OBJECT",
-        "IDLETIME",
-        READS_KEY,
-        (Exactly(3), "key"),
-        "Returns 0: the server keeps no access times",
-    ),
-    of_key("OBJECT", "REFCOUNT", READS_KEY, (Exactly(3), "key"), "Returns 1"),
-    row(
-        "SLOWLOG",
-        "GET",
-        OPERATORS,
-        (AtLeast(2), "[count]"),
-        "Lists the latest slow commands, by default 10, with -1 all: id, time, microseconds, arguments, client address and name",
-    ),
-    row("SLOWLOG", "HELP", ANYONE, (Exactly(2), ""), "Prints this help"),
-    row(
-        "SLOWLOG",
-        "LEN",
-        OPERATORS,
-        (Exactly(2), ""),
-        "Returns the number of entries in the slow log",
-    ),
-    row("SLOWLOG", "RESET", OPERATORS, (Exactly(2), ""), "Clears the slow log"),
+    row("ACL CAT", ANYONE, AtLeast(2), "[category]")
+        .summary("Lists the categories, or the commands of a category"),
+    row("ACL DELUSER", OPERATORS, AtLeast(3), "name [name ...]")
+        .summary("Deletes users and closes their connections"),
+    row("ACL DRYRUN", OPERATORS, AtLeast(4), "name command [arg ...]")
+        .summary("Tests whether a user may run a command; does not run it"),
+    row("ACL GENPASS", ANYONE, AtLeast(2), "[bits]")
+        .summary("Returns a random password"),
+    row("ACL GETUSER", OPERATORS, Exactly(3), "name")
+        .summary("Returns the rules of a user"),
+    help("ACL HELP", ANYONE),
+    row("ACL LIST", OPERATORS, Exactly(2), "")
+        .summary("Lists the users as lines of the ACL file"),
+    row("ACL LOAD", OPERATORS, Exactly(2), "")
+        .summary("Reloads the ACL file; keeps the old users if the file has an error"),
+    row("ACL LOG", OPERATORS, AtLeast(2), "[count | RESET]")
+        .summary("Lists or clears the latest refused commands and logins"),
+    row("ACL SAVE", OPERATORS, Exactly(2), "")
+        .summary("Writes the users to the ACL file"),
+    row("ACL SETUSER", OPERATORS, AtLeast(3), "name [rule ...]")
+        .summary("Creates or changes a user"),
+    row("ACL USERS", OPERATORS, Exactly(2), "")
+        .summary("Lists the names of all users"),
+    row("ACL WHOAMI", ANYONE, Exactly(2), "")
+        .summary("Returns the user name of the connection"),
+    row("CLIENT GETNAME", ANYONE_CONNECTION, Exactly(2), "")
+        .summary("Returns the name of the connection"),
+    help("CLIENT HELP", ANYONE_CONNECTION),
+    row("CLIENT ID", ANYONE_CONNECTION, Exactly(2), "")
+        .summary("Returns the id of the connection"),
+    row("CLIENT INFO", ANYONE_CONNECTION, Exactly(2), "")
+        .summary("Describes this connection"),
+    row("CLIENT KILL", OPERATORS_CONNECTION, AtLeast(3), "addr | option value [option value ...]")
+        .summary("Closes connections by ID, ADDR, LADDR, USER, TYPE or SKIPME"),
+    row("CLIENT LIST", OPERATORS_CONNECTION, AtLeast(2), "[TYPE type | ID id [id ...]]")
+        .summary("Describes all connections"),
+    row("CLIENT NO-EVICT", OPERATORS_CONNECTION, Exactly(3), "ON | OFF")
+        .summary("Accepted without effect: the server evicts no client"),
+    row("CLIENT NO-TOUCH", ANYONE_CONNECTION, Exactly(3), "ON | OFF")
+        .summary("Accepted without effect: the server keeps no access times"),
+    row("CLIENT REPLY", ANYONE_CONNECTION, Exactly(3), "ON")
+        .summary("Accepts ON only: every command is answered"),
+    row("CLIENT SETINFO", ANYONE_CONNECTION, Exactly(4), "LIB-NAME | LIB-VER text")
+        .summary("Sets the name or the version of the client library"),
+    row("CLIENT SETNAME", ANYONE_CONNECTION, Exactly(3), "name")
+        .summary("Sets the name of the connection"),
+    row("COMMAND COUNT", ANYONE_CONNECTION, Exactly(2), "")
+        .summary("Returns the number of commands"),
+    row("COMMAND DOCS", ANYONE_CONNECTION, AtLeast(2), "[name ...]")
+        .summary("Returns the documentation of commands and subcommands, by default of all"),
+    row("COMMAND GETKEYS", ANYONE_CONNECTION, AtLeast(3), "command [arg ...]")
+        .summary("Returns the keys among the arguments of a command"),
+    help("COMMAND HELP", ANYONE_CONNECTION),
+    row("COMMAND INFO", ANYONE_CONNECTION, AtLeast(2), "[name ...]")
+        .summary("Describes commands and subcommands, by default all"),
+    row("COMMAND LIST", ANYONE_CONNECTION, AtLeast(2), "[FILTERBY MODULE name | ACLCAT category | PATTERN pattern]")
+        .summary("Lists the names of commands and subcommands"),
+    row("CONFIG GET", OPERATORS, AtLeast(3), "pattern [pattern ...]")
+        .summary("Returns the options whose names match a pattern, with their values"),
+    help("CONFIG HELP", ANYONE),
+    row("CONFIG RESETSTAT", OPERATORS, Exactly(2), "")
+        .summary("Resets the statistics of INFO"),
+    row("CONFIG REWRITE", OPERATORS, Exactly(2), "")
+        .summary("Writes the present options to the configuration file"),
+    row("CONFIG SET", OPERATORS, AtLeast(4), "name value [name value ...]")
+        .summary("Sets options: all of them, or none after an error"),
+    help("DEBUG HELP", ANYONE),
+    row("DEBUG RELOAD", OPERATORS, AtLeast(2), "[NOSAVE]")
+        .summary("Saves a snapshot, then encodes and decodes every value"),
+    row("LATENCY DOCTOR", OPERATORS, Exactly(2), "")
+        .summary("Returns where the execution times of commands are shown"),
+    row("LATENCY GRAPH", OPERATORS, Exactly(3), "event")
+        .summary("Returns an error: the server keeps no latency events"),
+    help("LATENCY HELP", ANYONE),
+    row("LATENCY HISTOGRAM", OPERATORS, AtLeast(2), "[command ...]")
+        .summary("Returns the number of calls of commands and a histogram of their times in microseconds"),
+    row("LATENCY HISTORY", OPERATORS, Exactly(3), "event")
+        .summary("Returns an empty list: the server keeps no latency events"),
+    row("LATENCY LATEST", OPERATORS, Exactly(2), "")
+        .summary("Returns an empty list: the server keeps no latency events"),
+    row("LATENCY RESET", OPERATORS, AtLeast(2), "[event ...]")
+        .summary("Returns 0: the server keeps no latency events"),
+    help("MEMORY HELP", ANYONE),
+    of_key("MEMORY USAGE", &[Read, Slow], AtLeast(3), "key [SAMPLES n]")
+        .summary("Returns the memory that a key uses, in bytes"),
+    help("MODULE HELP", ANYONE),
+    row("MODULE LIST", OPERATORS, Exactly(2), "")
+        .summary("Lists the module bf, whose commands this server implements"),
+    of_key("OBJECT ENCODING", READS_KEY, Exactly(3), "key")
+        .summary("Returns how the value of a key is stored"),
+    of_key("OBJECT FREQ", READS_KEY, Exactly(3), "key")
+        .summary("Returns an error: the server does not count accesses"),
+    help("OBJECT HELP", &[KeyspaceGroup, Slow]),
+    of_key("OBJECT IDLETIME", READS_KEY, Exactly(3), "key")
+        .summary("Returns 0: the server keeps no access times"),
+    of_key("OBJECT REFCOUNT", READS_KEY, Exactly(3), "key")
+        .summary("Returns 1"),
+    row("SLOWLOG GET", OPERATORS, AtLeast(2), "[count]")
+        .summary("Lists the latest slow commands, by default 10, with -1 all: id, time, microseconds, arguments, client address and name"),
+    help("SLOWLOG HELP", ANYONE),
+    row("SLOWLOG LEN", OPERATORS, Exactly(2), "")
+        .summary("Returns the number of entries in the slow log"),
+    row("SLOWLOG RESET", OPERATORS, Exactly(2), "")
+        .summary("Clears the slow log"),
 ];
 
 /// Returns the rows of a command, if it has any. Runs at compile time.
