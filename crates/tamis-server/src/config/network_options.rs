@@ -1,9 +1,15 @@
 //! The options for addresses, ports and TLS, one row each.
 
 use crate::config::ClientCertificates;
-use crate::config::options::Entry;
-use crate::config::values::{parse_path, parse_port, shown_path, shown_port};
+use crate::config::options::{ENTRY, Entry};
+use crate::config::values::{name_of, named, parse_path, parse_port, put, shown_path, shown_port};
 use crate::config::{BindAddress, HttpPort, OptionGroup};
+
+const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
+    (ClientCertificates::Required, "yes"),
+    (ClientCertificates::Optional, "optional"),
+    (ClientCertificates::Unasked, "no"),
+];
 
 pub(super) static NETWORK: [Entry; 9] = [
     Entry {
@@ -11,8 +17,6 @@ pub(super) static NETWORK: [Entry; 9] = [
         group: OptionGroup::Network,
         value: "ADDRESSES",
         help: "Listens on these addresses or names, separated by spaces or commas [default: 127.0.0.1]",
-        is_live: false,
-        is_secret: false,
         expected: "IP addresses, or names that lead to some",
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
@@ -21,28 +25,23 @@ pub(super) static NETWORK: [Entry; 9] = [
             config.bind = parsed.ok().filter(|all| !all.is_empty())?;
             Some(())
         },
+        ..ENTRY
     },
     Entry {
         name: "http-bind",
         group: OptionGroup::Network,
         value: "ADDRESS",
         help: "Serves the console on this address [default: 127.0.0.1]",
-        is_live: false,
-        is_secret: false,
         expected: "an IP address",
         get: |config| config.http_bind.to_string(),
-        set: |config, text| {
-            config.http_bind = text.parse().ok()?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.http_bind, text.parse().ok()),
+        ..ENTRY
     },
     Entry {
         name: "http-port",
         group: OptionGroup::Network,
         value: "PORT",
         help: "Serves the console on this port; auto is 8379 if it is free, no disables the console [default: auto]",
-        is_live: false,
-        is_secret: false,
         expected: "'no', 'auto' or 0 to 65535",
         get: |config| match config.http_port {
             HttpPort::Off => "no".to_owned(),
@@ -57,14 +56,13 @@ pub(super) static NETWORK: [Entry; 9] = [
             };
             Some(())
         },
+        ..ENTRY
     },
     Entry {
         name: "port",
         group: OptionGroup::Network,
         value: "PORT",
         help: "Listens on this port; 0 selects a free port, no disables it beside --tls-port [default: 6379]",
-        is_live: false,
-        is_secret: false,
         expected: "0 to 65535, or no",
         get: |config| shown_port(config.listens_plain.then_some(config.port)),
         set: |config, text| {
@@ -73,6 +71,7 @@ pub(super) static NETWORK: [Entry; 9] = [
             config.port = port.unwrap_or(config.port);
             Some(())
         },
+        ..ENTRY
     },
     Entry {
         name: "tls-auth-clients",
@@ -80,25 +79,10 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "WHETHER",
         help: "Asks clients for certificates: yes, no or optional [default: yes]",
         is_live: true,
-        is_secret: false,
         expected: "'yes', 'no' or 'optional'",
-        get: |config| {
-            match config.tls_auth_clients {
-                ClientCertificates::Required => "yes",
-                ClientCertificates::Optional => "optional",
-                ClientCertificates::Unasked => "no",
-            }
-            .to_owned()
-        },
-        set: |config, text| {
-            config.tls_auth_clients = match text.to_ascii_lowercase().as_str() {
-                "yes" => ClientCertificates::Required,
-                "optional" => ClientCertificates::Optional,
-                "no" => ClientCertificates::Unasked,
-                _ => return None,
-            };
-            Some(())
-        },
+        get: |config| name_of(config.tls_auth_clients, &CLIENT_CERTIFICATES),
+        set: |config, text| put(&mut config.tls_auth_clients, named(text, &CLIENT_CERTIFICATES)),
+        ..ENTRY
     },
     Entry {
         name: "tls-ca-cert-file",
@@ -106,13 +90,10 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "FILE",
         help: "Reads the CA certificates that sign client certificates, in PEM",
         is_live: true,
-        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
-        set: |config, text| {
-            config.tls_ca_cert_file = parse_path(text);
-            Some(())
-        },
+        set: |config, text| put(&mut config.tls_ca_cert_file, Some(parse_path(text))),
+        ..ENTRY
     },
     Entry {
         name: "tls-cert-file",
@@ -120,13 +101,10 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "FILE",
         help: "Reads the certificate chain of the server, in PEM",
         is_live: true,
-        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_cert_file.as_ref()),
-        set: |config, text| {
-            config.tls_cert_file = parse_path(text);
-            Some(())
-        },
+        set: |config, text| put(&mut config.tls_cert_file, Some(parse_path(text))),
+        ..ENTRY
     },
     Entry {
         name: "tls-key-file",
@@ -134,26 +112,19 @@ pub(super) static NETWORK: [Entry; 9] = [
         value: "FILE",
         help: "Reads the private key of the certificate, in PEM",
         is_live: true,
-        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_key_file.as_ref()),
-        set: |config, text| {
-            config.tls_key_file = parse_path(text);
-            Some(())
-        },
+        set: |config, text| put(&mut config.tls_key_file, Some(parse_path(text))),
+        ..ENTRY
     },
     Entry {
         name: "tls-port",
         group: OptionGroup::Tls,
         value: "PORT",
         help: "Listens on this port for TLS [default: no]",
-        is_live: false,
-        is_secret: false,
         expected: "0 to 65535, or no",
         get: |config| shown_port(config.tls_port),
-        set: |config, text| {
-            config.tls_port = parse_port(text)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.tls_port, parse_port(text)),
+        ..ENTRY
     },
 ];

@@ -1,10 +1,10 @@
 //! The options of the server itself, one row each.
 
-use std::path::PathBuf;
-
 use tamis_commands::parse_integer;
 
-use crate::config::values::{parse_bytes, parse_path, parse_yes, shown_path, yes};
+use crate::config::values::{
+    name_of, named, parse_bytes, parse_path, parse_yes, put, shown_path, yes,
+};
 use crate::config::{Config, DebugCommand, OptionGroup};
 use crate::hash_key::HashKey;
 use crate::persistence::Sync;
@@ -25,8 +25,27 @@ pub(super) struct Entry {
     pub set: fn(&mut Config, &str) -> Option<()>,
 }
 
+/// The usual values of a row: an option that is set before the start and is no secret.
+pub(super) const ENTRY: Entry = Entry {
+    name: "",
+    group: OptionGroup::Limits,
+    value: "",
+    help: "",
+    is_live: false,
+    is_secret: false,
+    expected: "",
+    get: |_| String::new(),
+    set: |_, _| None,
+};
+
 /// The option whose value clients never see.
 pub(super) const HASH_KEY: &str = "hash-key";
+
+const SYNC: [(Sync, &str); 3] =
+    [(Sync::Always, "always"), (Sync::EverySecond, "everysec"), (Sync::Never, "no")];
+
+const DEBUG_COMMAND: [(DebugCommand, &str); 3] =
+    [(DebugCommand::No, "no"), (DebugCommand::Local, "local"), (DebugCommand::Yes, "yes")];
 
 pub(super) static OPTIONS: [Entry; 21] = [
     Entry {
@@ -34,14 +53,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         group: OptionGroup::Access,
         value: "FILE",
         help: "Reads users and their permissions from this file, with one line \"user name rule ...\" per user",
-        is_live: false,
-        is_secret: false,
         expected: "a file, or empty for none",
         get: |config| shown_path(config.users_file.as_ref()),
-        set: |config, text| {
-            config.users_file = parse_path(text);
-            Some(())
-        },
+        set: |config, text| put(&mut config.users_file, Some(parse_path(text))),
+        ..ENTRY
     },
     Entry {
         name: "acllog-max-len",
@@ -49,13 +64,12 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "N",
         help: "Keeps this many refusals for ACL LOG [default: 128]",
         is_live: true,
-        is_secret: false,
         expected: "0 to 1000000",
         get: |config| config.max_refusals.to_string(),
         set: |config, text| {
-            config.max_refusals = text.parse().ok().filter(|&n| n <= 1_000_000)?;
-            Some(())
+            put(&mut config.max_refusals, text.parse().ok().filter(|&n| n <= 1_000_000))
         },
+        ..ENTRY
     },
     Entry {
         name: "appendfsync",
@@ -63,39 +77,20 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "WHEN",
         help: "Syncs the log to the disk: always (before each reply), everysec or no [default: everysec]",
         is_live: true,
-        is_secret: false,
         expected: "'always', 'everysec' or 'no'",
-        get: |config| {
-            match config.sync {
-                Sync::Always => "always",
-                Sync::EverySecond => "everysec",
-                Sync::Never => "no",
-            }
-            .to_owned()
-        },
-        set: |config, text| {
-            config.sync = match text.to_ascii_lowercase().as_str() {
-                "always" => Sync::Always,
-                "everysec" => Sync::EverySecond,
-                "no" => Sync::Never,
-                _ => return None,
-            };
-            Some(())
-        },
+        get: |config| name_of(config.sync, &SYNC),
+        set: |config, text| put(&mut config.sync, named(text, &SYNC)),
+        ..ENTRY
     },
     Entry {
         name: "appendonly",
         group: OptionGroup::Durability,
         value: "YES|NO",
         help: "Writes changes to a log; with no, all data is lost when the server stops [default: yes]",
-        is_live: false,
-        is_secret: false,
         expected: "'yes' or 'no'",
         get: |config| yes(config.append_only),
-        set: |config, text| {
-            config.append_only = parse_yes(text)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.append_only, parse_yes(text)),
+        ..ENTRY
     },
     Entry {
         name: "auto-aof-rewrite-min-size",
@@ -103,13 +98,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "SIZE",
         help: "Writes a new snapshot and starts a new log when the log reaches this size and is twice as long as the last snapshot; 0 is never [default: 64mb]",
         is_live: true,
-        is_secret: false,
         expected: "a memory value",
         get: |config| config.rewrite_bytes.to_string(),
-        set: |config, text| {
-            config.rewrite_bytes = parse_bytes(text)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.rewrite_bytes, parse_bytes(text)),
+        ..ENTRY
     },
     Entry {
         name: "client-output-buffer-limit",
@@ -117,13 +109,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "LIMIT",
         help: "Disconnects a client when its unread replies exceed HARD bytes, or exceed SOFT bytes for SECONDS: \"normal HARD SOFT SECONDS\", where 0 is no limit [default: normal 256mb 0 0]",
         is_live: true,
-        is_secret: false,
         expected: "'normal <hard> <soft> <seconds>', with memory values",
         get: |config| config.output_limit.to_string(),
-        set: |config, text| {
-            config.output_limit = text.parse().ok()?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.output_limit, text.parse().ok()),
+        ..ENTRY
     },
     Entry {
         name: "client-query-buffer-limit",
@@ -131,81 +120,53 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "SIZE",
         help: "Disconnects a client whose unfinished command takes more memory [default: 1gb]",
         is_live: true,
-        is_secret: false,
         expected: "a memory value of at least 1mb",
         get: |config| config.max_query_bytes.to_string(),
         set: |config, text| {
-            config.max_query_bytes = parse_bytes(text).filter(|&bytes| bytes >= 1 << 20)?;
-            Some(())
+            put(&mut config.max_query_bytes, parse_bytes(text).filter(|&bytes| bytes >= 1 << 20))
         },
+        ..ENTRY
     },
     Entry {
         name: "dir",
         group: OptionGroup::Durability,
         value: "DIR",
         help: "Keeps the log and its snapshots in this folder, which is created if it is missing [default: tamis-data]",
-        is_live: false,
-        is_secret: false,
         expected: "a folder",
         get: |config| config.dir.display().to_string(),
-        set: |config, text| {
-            config.dir = PathBuf::from(Some(text).filter(|text| !text.is_empty())?);
-            Some(())
-        },
+        set: |config, text| put(&mut config.dir, parse_path(text)),
+        ..ENTRY
     },
     Entry {
         name: HASH_KEY,
         group: OptionGroup::Access,
         value: "KEY",
         help: "Hashes items of new filters with a secret key: random (drawn once, kept in --dir), none, or 32 hexadecimal digits; other users of the machine can read a flag but not the environment [default: random]",
-        is_live: false,
         is_secret: true,
         expected: "'random', 'none' or 32 hexadecimal digits",
         get: |config| config.hash_key.text(),
-        set: |config, text| {
-            config.hash_key = HashKey::parse(text)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.hash_key, HashKey::parse(text)),
+        ..ENTRY
     },
     Entry {
         name: "enable-debug-command",
         group: OptionGroup::Monitoring,
         value: "WHO",
         help: "Allows the command DEBUG: no, local (from loopback) or yes [default: no]",
-        is_live: false,
-        is_secret: false,
         expected: "'no', 'local' or 'yes'",
-        get: |config| {
-            match config.debug_command {
-                DebugCommand::No => "no",
-                DebugCommand::Local => "local",
-                DebugCommand::Yes => "yes",
-            }
-            .to_owned()
-        },
-        set: |config, text| {
-            config.debug_command = match text.to_ascii_lowercase().as_str() {
-                "no" => DebugCommand::No,
-                "local" => DebugCommand::Local,
-                "yes" => DebugCommand::Yes,
-                _ => return None,
-            };
-            Some(())
-        },
+        get: |config| name_of(config.debug_command, &DEBUG_COMMAND),
+        set: |config, text| put(&mut config.debug_command, named(text, &DEBUG_COMMAND)),
+        ..ENTRY
     },
     Entry {
         name: "io-threads",
         group: OptionGroup::Limits,
         value: "N",
         help: "Runs this many threads for connections; 0 is one for each core [default: 0]",
-        is_live: false,
-        is_secret: false,
         expected: "0 to 1024",
         get: |config| config.threads.to_string(),
-        set: |config, text| {
-            config.threads = text.parse().ok().filter(|&n| n <= 1024)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.threads, text.parse().ok().filter(|&n| n <= 1024)),
+        ..ENTRY
     },
     Entry {
         name: "maxclients",
@@ -213,13 +174,15 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "N",
         help: "Accepts at most this many connections [default: 10000]",
         is_live: true,
-        is_secret: false,
         expected: "1 to 4294967295",
         get: |config| config.max_clients.to_string(),
         set: |config, text| {
-            config.max_clients = text.parse::<u32>().ok().filter(|&n| n > 0)? as usize;
-            Some(())
+            put(
+                &mut config.max_clients,
+                text.parse::<u32>().ok().filter(|&n| n > 0).map(|n| n as usize),
+            )
         },
+        ..ENTRY
     },
     Entry {
         name: "maxmemory",
@@ -227,24 +190,20 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "SIZE",
         help: "Refuses a command that adds data (error OOM) if the memory of the server would exceed this size, such as 2gb. Nothing is evicted; reads and deletes still work. Units: kb, mb, gb (powers of 1024), k, m, g (powers of 1000). 0 is no limit [default: 0]",
         is_live: true,
-        is_secret: false,
         expected: "a memory value",
         get: |config| config.max_memory_bytes.to_string(),
-        set: |config, text| {
-            config.max_memory_bytes = parse_bytes(text)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.max_memory_bytes, parse_bytes(text)),
+        ..ENTRY
     },
     Entry {
         name: "maxmemory-policy",
         group: OptionGroup::Limits,
         value: "POLICY",
         help: "Accepts only noeviction, so that a configuration of Redis works. Tamis never evicts: a filter without some of its items would give wrong answers [default: noeviction]",
-        is_live: false,
-        is_secret: false,
         expected: "noeviction: a filter without some of its items would lie",
         get: |_| "noeviction".to_owned(),
         set: |_, text| (text == "noeviction").then_some(()),
+        ..ENTRY
     },
     Entry {
         name: "metrics-max-filters",
@@ -252,27 +211,22 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "N",
         help: "Publishes metrics of this many filters, those nearest to their limits [default: 100]",
         is_live: true,
-        is_secret: false,
         expected: "0 to 100000",
         get: |config| config.metrics_max_filters.to_string(),
         set: |config, text| {
-            config.metrics_max_filters = text.parse().ok().filter(|&n| n <= 100_000)?;
-            Some(())
+            put(&mut config.metrics_max_filters, text.parse().ok().filter(|&n| n <= 100_000))
         },
+        ..ENTRY
     },
     Entry {
         name: "protected-mode",
         group: OptionGroup::Access,
         value: "YES|NO",
         help: "Refuses to listen off loopback without a password [default: yes]",
-        is_live: false,
-        is_secret: false,
         expected: "'yes' or 'no'",
         get: |config| yes(config.protected_mode),
-        set: |config, text| {
-            config.protected_mode = parse_yes(text)?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.protected_mode, parse_yes(text)),
+        ..ENTRY
     },
     Entry {
         name: "requirepass",
@@ -283,21 +237,18 @@ pub(super) static OPTIONS: [Entry; 21] = [
         is_secret: true,
         expected: "text",
         get: |config| config.password.clone(),
-        set: |config, text| {
-            config.password = text.to_owned();
-            Some(())
-        },
+        set: |config, text| put(&mut config.password, Some(text.to_owned())),
+        ..ENTRY
     },
     Entry {
         name: "save",
         group: OptionGroup::Durability,
         value: "TEXT",
         help: "Accepts only an empty value, so that a configuration of Redis works. Snapshots start by the size of the log: see --auto-aof-rewrite-min-size",
-        is_live: false,
-        is_secret: false,
         expected: "empty: the log says when a snapshot is due",
         get: |_| String::new(),
         set: |_, text| text.is_empty().then_some(()),
+        ..ENTRY
     },
     Entry {
         name: "slowlog-log-slower-than",
@@ -305,13 +256,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "MICROSECONDS",
         help: "Lists commands that take longer in SLOWLOG; 0 lists all, a negative number none [default: 10000]",
         is_live: true,
-        is_secret: false,
         expected: "a number of microseconds",
         get: |config| config.slow_micros.to_string(),
-        set: |config, text| {
-            config.slow_micros = parse_integer(text.as_bytes())?;
-            Some(())
-        },
+        set: |config, text| put(&mut config.slow_micros, parse_integer(text.as_bytes())),
+        ..ENTRY
     },
     Entry {
         name: "slowlog-max-len",
@@ -319,13 +267,12 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "N",
         help: "Keeps this many commands for SLOWLOG [default: 128]",
         is_live: true,
-        is_secret: false,
         expected: "0 to 1000000",
         get: |config| config.slow_entries.to_string(),
         set: |config, text| {
-            config.slow_entries = text.parse().ok().filter(|&n| n <= 1_000_000)?;
-            Some(())
+            put(&mut config.slow_entries, text.parse().ok().filter(|&n| n <= 1_000_000))
         },
+        ..ENTRY
     },
     Entry {
         name: "timeout",
@@ -333,13 +280,14 @@ pub(super) static OPTIONS: [Entry; 21] = [
         value: "SECONDS",
         help: "Closes connections that are idle for this long; 0 keeps them [default: 0]",
         is_live: true,
-        is_secret: false,
         expected: "a number of seconds",
         get: |config| config.timeout_seconds.to_string(),
         set: |config, text| {
-            config.timeout_seconds =
-                parse_integer(text.as_bytes()).and_then(|n| n.try_into().ok())?;
-            Some(())
+            put(
+                &mut config.timeout_seconds,
+                parse_integer(text.as_bytes()).and_then(|n| n.try_into().ok()),
+            )
         },
+        ..ENTRY
     },
 ];

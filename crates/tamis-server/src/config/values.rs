@@ -48,3 +48,20 @@ pub(super) fn shown_path(path: Option<&PathBuf>) -> String {
 pub(super) fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
+
+/// Returns the name of a value.
+pub(super) fn name_of<T: PartialEq>(value: T, names: &[(T, &'static str)]) -> String {
+    let named = names.iter().find(|(it, _)| *it == value);
+    named.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
+}
+
+/// Returns the value with a name, ignoring case.
+pub(super) fn named<T: Copy>(text: &str, names: &[(T, &'static str)]) -> Option<T> {
+    names.iter().find(|(_, name)| text.eq_ignore_ascii_case(name)).map(|(value, _)| *value)
+}
+
+/// Stores a value that was parsed; `None` if the text was invalid.
+pub(super) fn put<T>(option: &mut T, value: Option<T>) -> Option<()> {
+    *option = value?;
+    Some(())
+}
