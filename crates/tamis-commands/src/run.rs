@@ -16,7 +16,7 @@ pub struct Env<'a> {
     /// Milliseconds since 1970.
     pub now_millis: u64,
     /// The recent rate of new items in the value of the command's key, in items per second, if the
-    /// host knows it.
+    /// server knows it.
     pub items_per_second: Option<f64>,
     /// The longest reply that fits the available memory, in bytes. A handler rejects a longer reply
     /// before it allocates it.
@@ -147,7 +147,7 @@ impl<R> Outcome<R> {
         self.change != Change::None || self.created.is_some()
     }
 
-    /// Returns the outcome after the host has undone all changes.
+    /// Returns the outcome after the server has undone all changes.
     #[must_use]
     pub fn undone(self) -> Self {
         Self::unchanged(self.reply)

@@ -151,7 +151,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) fn admit(
     shared: &Arc<SharedState>,
     listeners: Vec<(TcpListener, bool)>,
-    doors: &[mpsc::UnboundedSender<Arrival>],
+    senders: &[mpsc::UnboundedSender<Arrival>],
 ) {
     runtime().block_on(async {
         let next = std::rc::Rc::new(std::cell::Cell::new(0));
@@ -163,9 +163,9 @@ pub(crate) fn admit(
                     continue;
                 }
             };
-            let (shared, doors, next) = (shared.clone(), doors.to_vec(), next.clone());
+            let (shared, senders, next) = (shared.clone(), senders.to_vec(), next.clone());
             tokio::task::spawn_local(async move {
-                accept(&shared, &listener, is_tls, &doors, &next).await;
+                accept(&shared, &listener, is_tls, &senders, &next).await;
             });
         }
         let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
@@ -188,7 +188,7 @@ async fn accept(
     shared: &SharedState,
     listener: &tokio::net::TcpListener,
     is_tls: bool,
-    doors: &[mpsc::UnboundedSender<Arrival>],
+    senders: &[mpsc::UnboundedSender<Arrival>],
     next: &std::cell::Cell<usize>,
 ) {
     loop {
@@ -205,12 +205,12 @@ async fn accept(
                     continue;
                 }
                 _ = stream.set_nodelay(true);
-                let door = &doors[next.get() % doors.len()];
+                let sender = &senders[next.get() % senders.len()];
                 next.set(next.get().wrapping_add(1));
                 let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
                 let greeted = shared.clients.greet();
                 if let Ok(stream) = stream.into_std() {
-                    _ = door.send(Arrival { stream, tls, greeted, input: Vec::new() });
+                    _ = sender.send(Arrival { stream, tls, greeted, input: Vec::new() });
                 }
             }
             Err(error) => {

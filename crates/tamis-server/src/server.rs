@@ -61,18 +61,7 @@ impl Server {
         if let Some(address) = config.guarded_address().filter(|_| users.default_user().is_open()) {
             return Err(ServerError::Unprotected { address });
         }
-        let why = match config.tls_port {
-            None if !config.listens_plain => {
-                "there is nowhere to listen: give --port or --tls-port"
-            }
-            Some(port) if config.listens_plain && port == config.port && port != 0 => {
-                "--port and --tls-port are the same: give another one, or say --port no"
-            }
-            _ => "",
-        };
-        if !why.is_empty() {
-            return Err(ServerError::Ports { why });
-        }
+        check_ports(&config)?;
         let tls = config.tls_port.map(|_| tls::read(&config)).transpose();
         let tls = tls.map_err(ServerError::Tls)?.map(RwLock::new);
         let plain = config.listens_plain.then_some(config.port);
@@ -89,19 +78,7 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let reserved = descriptors::reserved(&config, threads);
-        let fitting = descriptors::fit(config.max_clients, reserved);
-        if fitting == 0 {
-            return Err(ServerError::Files { reserved });
-        }
-        if fitting < config.max_clients {
-            tracing::warn!(
-                maxclients = fitting,
-                asked = config.max_clients,
-                "maxclients was lowered to fit the limit of open files: raise the limit with ulimit -n"
-            );
-            config.max_clients = fitting;
-        }
+        fit_clients(&mut config, threads)?;
         let keyspace = Keyspace::new();
         let default_user = users.default_user();
         let may_ask_info = default_user.is_open() && default_user.may_run("info");
@@ -133,23 +110,23 @@ impl Server {
         });
         let mut server =
             Self { shared, addresses, tls_addresses, http_address, threads: Vec::new() };
-        let mut doors = Vec::new();
+        let mut senders = Vec::new();
         for number in 0..threads {
-            let (door, arrivals) = mpsc::unbounded_channel();
-            doors.push(door);
+            let (sender, arrivals) = mpsc::unbounded_channel();
+            senders.push(sender);
             let shared = server.shared.clone();
             server.spawn(&format!("tamis-{number}"), move || acceptor::serve(&shared, arrivals))?;
         }
         let early = loading.map(Loading::end).unwrap_or_default();
         for (i, early) in early.into_iter().enumerate() {
             // The thread ends only with the server.
-            _ = doors[i % doors.len()].send(Arrival::early(early, &server.shared.clients));
+            _ = senders[i % senders.len()].send(Arrival::early(early, &server.shared.clients));
         }
         let shared = server.shared.clone();
         let plain = plain.into_iter().map(|listener| (listener, false));
         let listeners =
             plain.chain(over_tls.into_iter().map(|listener| (listener, true))).collect();
-        server.spawn("tamis-door", move || acceptor::admit(&shared, listeners, &doors))?;
+        server.spawn("tamis-acceptor", move || acceptor::admit(&shared, listeners, &senders))?;
         if let Some(listener) = http {
             let shared = server.shared.clone();
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
@@ -239,6 +216,36 @@ impl Server {
             None => Ok(()),
         }
     }
+}
+
+/// Checks that the server listens on at least one port, and on each port once.
+fn check_ports(config: &Config) -> Result<(), ServerError> {
+    let why = match config.tls_port {
+        None if !config.listens_plain => "there is nowhere to listen: give --port or --tls-port",
+        Some(port) if config.listens_plain && port == config.port && port != 0 => {
+            "--port and --tls-port are the same: give another one, or say --port no"
+        }
+        _ => "",
+    };
+    if why.is_empty() { Ok(()) } else { Err(ServerError::Ports { why }) }
+}
+
+/// Lowers `maxclients` to the limit of open files.
+fn fit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError> {
+    let reserved = descriptors::reserved(config, threads);
+    let fitting = descriptors::fit(config.max_clients, reserved);
+    if fitting == 0 {
+        return Err(ServerError::Files { reserved });
+    }
+    if fitting < config.max_clients {
+        tracing::warn!(
+            maxclients = fitting,
+            asked = config.max_clients,
+            "maxclients was lowered to fit the limit of open files: raise the limit with ulimit -n"
+        );
+        config.max_clients = fitting;
+    }
+    Ok(())
 }
 
 /// Stops a server from another thread.

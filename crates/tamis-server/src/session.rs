@@ -20,13 +20,13 @@ use crate::config::Config;
 use crate::decoding::{Decoded, decode, refuses_data};
 use crate::monitors::Monitoring;
 use crate::not_decoded::NotDecoded;
-use crate::shared_state::SharedState as Server;
+use crate::shared_state::SharedState;
 use crate::transaction::{Transaction, Watched};
 use crate::users::User;
 
 /// A connection's state between commands.
 pub(crate) struct Session {
-    pub server: Arc<Server>,
+    pub server: Arc<SharedState>,
     pub client: Arc<Client>,
     pub protocol: Protocol,
     pub is_authenticated: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(server: Arc<Server>, client: Arc<Client>) -> Self {
+    pub fn new(server: Arc<SharedState>, client: Arc<Client>) -> Self {
         let users_version = server.users.version();
         let user = server.users.default_user();
         let watched = Watched::new(server.held.hold(0));

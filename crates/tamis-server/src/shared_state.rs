@@ -20,7 +20,7 @@ use crate::monitors::Monitors;
 use crate::persistence::{Durable, Record};
 use crate::stats::Stats;
 use crate::tls::{self, TlsError};
-use crate::users::{User, Users};
+use crate::users::Users;
 
 /// The state that all connections share.
 #[derive(Debug)]
@@ -144,11 +144,6 @@ impl SharedState {
         let config = self.config.read();
         *tls.write() = tls::read(&config)?;
         Ok(true)
-    }
-
-    /// Returns the user if the password is correct. The comparison takes constant time.
-    pub fn authenticate(&self, user: &[u8], password: &[u8]) -> Option<Arc<User>> {
-        self.users.authenticate(user, password)
     }
 
     /// Logs a command that changed a value. The caller holds the lock of its key.

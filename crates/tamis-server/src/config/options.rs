@@ -238,7 +238,6 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "text",
         get: |config| config.password.clone(),
         set: |config, text| put(&mut config.password, Some(text.to_owned())),
-        ..ENTRY
     },
     Entry {
         name: "save",

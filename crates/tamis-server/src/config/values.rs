@@ -50,7 +50,7 @@ pub(super) fn yes(is_yes: bool) -> String {
 }
 
 /// Returns the name of a value.
-pub(super) fn name_of<T: PartialEq>(value: T, names: &[(T, &'static str)]) -> String {
+pub(super) fn name_of<T: Copy + PartialEq>(value: T, names: &[(T, &'static str)]) -> String {
     let named = names.iter().find(|(it, _)| *it == value);
     named.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
 }

@@ -53,7 +53,7 @@ pub(super) fn reset(session: &mut Session) -> Reply {
 
 /// Authenticates the connection; returns the error reply if this fails.
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
-    if let Some(user) = session.server.authenticate(user, password) {
+    if let Some(user) = session.server.users.authenticate(user, password) {
         session.authenticate(user);
         return Ok(());
     }

@@ -45,7 +45,7 @@ pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<U
     let Some((name, password)) = headers.get(header::AUTHORIZATION).and_then(credentials) else {
         return Some(shared.users.default_user()).filter(|user| user.is_open());
     };
-    let user = shared.authenticate(&name, &password);
+    let user = shared.users.authenticate(&name, &password);
     if user.is_none() {
         tracing::warn!("authentication for the console failed: wrong user or password");
     }

@@ -90,7 +90,7 @@ impl LogCore {
         }
     }
 
-    fn now_millis(&self) -> u64 {
+    fn uptime_millis(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
 
@@ -251,7 +251,7 @@ impl LogCore {
     fn run(&self) {
         let mut checked = Instant::now();
         loop {
-            let now = self.now_millis();
+            let now = self.uptime_millis();
             let has_worked = self.run_sync(now) | self.run_file_job(now);
             if checked.elapsed() >= CHECK {
                 self.check_file();
@@ -357,7 +357,7 @@ impl Log {
             let (can_write, is_syncing) = {
                 let inner = self.core.inner.lock();
                 let needs = needs.get_or_insert_with(|| inner.state.needs());
-                match inner.state.settle(needs, is_change, self.core.now_millis()) {
+                match inner.state.settle(needs, is_change, self.core.uptime_millis()) {
                     Settled::Ready => return Ok(()),
                     Settled::Failed(error) => return Err(error),
                     Settled::Waits => {}
@@ -373,7 +373,7 @@ impl Log {
                 continue;
             }
             if can_write && !is_syncing {
-                self.core.run_file_job(self.core.now_millis());
+                self.core.run_file_job(self.core.uptime_millis());
                 continue;
             }
             // The connection subscribes before it reads the state, so it misses no progress.
@@ -383,7 +383,7 @@ impl Log {
             };
             if can_write {
                 let core = self.core.clone();
-                let write = move || core.run_file_job(core.now_millis());
+                let write = move || core.run_file_job(core.uptime_millis());
                 _ = tokio::task::spawn_blocking(write).await;
                 continue;
             }
@@ -435,7 +435,7 @@ impl Log {
     /// second case it may continue in the new file later.
     pub fn rotated(&self) -> Result<(), String> {
         loop {
-            self.core.run_file_job(self.core.now_millis());
+            self.core.run_file_job(self.core.uptime_millis());
             let inner = self.core.inner.lock();
             if let Some(result) = inner.state.rotated() {
                 return result;

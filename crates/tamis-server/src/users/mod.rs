@@ -92,7 +92,8 @@ impl Users {
         self.all.read().values().cloned().collect()
     }
 
-    /// Returns the user with this name if the password is correct.
+    /// Returns the user with this name if the password is correct. The comparison
+    /// takes constant time.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
         if User::lets_in(user.as_deref(), password) { user } else { None }
