@@ -7,16 +7,13 @@
 
 /// A kind and two IDs. The first ID is for a filter that rejects inserts when it is full, the
 /// second for any other filter.
-const IDS: [(&str, &str, &str); 9] = [
+const IDS: [(&str, &str, &str); 6] = [
     ("split-block", "bloom", "bloom"),
     ("parquet", "bloom-parquet", "bloom-parquet"),
     ("classic", "bloom-classic", "bloom-classic"),
     ("bloom (growing)", "bloom-growing", "bloom-growing"),
     ("bloom (RedisBloom)", "bloom", "bloom-growing"),
-    ("cuckoo", "cuckoo", "cuckoo"),
     ("cuckoo (RedisBloom)", "cuckoo", "cuckoo"),
-    ("counting", "counting", "counting"),
-    ("window", "window", "window"),
 ];
 
 /// Returns the ID of a kind: the kind itself, unless the table has another one.
