@@ -49,8 +49,10 @@ pub struct Batch<'w> {
     pub(crate) answers: Answers,
     /// The items that the filter refused, in their order.
     pub(crate) refusals: Vec<Refusal>,
-    /// The error of every command, if the batch was refused as a whole.
-    error: Option<Text>,
+    /// The number of items that inserts under exclusive locks have processed.
+    pub(crate) done: usize,
+    /// The error of the commands that end after this item.
+    error: Option<(usize, Text)>,
 }
 
 /// An item that a filter refused.
@@ -101,6 +103,7 @@ impl<'w> Batch<'w> {
     pub fn clear(&mut self) {
         self.items.clear();
         self.ends.clear();
+        self.restart();
     }
 
     /// Hashes the items, unless the last call used the same hash function.
@@ -121,7 +124,7 @@ impl<'w> Batch<'w> {
         value: Option<&Value>,
         now_millis: u64,
     ) -> Option<BatchAnswers<'_>> {
-        self.forget_refusals();
+        self.restart();
         if items.inserts {
             let Some(Value::Bloom(filter)) = value else { return None };
             self.hash_items(filter.hasher());
@@ -139,15 +142,23 @@ impl<'w> Batch<'w> {
         Some(self.answers(items))
     }
 
-    /// Forgets the refusals of the last run.
-    pub(crate) fn forget_refusals(&mut self) {
+    /// Forgets the last run.
+    fn restart(&mut self) {
         self.refusals.clear();
+        self.done = 0;
         self.error = None;
     }
 
-    /// Sets the error that every command of the batch replies with.
+    /// Tests whether the last [`insert`](Self::insert) has processed all items.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done == self.items.len()
+    }
+
+    /// Refuses all commands that are not done. Each of them replies with this error.
     pub fn refuse(&mut self, text: Text) {
-        self.error = Some(text);
+        self.error = Some((self.done, text));
+        self.done = self.items.len();
     }
 
     /// Returns the answers of the last run.
@@ -172,7 +183,7 @@ pub struct BatchAnswers<'a> {
     ends: &'a [usize],
     /// The refusals in the remaining commands.
     refusals: &'a [Refusal],
-    error: Option<Text>,
+    error: Option<(usize, Text)>,
     is_one: bool,
     /// The index of the first item of the next command.
     first: usize,
@@ -215,7 +226,9 @@ impl Iterator for BatchAnswers<'_> {
         let (&end, ends) = self.ends.split_first()?;
         let items = self.first..end;
         (self.first, self.ends) = (end, ends);
-        if let Some(text) = self.error {
+        if let Some((done, text)) = self.error
+            && end > done
+        {
             return Some(Reply::error(text).into());
         }
         let len = self.refusals.iter().take_while(|refusal| refusal.item < end).count();

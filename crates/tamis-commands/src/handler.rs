@@ -5,6 +5,7 @@ use tamis_resp::Reply;
 
 use crate::argv::Argv;
 use crate::batch::{Batch, BatchItems};
+use crate::insert::Part;
 use crate::run::{Env, Outcome};
 use crate::value::Value;
 
@@ -52,7 +53,7 @@ impl KeyHandler {
                 let mut batch = Batch::default();
                 batch.push(argv);
                 let outcome = if items.inserts {
-                    batch.insert(items, value, env)
+                    batch.insert(items, value, Part::All, env)
                 } else {
                     _ = batch.run(items, value.as_ref(), env.now_millis);
                     Outcome::unchanged(())

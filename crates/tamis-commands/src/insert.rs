@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tamis::{Answers, NoRoom, TryInsert as _};
+use tamis::{Answers, Kind, NoRoom, TryInsert as _};
 use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 
 use crate::batch::{Batch, BatchItems, Family, Refusal};
@@ -16,16 +16,44 @@ use crate::value::Value;
 /// command stops there.
 type Refused = (usize, Text, bool);
 
+/// How much of a batch an insert under an exclusive lock processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    All,
+    /// As much as takes little time. A filter that moves stored items to make space may search
+    /// for milliseconds before it refuses an item, so a part ends at a refused item and has few
+    /// items. A part that creates a filter ends with the first command.
+    Short,
+}
+
+/// Where a part ends.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    /// The index after the last item.
+    pub end: usize,
+    /// The part also ends at a refused item.
+    pub ends_at_refusal: bool,
+}
+
+/// The items of a short part for a filter that moves stored items.
+const SHORT: usize = 64;
+
 impl Batch<'_> {
     /// Runs commands that insert, under an exclusive lock of the value. `BF.*` commands create the
     /// filter of a key that does not exist. The replies are in [`answers`](Self::answers).
+    ///
+    /// After a short part, the batch may not be [done](Self::is_done). The caller then logs the
+    /// outcome, releases the lock, and calls again.
     pub fn insert(
         &mut self,
         items: BatchItems,
         value: &mut Option<Value>,
+        part: Part,
         env: &Env<'_>,
     ) -> Outcome<()> {
         let mut created = None;
+        let mut limit = Limit { end: self.items.len(), ends_at_refusal: false };
         let value = match (value, items.family) {
             (Some(value), _) => value,
             (None, Family::Tamis) => {
@@ -34,6 +62,9 @@ impl Batch<'_> {
             }
             (value, _) => match create_default(env.settings) {
                 Ok(new) => {
+                    if part == Part::Short {
+                        limit.end = self.end_of_command(self.done);
+                    }
                     created = Some(new.new_image());
                     value.insert(new)
                 }
@@ -43,23 +74,28 @@ impl Batch<'_> {
                 }
             },
         };
-        Outcome { created, ..self.insert_into(items.family, value, env) }
+        if part == Part::Short && moves_items(value) {
+            limit.end = limit.end.min(self.done + SHORT);
+            limit.ends_at_refusal = true;
+        }
+        Outcome { created, ..self.insert_into(items.family, value, limit, env) }
     }
 
-    /// Inserts the items in order into a value that exists. Each command stops at its first item
-    /// that does not fit a full filter.
+    /// Inserts items in order into a value that exists, up to `limit`. Each command stops at its
+    /// first item that does not fit a full filter.
     pub(crate) fn insert_into(
         &mut self,
         family: Family,
         value: &mut Value,
+        limit: Limit,
         env: &Env<'_>,
     ) -> Outcome<()> {
         _ = value.build();
-        self.forget_refusals();
+        let (first, refused) = (self.done, self.refusals.len());
         let change = match value {
             Value::Bloom(filter) => {
                 self.hash_items(filter.hasher());
-                self.insert_each(|batch, range, answers| {
+                self.insert_each(limit, |batch, range, answers| {
                     filter.insert_hashes(&batch.hashes[range], answers).map_err(|(done, error)| {
                         match error {
                             ExpandError::Full => (done, bf::FULL, true),
@@ -68,14 +104,15 @@ impl Batch<'_> {
                         }
                     })
                 });
-                let hashes = self.new_hashes();
+                let new = self.answers.ones().filter(|item| (first..self.done).contains(item));
+                let hashes: Vec<u64> = new.map(|item| self.hashes[item]).collect();
                 if hashes.is_empty() { Change::None } else { Change::Inserted(hashes) }
             }
             Value::Filter(file) => {
                 let full = if family == Family::Tamis { tm::FULL } else { bf::FULL };
                 file.filter.advance(env.now_millis);
                 self.hash_items(file.filter.hasher());
-                self.insert_each(|batch, range, answers| {
+                self.insert_each(limit, |batch, range, answers| {
                     let words = answers.reset(range.len());
                     file.filter.try_insert_hashes(&batch.hashes[range], words).map_err(|error| {
                         match error.reason {
@@ -85,18 +122,19 @@ impl Batch<'_> {
                         }
                     })
                 });
-                let (inserted, change) = if self.refusals.is_empty() {
+                let is_whole = (first, self.done) == (0, self.items.len());
+                let (inserted, change) = if is_whole && self.refusals.is_empty() {
                     (self.items.len(), Change::Words)
                 } else {
                     let name: &[u8] = if family == Family::Tamis { b"TM.MADD" } else { b"BF.MADD" };
-                    let accepted = self.accepted(|_| true);
+                    let accepted = self.accepted(first, refused, |_| true);
                     (accepted.len(), Change::accepted(&[name, self.key], &accepted))
                 };
                 file.added = file.added.saturating_add(inserted as u64);
                 change
             }
             Value::RedisBloom(filter) => {
-                self.insert_each(|batch, range, answers| {
+                self.insert_each(limit, |batch, range, answers| {
                     let (mut done, mut refused) = (0, None);
                     answers.reset(range.len());
                     filter.insert_each(&batch.items[range], |inserted| {
@@ -118,15 +156,15 @@ impl Batch<'_> {
                     refused.map_or(Ok(()), Err)
                 });
                 // Inserting a repeated item changes nothing.
-                let accepted = self.accepted(|is_new| is_new);
+                let accepted = self.accepted(first, refused, |is_new| is_new);
                 Change::accepted(&[b"BF.MADD", self.key], &accepted)
             }
             Value::RedisCuckoo(filter) if family == Family::Tamis => {
                 let max_sub_filters = env.settings.cf_max_expansions as usize;
-                self.insert_each(|batch, range, answers| {
+                self.insert_each(limit, |batch, range, answers| {
                     insert_redis_cuckoo(filter, &batch.items[range], max_sub_filters, answers)
                 });
-                Change::accepted(&[b"TM.MADD", self.key], &self.accepted(|_| true))
+                Change::accepted(&[b"TM.MADD", self.key], &self.accepted(first, refused, |_| true))
             }
             Value::PartialLoad(_) => {
                 self.refuse(bf::INCOMPLETE);
@@ -140,27 +178,40 @@ impl Batch<'_> {
         Outcome { change, ..Outcome::unchanged(()) }
     }
 
-    /// Calls `insert` with all items. After a refused item, calls it for each later item alone, so
-    /// that each command stops for itself.
+    /// Calls `insert` with all items that are not done, up to `limit`. After a refused item, calls
+    /// it for each later item alone, so that each command stops for itself.
     fn insert_each(
         &mut self,
+        limit: Limit,
         mut insert: impl FnMut(&Self, Range<usize>, &mut Answers) -> Result<(), Refused>,
     ) {
-        let len = self.items.len();
+        let (len, mut first, end) = (self.items.len(), self.done, limit.end);
         let mut answers = std::mem::take(&mut self.answers);
-        let mut refused = insert(self, 0..len, &mut answers).err();
-        if let Some((done, ..)) = refused {
-            (done..len).for_each(|item| answers.set(item, false));
+        let mut some = Answers::new();
+        if first == 0 {
+            answers.reset(len);
         }
-        let (mut first, mut one) = (0, Answers::new());
+        // The whole batch needs no second mask.
+        let is_whole = first == 0 && end == len;
+        let mut refused =
+            insert(self, first..end, if is_whole { &mut answers } else { &mut some }).err();
+        let done = refused.map_or(end - first, |(done, ..)| done);
+        if is_whole {
+            (done..len).for_each(|item| answers.set(item, false));
+        } else {
+            (0..done).for_each(|item| answers.set(first + item, some.get(item)));
+        }
+        if refused.is_none() {
+            first = end;
+        }
         while let Some((done, text, stops)) = refused.take() {
             let item = first + done;
             self.refusals.push(Refusal { item, text, stops });
             first = if stops { self.end_of_command(item) } else { item + 1 };
-            while first < len && refused.is_none() {
-                match insert(self, first..first + 1, &mut one) {
+            while first < end && !limit.ends_at_refusal && refused.is_none() {
+                match insert(self, first..first + 1, &mut some) {
                     Ok(()) => {
-                        answers.set(first, one.get(0));
+                        answers.set(first, some.get(0));
                         first += 1;
                     }
                     Err(error) => refused = Some(error),
@@ -168,6 +219,7 @@ impl Batch<'_> {
             }
         }
         self.answers = answers;
+        self.done = first;
     }
 
     /// Returns the index after the last item of the command with this item.
@@ -175,11 +227,17 @@ impl Batch<'_> {
         self.ends[self.ends.partition_point(|end| *end <= item)]
     }
 
-    /// Returns the items that the filter accepted and whose answer is `wanted`.
-    fn accepted(&self, wanted: impl Fn(bool) -> bool) -> Vec<&[u8]> {
-        let (mut accepted, mut first) = (Vec::with_capacity(self.items.len()), 0);
-        let mut refusals = self.refusals.iter().peekable();
-        while first < self.items.len() {
+    /// Returns the items from `first` on that the filter accepted and whose answer is `wanted`.
+    /// `refused` is the number of refusals before these items.
+    fn accepted(
+        &self,
+        mut first: usize,
+        refused: usize,
+        wanted: impl Fn(bool) -> bool,
+    ) -> Vec<&[u8]> {
+        let mut accepted = Vec::with_capacity(self.done - first);
+        let mut refusals = self.refusals[refused..].iter().peekable();
+        while first < self.done {
             match refusals.next_if(|refusal| refusal.item == first) {
                 Some(Refusal { stops: true, .. }) => {
                     first = self.end_of_command(first);
@@ -192,6 +250,16 @@ impl Batch<'_> {
             first += 1;
         }
         accepted
+    }
+}
+
+/// Tests whether an insert into the value may move stored items to make space. Such an item may
+/// take a million times as long as a lookup.
+fn moves_items(value: &Value) -> bool {
+    match value {
+        Value::RedisCuckoo(_) => true,
+        Value::Filter(file) => file.filter.plan().kind() == Kind::Cuckoo,
+        _ => false,
     }
 }
 

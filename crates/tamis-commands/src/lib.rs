@@ -62,6 +62,7 @@ pub use handler::{
     WriteHandler, WriteKeys,
 };
 pub use image::ImageError;
+pub use insert::Part;
 pub use keys::{Access, KeyOption, Keys};
 pub use partial_load::PartialLoad;
 pub use permission::Permission;

@@ -271,6 +271,7 @@ impl ScalableBloom {
         hashes: &[u64],
         answers: &mut Answers,
     ) -> Result<(), (usize, ExpandError)> {
+        answers.reset(hashes.len());
         if let Some(reserved) = &mut self.reserved {
             reserved.make_bits().map_err(|_| (0, ExpandError::NoRoom))?;
         }

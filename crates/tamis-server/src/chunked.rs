@@ -41,7 +41,9 @@ impl Session {
             chunk_argv.extend_from_slice(chunk);
             let began = Instant::now();
             let (mut batch, mut done) = (Batch::default(), None);
-            batch.push(&chunk_argv);
+            if command.batch_items().is_some() {
+                batch.push(&chunk_argv);
+            }
             let calls = KeyCalls { handler, command, argvs: &[&chunk_argv], lookups };
             let now = env.at(now_millis());
             self.run_on_key(calls, &mut batch, &now, |reply| done = Some(reply)).await;

@@ -3,6 +3,7 @@
 use crate::argv::{Argv, parse_integer};
 use crate::batch::{Batch, BatchItems, Family};
 use crate::bf::reserve::{Options, parse_rate};
+use crate::insert::Limit;
 use crate::run::{Env, Outcome};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
@@ -29,7 +30,8 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
     };
     let mut batch = Batch::default();
     batch.push_items(argv[1], asked.items);
-    let outcome = batch.insert_into(Family::Bloom, value, env);
+    let all = Limit { end: asked.items.len(), ends_at_refusal: false };
+    let outcome = batch.insert_into(Family::Bloom, value, all, env);
     let outcome = outcome.with_reply(batch.answers(ITEMS).next().expect("one command was pushed"));
     Outcome { created, ..outcome }
 }

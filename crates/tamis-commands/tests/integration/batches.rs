@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tamis_commands::{
-    Argv, Batch, BloomLayout, Change, Env, Handler, KeyHandler, Settings, Value, find,
+    Argv, Batch, BloomLayout, Change, Env, Handler, KeyHandler, Part, Settings, Value, find,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -60,42 +60,46 @@ fn image(value: Option<&Value>) -> Option<Vec<u8>> {
     })
 }
 
-/// Runs commands with one name as a batch, first under shared and then under exclusive access.
-/// Applies the logged change to `replayed`.
+/// Applies a logged change.
+fn replay(replayed: &mut Option<Value>, commands: &[Argv<'_>], change: Change, env: &Env<'_>) {
+    let mut run = |argv: Argv<'_>| {
+        let outcome = handler(argv[0]).run(replayed, argv, env);
+        assert!(outcome.has_changed(), "{:?}", outcome.reply);
+    };
+    match change {
+        Change::None => {}
+        Change::Words => commands.iter().copied().for_each(run),
+        Change::Replaced(words) => run(&argv(&words)),
+        Change::Inserted(hashes) => {
+            let Some(Value::Bloom(filter)) = replayed else { panic!("it has no hashes") };
+            filter.restore_hashes(&hashes).expect("there is memory");
+        }
+    }
+}
+
+/// Runs commands with one name as a batch, first under shared and then under exclusive access, in
+/// one part or in short ones. Applies the logged changes to `replayed`.
 fn run_batch(
     value: &mut Option<Value>,
     replayed: &mut Option<Value>,
     commands: &[Argv<'_>],
+    part: Part,
     env: &Env<'_>,
 ) -> Vec<Reply> {
     let KeyHandler::Items(items) = handler(commands[0][0]) else { panic!("it has no items") };
     let mut batch = Batch::default();
     commands.iter().for_each(|argv| batch.push(argv));
-    let is_done = batch.run(items, value.as_ref(), env.now_millis).is_some();
-    let (image, change) = if is_done {
-        let change =
-            if items.inserts { Change::Inserted(batch.new_hashes()) } else { Change::None };
-        (None, change)
-    } else {
-        let outcome = batch.insert(items, value, env);
-        (outcome.created, outcome.change)
-    };
-    if let Some(image) = image {
-        *replayed = Some(Value::read_logged_image(&image).expect("an image"));
-    }
-    match change {
-        Change::None => {}
-        Change::Words => commands.iter().for_each(|argv| {
-            let outcome = handler(argv[0]).run(replayed, argv, env);
-            assert!(outcome.has_changed(), "{:?}", outcome.reply);
-        }),
-        Change::Replaced(words) => {
-            let outcome = handler(&words[0]).run(replayed, &argv(&words), env);
-            assert!(outcome.has_changed(), "{:?}", outcome.reply);
+    if batch.run(items, value.as_ref(), env.now_millis).is_some() {
+        if items.inserts {
+            replay(replayed, commands, Change::Inserted(batch.new_hashes()), env);
         }
-        Change::Inserted(hashes) => {
-            let Some(Value::Bloom(filter)) = replayed else { panic!("it has no hashes") };
-            filter.restore_hashes(&hashes).expect("there is memory");
+    } else {
+        while !batch.is_done() {
+            let outcome = batch.insert(items, value, part, env);
+            if let Some(image) = outcome.created {
+                *replayed = Some(Value::read_logged_image(&image).expect("an image"));
+            }
+            replay(replayed, commands, outcome.change, env);
         }
     }
     batch.answers(items).map(|answer| answer.reply).collect()
@@ -108,6 +112,7 @@ proptest! {
     fn a_batch_equals_its_commands_one_by_one(
         setup in prop::sample::select(SETUPS),
         layout in prop::sample::select(vec![BloomLayout::Tamis, BloomLayout::RedisBloom]),
+        part in prop::sample::select(vec![Part::All, Part::Short]),
         batches in prop::collection::vec(
             (
                 prop::sample::select(vec!["BF.ADD", "BF.MADD", "TM.ADD", "TM.MADD", "BF.MEXISTS", "TM.EXISTS", "CF.MEXISTS"]),
@@ -136,10 +141,31 @@ proptest! {
                 .iter()
                 .map(|argv| handler(argv[0]).run(&mut one, argv, &env).reply)
                 .collect();
-            let together = run_batch(&mut all, &mut replayed, &commands, &env);
+            let together = run_batch(&mut all, &mut replayed, &commands, part, &env);
             prop_assert_eq!(&singles, &together, "{} on {:?}", name, setup);
             prop_assert_eq!(image(one.as_ref()), image(all.as_ref()), "{} on {:?}", name, setup);
             prop_assert_eq!(image(one.as_ref()), image(replayed.as_ref()), "{} on {:?}", name, setup);
         }
     }
+}
+
+#[test]
+fn a_full_cuckoo_filter_gives_up_its_lock_after_each_refused_item() {
+    let settings = settings(BloomLayout::Tamis);
+    let env = Env::new(&settings, Protocol::Resp2, 0);
+    let mut value = created("TM.RESERVE k KIND cuckoo ITEMS 1000", &env);
+    let items: Vec<Vec<u8>> = (0..2000).map(|i| format!("item {i}").into_bytes()).collect();
+    let commands: Vec<[&[u8]; 3]> =
+        items.iter().map(|item| [b"TM.ADD".as_slice(), b"k", item]).collect();
+    let KeyHandler::Items(row) = handler(b"TM.ADD") else { panic!("it has no items") };
+    let mut batch = Batch::default();
+    commands.iter().for_each(|argv| batch.push(argv));
+    assert!(batch.run(row, value.as_ref(), 0).is_none());
+    let mut parts = 0;
+    while !batch.is_done() {
+        batch.insert(row, &mut value, Part::Short, &env);
+        parts += 1;
+    }
+    let refused = batch.answers(row).filter(|it| matches!(it.reply, Reply::Error(_))).count();
+    assert!(refused > 500 && parts >= refused, "{parts} parts, {refused} refused items");
 }

@@ -1,8 +1,8 @@
 //! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
-    Argv, Batch, BatchItems, Command, Env, Flag, KeyHandler, KeyReply, Outcome, ReadHandler, Value,
-    WriteHandler, load_decoded, made_like, reserve_like,
+    Argv, Batch, BatchItems, Command, Env, Flag, KeyHandler, KeyReply, Outcome, Part, ReadHandler,
+    Value, WriteHandler, load_decoded, made_like, reserve_like,
     text::{self, Text},
 };
 use tamis_resp::Reply;
@@ -50,8 +50,8 @@ impl Session {
             }
             KeyHandler::Write(write) => Some((write, self.decode(command, argv, env).await)),
         };
-        let keys = self.server.keyspace.shared_to_change(argv[1]).await;
-        let env = env.at(now_millis());
+        let mut keys = self.server.keyspace.shared_to_change(argv[1]).await;
+        let mut env = env.at(now_millis());
         match (handler, write) {
             (_, Some((write, decoded))) => {
                 // Until here the memory of the value is counted as held.
@@ -60,7 +60,14 @@ impl Session {
                 take(self.write_one(write, command, argv, &keys, &env, decoded));
             }
             (KeyHandler::Items(items), None) => {
-                self.insert(items, batch, command, argvs, &keys, &env);
+                self.insert(items, Part::Short, batch, (command, argvs), &keys, &env);
+                while !batch.is_done() {
+                    drop(keys);
+                    tokio::task::yield_now().await;
+                    keys = self.server.keyspace.shared_to_change(argv[1]).await;
+                    env = env.at(now_millis());
+                    self.insert(items, Part::Short, batch, (command, argvs), &keys, &env);
+                }
                 batch.answers(items).for_each(take);
             }
             (KeyHandler::Read(_) | KeyHandler::Write(_), None) => unreachable!("handled above"),
@@ -88,7 +95,7 @@ impl Session {
                 let mut batch = Batch::default();
                 batch.push(argv);
                 if items.inserts {
-                    self.insert(items, &mut batch, command, &[argv], keys, env);
+                    self.insert(items, Part::All, &mut batch, (command, &[argv]), keys, env);
                 } else {
                     keys.read(argv[1], env.now_millis, |value| {
                         self.note_lookups(value.is_some(), 1);
@@ -139,17 +146,18 @@ impl Session {
         has_run
     }
 
-    /// Runs a batch that inserts under an exclusive lock of its value. The replies are in `batch`.
+    /// Runs a part of a batch that inserts under an exclusive lock of its value. The replies are in
+    /// `batch`.
     fn insert(
         &self,
         items: BatchItems,
+        part: Part,
         batch: &mut Batch<'_>,
-        command: &Command,
-        commands: &[Argv<'_>],
+        (command, commands): (&Command, &[Argv<'_>]),
         keys: &KeyspaceRef<'_>,
         env: &Env<'_>,
     ) {
-        let insert = |value: &mut Option<Value>| batch.insert(items, value, env);
+        let insert = |value: &mut Option<Value>| batch.insert(items, value, part, env);
         if let Err(refusal) = self.change(command, commands, keys, env, insert) {
             batch.refuse(refusal);
         }

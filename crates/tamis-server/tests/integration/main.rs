@@ -10,6 +10,7 @@ mod hash_key;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
 mod persistence;
+mod pipelines;
 mod repair;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;
