@@ -109,7 +109,7 @@ impl Value {
 const MAX_AHEAD_MILLIS: u64 = 60_000;
 
 impl Value {
-    /// Returns the heap memory of the value, in bytes, as [`allocation_bytes`] counts it. It
+    /// Returns the heap memory of the value, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it. It
     /// includes everything the value allocates, while [`memory_bytes`](Self::memory_bytes) is the
     /// size of the filter alone. Time proportional to the number of layers.
     #[must_use]
