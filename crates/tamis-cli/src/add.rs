@@ -4,19 +4,15 @@ use std::path::PathBuf;
 
 use tamis::{Answers, Kind};
 
-use crate::build::judge;
-use crate::clock::now_millis;
+use crate::change_lock::lock_to_change;
+use crate::clock::{check_clock, now_millis};
+use crate::decode_options::DecodeArgs;
 use crate::exit::{Failure, Outcome};
-use crate::file_bytes::is_raw;
-use crate::filter_file::{Trust, check_clock, check_unpacked, lock_to_change, read, save};
-use crate::foreign::{Foreign, judge_changed};
-use crate::foreign_items::each_keys;
 use crate::input;
-use crate::items::{ItemArgs, hash_all};
-use crate::metadata::expect_same_items;
-use crate::opened::{Opened, Opener};
-use crate::repeats::{Inserter, RepeatArgs, Repeats};
-use crate::told::TellArgs;
+use crate::items::ItemArgs;
+use crate::open_filter::{OpenFilter, Trust};
+use crate::opener::Opener;
+use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 
 /// Adds items to a filter
 ///
@@ -55,83 +51,80 @@ pub struct Args {
 
     // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
-    tell: TellArgs,
+    decode: DecodeArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let paths = input::checked(&args.items_from.files)?;
-    let lock = lock_to_change(&args.filter)?;
-    if !is_raw(&args.filter, &args.tell) {
-        check_unpacked(&args.filter)?;
-    }
-    let tell = TellArgs { asks_items: true, ..args.tell.clone() };
-    let mut opener = Opener::new(&tell);
-    let opened = opener.one(&args.filter, Trust::Verify)?;
+    let _lock = lock_to_change(&args.filter)?;
+    let decode = DecodeArgs { requires_funnel: true, ..args.decode.clone() };
+    let mut opener = Opener::new(&decode);
+    let filter = opener.one(&args.filter, Trust::Assume)?;
     opener.finish()?;
-    if let Opened::Foreign(file) = opened {
-        return args.add_to_foreign(*file, &paths);
-    }
-    let mut file = read(&args.filter)?;
-    let repeats = args.repeats(file.filter.plan().kind())?;
-    let rule = args.items_from.key.rule();
-    expect_same_items(&file.metadata, &rule, &input::name(&args.filter))?;
-    check_clock(&file.filter, now_millis(), &input::name(&args.filter))?;
-    let advice = match repeats {
-        Repeats::Once => {
-            "if it has some of these lines already, skip them with --if-absent if you delete nothing from this filter; \
-             otherwise build a larger one with --items N"
+    filter.check_unpacked()?;
+    filter.check_output(&args.filter)?;
+    let mut filter = filter.into_decoded()?;
+    let mut inserter = args.inserter(&mut filter)?;
+    let encoding = filter.encoding(&args.items_from.key.rule())?;
+    let mut answers = Answers::new();
+    let count = args.items_from.reader(&paths).each_batch(encoding, |batch| {
+        match filter.tamis_mut() {
+            Some(file) => {
+                // A window filter records each batch at the time when the batch arrives.
+                file.filter.advance(now_millis());
+                inserter.insert(&mut file.filter, batch.hashes(), &args.filter)?;
+                file.added = file.added.saturating_add(batch.len() as u64);
+                Ok(())
+            }
+            None => {
+                let inserted = filter.contents_mut().insert_each(&batch.keys(), &mut answers);
+                inserted.map_err(|error| {
+                    Failure::new(format!("{}: {error}; nothing was written", filter.name))
+                })
+            }
         }
-        _ => repeats.advice(file.filter.plan().kind()),
-    };
-    let (hasher, mut inserter) = (file.filter.hasher(), Inserter::new(repeats, u64::MAX, advice)?);
-    let delimiter = args.items_from.records.delimiter();
-    let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
-        // A window filter records each batch at the time when the batch arrives.
-        file.filter.advance(now_millis());
-        inserter.insert(&mut file.filter, hashes, &args.filter)
     })?;
-    file.added = file.added.saturating_add(tally.items);
-    tally.warn();
-    let exit = judge(&file, &args.filter, args.force)?;
-    save(&args.filter, &file)?;
-    drop(lock);
-    Ok(exit)
+    count.warn();
+    filter.save(&args.filter, args.force)
 }
 
 impl Args {
-    fn repeats(&self, kind: Kind) -> Result<Repeats, Failure> {
+    /// Returns the inserter for the filter.
+    fn inserter(&self, filter: &mut OpenFilter) -> Result<Inserter, Failure> {
+        let (name, format) = (filter.name.clone(), filter.format.name);
+        let Some(file) = filter.tamis_mut() else {
+            let options = [
+                ("--copies", "cuckoo filters", self.repeats.copies),
+                ("--if-absent", "counting and cuckoo filters", self.if_absent),
+            ];
+            return match options.into_iter().find(|(_, _, is_given)| *is_given) {
+                Some((option, kinds, _)) => Err(Failure::new(format!(
+                    "{name}: {option} is for {kinds} of Tamis, not for {format}"
+                ))),
+                None => Inserter::new(RepeatPolicy::Each, u64::MAX, ""),
+            };
+        };
+        check_clock(&file.filter, &name)?;
+        let kind = file.filter.plan().kind();
+        let repeats = self.repeat_policy(kind)?;
+        let advice = match repeats {
+            RepeatPolicy::Once => {
+                "if it has some of these lines already, skip them with --if-absent if you delete nothing from this filter; \
+                 otherwise build a larger one with --items N"
+            }
+            _ => repeats.advice(kind),
+        };
+        Inserter::new(repeats, u64::MAX, advice)
+    }
+
+    fn repeat_policy(&self, kind: Kind) -> Result<RepeatPolicy, Failure> {
         match (self.if_absent, kind.can_remove()) {
             (false, _) => self.repeats.of(Some(kind)),
-            (true, true) => Ok(Repeats::IfAbsent),
+            (true, true) => Ok(RepeatPolicy::IfAbsent),
             (true, false) => Err(Failure::new(
                 "--if-absent is for counting and cuckoo filters: others hold a line once in any case",
             )),
         }
-    }
-
-    fn add_to_foreign(&self, mut file: Foreign, paths: &[PathBuf]) -> Outcome {
-        let options = [
-            ("--copies", "cuckoo filters", self.repeats.copies),
-            ("--if-absent", "counting and cuckoo filters", self.if_absent),
-        ];
-        if let Some((option, kinds, _)) = options.into_iter().find(|(_, _, is_given)| *is_given) {
-            let (name, format) = (&file.name, file.format.name);
-            return Err(Failure::new(format!(
-                "{name}: {option} is for {kinds} of Tamis, not for {format}"
-            )));
-        }
-        file.check_output(&self.filter)?;
-        let (rule, delimiter) = (self.items_from.key.rule(), self.items_from.records.delimiter());
-        let (funnel, mut answers) = (file.funnel()?, Answers::new());
-        let tally = each_keys(paths, &rule, delimiter, funnel, |keys| {
-            file.contents.insert_each(keys, &mut answers).map_err(|error| {
-                Failure::new(format!("{}: {error}; nothing was written", file.name))
-            })
-        })?;
-        tally.warn();
-        let exit = judge_changed(&file, self.force)?;
-        file.save(&self.filter, file.format, &file.told)?;
-        Ok(exit)
     }
 }

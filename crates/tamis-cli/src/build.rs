@@ -5,25 +5,25 @@ mod count_first;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tamis::{AnyFilter, Geometry, Hasher, InsertError, Kind, NoRoom, Plan, Span, Window};
+use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span, Window};
 use tamis_formats::{Format, TamisFile};
 
-use crate::budget::left_bytes;
+use crate::byte_size::ByteSize;
 use crate::clock::now_millis;
-use crate::count::{Count, Rate, holds};
-use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{Trust, save};
+use crate::decode_options::DecodeArgs;
+use crate::exit::{Failure, Outcome};
 use crate::hash_key::random_hasher;
 use crate::input;
-use crate::items::{ItemArgs, Tally, hash_all};
+use crate::items::{ItemArgs, ItemEncoding, RecordCount};
 use crate::key::rate;
+use crate::memory_limit::left_bytes;
 use crate::metadata::MetadataArgs;
-use crate::opened::{Opened, Opener};
+use crate::numbers::{Count, Rate};
+use crate::open_filter::{OpenFilter, Trust};
+use crate::opener::Opener;
 use crate::output::{check_filter_output, refuse_input_as_output};
 use crate::repeats::{Inserter, RepeatArgs};
-use crate::size::Size;
-use crate::span::{SpanArg, even_slices};
-use crate::told::TellArgs;
+use crate::window_span::{WindowSpan, even_slices};
 
 /// Builds a filter from items and writes it to a file
 ///
@@ -67,7 +67,7 @@ pub struct Args {
 
     /// Expire items after a time such as 24h, or after a number of other items such as 1M-items (--kind window)
     #[arg(long, value_name = "SPAN")]
-    window: Option<SpanArg>,
+    window: Option<WindowSpan>,
 
     /// With --window: items expire at most 1/N of the span late. With several slices, a time window keeps its rate
     /// only if items arrive evenly; a window of few items gets more slices [default: 1 for a time; for items by the
@@ -95,7 +95,7 @@ pub struct Args {
 
     /// Use at most SIZE of memory, such as 512M
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
 
     /// Finish with exit status 3 even if there are more items than the rate allows
     #[arg(long)]
@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Outcome {
     check_filter_output(&args.output)?;
     let metadata = args.metadata.collect(&args.items_from)?;
     let max_bytes = left_bytes(args.memory, &paths)?;
-    let (filter, tally) = match (&args.like, args.planned_items()) {
+    let (filter, count) = match (&args.like, args.planned_items()) {
         (Some(like), _) => args.stream(&paths, args.empty_like(like, max_bytes)?, max_bytes)?,
         (None, Some(items)) => {
             let empty = args.empty(&args.plan(args.places(items), max_bytes)?, args.hasher()?)?;
@@ -160,12 +160,10 @@ pub fn run(args: &Args) -> Outcome {
         (None, None) => args.count_first(&paths, max_bytes)?,
     };
     let mut file = TamisFile::new(filter);
-    file.added = tally.items;
+    file.added = count.items;
     file.metadata = metadata;
-    tally.warn();
-    let exit = judge(&file, &args.output, args.force)?;
-    save(&args.output, &file)?;
-    Ok(exit)
+    count.warn();
+    OpenFilter::new(&args.output, file).save(&args.output, args.force)
 }
 
 impl Args {
@@ -183,7 +181,7 @@ impl Args {
                 "--kind window needs the span after which items are forgotten, such as --window 24h or \
                  --window 1M-items",
             )),
-            (Some(Kind::Window), Some(SpanArg(Span::Millis(_)))) if self.items.is_none() => {
+            (Some(Kind::Window), Some(WindowSpan(Span::Millis(_)))) if self.items.is_none() => {
                 Err(Failure::new(
                     "--window with a time needs --items N: how many distinct items come in that time",
                 ))
@@ -195,7 +193,7 @@ impl Args {
             let option = if self.refresh { "--refresh" } else { "--slices" };
             return Err(Failure::new(format!("{option} is for a window: add --window SPAN")));
         }
-        if let (Some(SpanArg(Span::Items(items))), Some(slices)) = (self.window, self.slices)
+        if let (Some(WindowSpan(Span::Items(items))), Some(slices)) = (self.window, self.slices)
             && u64::from(slices) > items
         {
             let message = "--slices: a window has no more slices than items";
@@ -218,7 +216,7 @@ impl Args {
     /// Returns the planned number of items if the command need not count them first.
     fn planned_items(&self) -> Option<u64> {
         let of_window = match self.window {
-            Some(SpanArg(Span::Items(items))) => Some(items),
+            Some(WindowSpan(Span::Items(items))) => Some(items),
             _ => None,
         };
         // A growing filter needs no number.
@@ -240,24 +238,20 @@ impl Args {
 
     /// Creates an empty filter with this plan.
     fn empty(&self, plan: &Plan, hasher: Hasher) -> Result<AnyFilter, Failure> {
-        empty(plan, hasher, self.window.map(|SpanArg(span)| span), self.refresh)
+        empty(plan, hasher, self.window.map(|WindowSpan(span)| span), self.refresh)
     }
 
     /// Creates an empty filter that can be merged with the filter in the file `like`.
     fn empty_like(&self, like: &Path, max_bytes: u64) -> Result<AnyFilter, Failure> {
         let name = input::name(like);
-        let source = match Opener::new(&TellArgs::default()).one(like, Trust::Assume)? {
-            Opened::Tamis(source) => source,
-            Opened::Foreign(foreign) => {
-                return Err(Failure::new(format!(
-                    "{name}: --like takes a Tamis filter, and this is one of {}: add the items to a copy of it with \
-                     'tamis add', or convert it first",
-                    foreign.format.name
-                )));
-            }
-            Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
-        };
-        let file = source.file()?;
+        let like = Opener::new(&DecodeArgs::default()).one(like, Trust::Assume)?;
+        let file = like.view()?.ok_or_else(|| {
+            Failure::new(format!(
+                "{name}: --like takes a Tamis filter, and this is one of {}: add the items to a copy of it with \
+                 'tamis add', or convert it first",
+                like.format.name
+            ))
+        })?;
         let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
         self.repeats.of(Some(plan.kind()))?;
         self.check_memory(plan, max_bytes)?;
@@ -288,7 +282,9 @@ impl Args {
                 Plan::window(items, self.rate, u32::from(slices))
             }
             // All items of a time window may arrive at once.
-            (Some(Kind::Window), ..) if matches!(self.window, Some(SpanArg(Span::Millis(_)))) => {
+            (Some(Kind::Window), ..)
+                if matches!(self.window, Some(WindowSpan(Span::Millis(_)))) =>
+            {
                 Plan::window(items, self.rate, 1)
             }
             (Some(Kind::Cuckoo), ..) if self.repeats.copies => {
@@ -299,7 +295,7 @@ impl Args {
         };
         let plan = plan.and_then(|plan| match (self.window, plan.geometry()) {
             // A small span does not divide evenly into the slices, so the slices are adjusted.
-            (Some(SpanArg(Span::Items(span))), Geometry::Slices(slices)) => {
+            (Some(WindowSpan(Span::Items(span))), Geometry::Slices(slices)) => {
                 let even = even_slices(span, slices.into());
                 Plan::window(items, self.rate, u8::try_from(even).map_or(slices, u32::from))
             }
@@ -317,8 +313,8 @@ impl Args {
                  higher rate or fewer items",
                 Count(plan.items()),
                 Rate(plan.rate()),
-                Size { bytes: plan.bytes() },
-                Size { bytes: max_bytes },
+                ByteSize { bytes: plan.bytes() },
+                ByteSize { bytes: max_bytes },
             ))),
             _ => Ok(()),
         }
@@ -330,7 +326,7 @@ impl Args {
         paths: &[PathBuf],
         mut filter: AnyFilter,
         max_bytes: u64,
-    ) -> Result<(AnyFilter, Tally), Failure> {
+    ) -> Result<(AnyFilter, RecordCount), Failure> {
         let (plan, hasher) = (filter.plan(), filter.hasher());
         let left_bytes = max_bytes - plan.bytes().min(max_bytes);
         let repeats = self.repeats.of(Some(plan.kind()))?;
@@ -342,19 +338,18 @@ impl Args {
             (None, kind) => repeats.advice(kind),
         };
         let mut inserter = Inserter::new(repeats, left_bytes, advice)?;
-        let rule = self.items_from.key.rule();
-        let tally =
-            hash_all(paths, &rule, self.items_from.records.delimiter(), hasher, |hashes| {
-                // A window filter records each batch at the time when the batch arrives.
-                filter.advance(now_millis());
-                // A growing filter grows only a little within one chunk, so one check per chunk is
-                // enough.
-                hashes.chunks(GROWTH_CHUNK).try_for_each(|hashes| {
-                    inserter.insert(&mut filter, hashes, &self.output)?;
-                    self.check_growth(&filter, max_bytes)
-                })
-            })?;
-        Ok((filter, tally))
+        let reader = self.items_from.reader(paths);
+        let count = reader.each_batch(ItemEncoding::Hash(hasher), |batch| {
+            // A window filter records each batch at the time when the batch arrives.
+            filter.advance(now_millis());
+            // A growing filter grows only a little within one chunk, so one check per chunk is
+            // enough.
+            batch.hashes().chunks(GROWTH_CHUNK).try_for_each(|hashes| {
+                inserter.insert(&mut filter, hashes, &self.output)?;
+                self.check_growth(&filter, max_bytes)
+            })
+        })?;
+        Ok((filter, count))
     }
 
     /// Rejects a growing filter that has grown beyond `max_bytes`. Constant time.
@@ -397,43 +392,5 @@ fn refuse_other_format(output: &Path) -> Result<(), Failure> {
             format.name
         ))),
         _ => Ok(()),
-    }
-}
-
-/// Returns the failure for a filter of `kind` that refused items. `advice` is shown if the filter
-/// is full. The file is unchanged.
-pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
-    let name = input::name(path);
-    match error.reason {
-        NoRoom::Full { items } => Failure::new(format!(
-            "{name}: full with {} items{}; nothing was written: {advice}",
-            Count(items),
-            if kind.can_remove() { ", each copy counted" } else { "" },
-        )),
-        _ => Failure::new(format!("{name}: {error}; nothing was written")),
-    }
-}
-
-/// Rejects a filter that is over its rate. With `force`, writes a note instead.
-pub fn judge(file: &TamisFile, path: &Path, force: bool) -> Outcome {
-    if !file.is_over_rate() {
-        return Ok(Exit::Yes);
-    }
-    let (plan, items) = (file.filter.plan(), file.filter.estimate_items());
-    let state = format!(
-        "{}: planned for {} items at a rate of {}, it {} and its rate is {}",
-        input::name(path),
-        Count(plan.items()),
-        Rate(plan.rate()),
-        holds(items),
-        Rate(file.filter.estimate_rate()),
-    );
-    if force {
-        note!("{state}");
-        Ok(Exit::OverRate)
-    } else {
-        Err(Failure::new(format!(
-            "{state}; nothing was written: build for more items, or accept it with --force"
-        )))
     }
 }

@@ -1,26 +1,20 @@
 //! `tamis check`: prints the lines that are in a filter.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 
-use tamis::{Answers, AnyFilter, BitView, Filter as _, Hasher};
-use tamis_formats::{Funnel, TamisFile};
+use tamis::Answers;
 
-use crate::clock::now_millis;
-use crate::count::{Rate, holds};
+use crate::decode_options::DecodeArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{Source, Trust};
-use crate::foreign::Foreign;
-use crate::foreign_items::{Keys, no_item};
-use crate::input::{self, Input};
+use crate::input;
+use crate::items::{ItemBatch, ItemEncoding};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
-use crate::metadata::expect_same_items;
-use crate::opened::{Opened, Opener};
+use crate::open_filter::{Lookup, OpenFilter, Trust};
+use crate::opener::Opener;
 use crate::output::{Output, refuse_endless};
 use crate::parquet_table;
-use crate::progress::Progress;
-use crate::records::{Blocks, records};
-use crate::told::TellArgs;
+use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Prints the lines that are in a filter, as grep does
 ///
@@ -86,7 +80,7 @@ pub struct Args {
 
     // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
-    tell: TellArgs,
+    decode: DecodeArgs,
 }
 
 /// Runs the command.
@@ -102,8 +96,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     let trust = if args.no_verify { Trust::Assume } else { Trust::Verify };
     let mut opened = Vec::with_capacity(filters.len());
-    let tell = TellArgs { asks_items: true, ..args.tell.clone() };
-    let mut opener = Opener::new(&tell);
+    let decode = DecodeArgs { requires_funnel: true, ..args.decode.clone() };
+    let mut opener = Opener::new(&decode);
     for path in filters {
         let of_path = opener.all(path, trust)?;
         parquet_table::check_one_column(&of_path)?;
@@ -111,58 +105,21 @@ pub fn run(args: &Args) -> Outcome {
     }
     opener.finish()?;
     let rule = args.key.rule();
-    let mut asked = Vec::with_capacity(opened.len());
-    for opened in &opened {
-        let source = match opened {
-            Opened::Tamis(source) => source,
-            Opened::Unfiltered(name) => {
-                return Err(Failure::new(format!(
-                    "{name}: has no filter, so any item may be in it: look into the table itself"
-                )));
-            }
-            Opened::Foreign(file) => {
-                asked.push(Asked::foreign(file, args.copies)?);
-                continue;
-            }
-        };
-        let mut file = source.file()?;
-        file.filter.advance(now_millis());
-        expect_same_items(&file.metadata, &rule, source.name())?;
-        if args.copies && !file.filter.plan().kind().can_remove() {
-            let (name, kind) = (source.name(), file.filter.plan().kind());
-            return Err(Failure::new(format!(
-                "{name}: a {kind} filter does not count: leave out --copies"
-            )));
-        }
-        let is_over_rate = file.is_over_rate();
-        if is_over_rate {
-            warn(source.name(), &file);
-        }
-        let filter = Asking::Tamis(Box::new(file.filter));
-        let (name, source) = (source.name(), Some(source));
-        asked.push(Asked { name, source, filter, is_over_rate, found: 0 });
-    }
+    let queries = opened.iter().map(|filter| match filter {
+        Ok(filter) => Query::new(filter, &rule, args.copies),
+        Err(none) => Err(none.failure(", so any item may be in it: look into the table itself")),
+    });
     let mut check = Check {
         args,
+        queries: queries.collect::<Result<_, _>>()?,
         rule,
-        asked,
         output: if args.quiet { Output::nowhere() } else { Output::open(None)? },
         printed: 0,
-        hashes: Vec::new(),
-        keys: Keys::default(),
-        answers: Vec::new(),
+        batch: ItemBatch::default(),
+        encoding: None,
     };
-    check.read(&files)?;
+    RecordReader::new(&files, args.records.delimiter()).for_each(|block| check.block(block))?;
     check.finish()
-}
-
-fn warn(name: &str, file: &TamisFile<BitView<'_>>) {
-    note!(
-        "{name}: {}, more than planned: its rate is {}, not {}",
-        holds(file.filter.estimate_items()),
-        Rate(file.filter.estimate_rate()),
-        Rate(file.filter.plan().rate()),
-    );
 }
 
 impl Args {
@@ -179,40 +136,33 @@ impl Args {
 }
 
 /// A filter and its results.
-struct Asked<'a> {
-    name: &'a str,
-    /// The source of the filter's bits, if the command uses them in place.
-    source: Option<&'a Source>,
-    filter: Asking<'a>,
+struct Query<'a> {
+    filter: &'a OpenFilter,
+    lookup: Lookup<'a>,
     is_over_rate: bool,
+    /// Answers to the items of a block.
+    answers: Answers,
+    /// Number of items found so far.
     found: u64,
 }
 
-/// The way to query a filter.
-enum Asking<'a> {
-    /// By the hashes of the items.
-    Tamis(Box<AnyFilter<BitView<'a>>>),
-    /// By the bytes that the funnel of another system produces for an item.
-    Foreign(&'a Foreign, Funnel),
-}
-
-impl<'a> Asked<'a> {
-    fn foreign(file: &'a Foreign, copies: bool) -> Result<Self, Failure> {
-        if copies {
-            let (name, format) = (&file.name, file.format.name);
+impl<'a> Query<'a> {
+    fn new(filter: &'a OpenFilter, rule: &KeyRule, copies: bool) -> Result<Self, Failure> {
+        let lookup = filter.lookup(rule)?;
+        if copies && lookup.counting().is_none() {
             return Err(Failure::new(format!(
-                "{name}: --copies is for filters of Tamis, not for {format}"
+                "{}: does not count: --copies is for counting and cuckoo filters of Tamis; leave it out",
+                filter.name
             )));
         }
-        let is_over_rate = file.judge(&file.contents.info()) == Exit::OverRate;
-        let filter = Asking::Foreign(file, file.funnel()?);
-        Ok(Self { name: &file.name, source: None, filter, is_over_rate, found: 0 })
+        let is_over_rate = filter.report_rate()? == Exit::OverRate;
+        Ok(Self { filter, lookup, is_over_rate, answers: Answers::new(), found: 0 })
     }
 
     /// Returns an upper bound for the number of copies of the record's key in the filter. A plus
     /// sign marks the maximum of a counter.
     fn copies(&self, rule: &KeyRule, record: &[u8]) -> String {
-        let Asking::Tamis(filter) = &self.filter else { return String::new() };
+        let Some(filter) = self.lookup.counting() else { return String::new() };
         let mut scratch = Vec::new();
         let item = rule.of(record, &mut scratch);
         let count = item.and_then(|item| filter.count_hash(filter.hasher().hash(item)));
@@ -224,154 +174,80 @@ impl<'a> Asked<'a> {
 struct Check<'a> {
     args: &'a Args,
     rule: KeyRule,
-    asked: Vec<Asked<'a>>,
+    queries: Vec<Query<'a>>,
     output: Output,
     /// Number of lines printed or counted.
     printed: u64,
-    /// Hashes of a block for one hasher.
-    hashes: Vec<u64>,
-    /// Keys of a block for one funnel.
-    keys: Keys,
-    /// Answers to a block, for each filter.
-    answers: Vec<Vec<u64>>,
+    /// Items of a block, encoded for the last filter.
+    batch: ItemBatch,
+    encoding: Option<ItemEncoding>,
 }
 
 impl Check<'_> {
-    fn read(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
-        let delimiter = self.args.records.delimiter();
-        let mut progress = Progress::new(input::total_len_bytes(files));
-        let mut done_bytes = 0;
-        for path in files {
-            let failed = |error: io::Error| {
-                Failure::Message(format!("{}: {}", input::name(path), crate::exit::plain(&error)))
-            };
-            let mut blocks = Blocks::new(Input::open(path)?, delimiter);
-            let mut line = 0;
-            while let Some(block) = blocks.next_block().map_err(failed)? {
-                self.block(block, delimiter, path, &mut line)?;
-                if self.args.quiet && self.printed > 0 {
-                    return Ok(());
-                }
-                // A program that reads the output from a pipe gets the answers as soon as the items
-                // arrive.
-                self.output.flush()?;
-                progress.at(done_bytes + blocks.reader().consumed_bytes());
+    /// Queries every filter with all records of a block, then prints the result.
+    fn block(&mut self, block: &RecordBlock<'_>) -> Result<ControlFlow<()>, Failure> {
+        self.encoding = None;
+        for query in &mut self.queries {
+            let encoding = query.lookup.encoding();
+            if self.encoding != Some(encoding) {
+                let column = query.filter.column.as_ref();
+                let hint = column.map(|it| format!("; an item of the column is {}", it.item));
+                self.batch.read(block, &self.rule, encoding, &hint.unwrap_or_default())?;
+                self.encoding = Some(encoding);
             }
-            done_bytes += blocks.reader().consumed_bytes();
+            query.lookup.contains_each(&self.batch, &mut query.answers);
+            query.found += query.answers.count_ones() as u64;
         }
-        Ok(())
-    }
-
-    /// Queries every filter with all records of a block, then prints the result. `line` is the
-    /// number of records that precede the block in the file.
-    fn block(
-        &mut self,
-        block: &[u8],
-        delimiter: u8,
-        path: &Path,
-        line: &mut u64,
-    ) -> Result<(), Failure> {
+        for query in &self.queries {
+            query.filter.check_unchanged()?;
+        }
         // A record without a key is in no filter.
-        let mut keyless = Vec::new();
-        let (mut hashed_by, mut poured_by) = (None, None);
-        self.answers.resize(self.asked.len(), Vec::new());
-        for (asked, answers) in self.asked.iter_mut().zip(&mut self.answers) {
-            answers.clear();
-            let keyless = match &mut asked.filter {
-                Asking::Tamis(filter) => {
-                    filter.advance(now_millis());
-                    let hasher = filter.hasher();
-                    if hashed_by != Some(hasher) {
-                        hash(block, delimiter, &self.rule, hasher, &mut self.hashes, &mut keyless);
-                        hashed_by = Some(hasher);
-                    }
-                    answers.resize(self.hashes.len().div_ceil(64), 0);
-                    filter.contains_hashes(&self.hashes, answers);
-                    &keyless
-                }
-                Asking::Foreign(file, funnel) => {
-                    if poured_by != Some(*funnel) {
-                        self.keys.read(block, delimiter, &self.rule, *funnel).map_err(
-                            |(index, error)| {
-                                no_item(path, *line + index as u64, &error, file.column.as_ref())
-                            },
-                        )?;
-                        poured_by = Some(*funnel);
-                    }
-                    let mut found = Answers::new();
-                    file.contents.contains_each(&self.keys.all(), &mut found);
-                    answers.extend_from_slice(found.words());
-                    &self.keys.keyless
-                }
-            };
-            for &index in keyless {
-                answers[index / 64] &= !(1 << (index % 64));
-            }
-        }
-        for source in self.asked.iter().filter_map(|asked| asked.source) {
-            source.check_unchanged()?;
-        }
-        *line += records(block, delimiter).count() as u64;
-        for (asked, answers) in self.asked.iter_mut().zip(&self.answers) {
-            asked.found += answers.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-        }
-        if self.args.invert { self.print_absent(block) } else { self.print_found(block) }
-    }
-
-    fn print_absent(&mut self, block: &[u8]) -> Result<(), Failure> {
-        let delimiter = self.args.records.delimiter();
-        for (index, record) in records(block, delimiter).enumerate() {
-            if self.answers.iter().any(|answers| bit(answers, index)) {
+        let (mut skipped, mut item) = (self.batch.skipped.iter().copied().peekable(), 0);
+        let names = self.queries.len() > 1 && !self.args.no_name && !self.args.invert;
+        let is_printing = !self.args.count && !self.args.quiet;
+        for (index, record) in block.records().enumerate() {
+            let (at, has_key) = (item, skipped.next_if_eq(&index).is_none());
+            item += usize::from(has_key);
+            let found = self.queries.iter().filter(|query| has_key && query.answers.get(at));
+            let mut found = found.peekable();
+            if found.peek().is_none() != self.args.invert {
                 continue;
             }
             self.printed += 1;
-            if self.is_printing() {
+            if !is_printing {
+                continue;
+            }
+            if self.args.invert {
                 self.output.write(record)?;
-                self.output.write(&[delimiter])?;
+                self.output.write(&[block.delimiter])?;
+            }
+            for query in found.take(if names { usize::MAX } else { 1 }) {
+                if names {
+                    self.output.write(query.filter.name.as_bytes())?;
+                    self.output.write(b":")?;
+                }
+                if self.args.copies {
+                    let copies = query.copies(&self.rule, record);
+                    self.output.write(format!("{copies:>7} ").as_bytes())?;
+                }
+                self.output.write(record)?;
+                self.output.write(&[block.delimiter])?;
             }
         }
-        Ok(())
-    }
-
-    fn print_found(&mut self, block: &[u8]) -> Result<(), Failure> {
-        let delimiter = self.args.records.delimiter();
-        let names = self.asked.len() > 1 && !self.args.no_name;
-        let is_printing = self.is_printing();
-        let copies = self.args.copies;
-        for (index, record) in records(block, delimiter).enumerate() {
-            let mut is_found = false;
-            for (asked, answers) in self.asked.iter().zip(&self.answers) {
-                if !bit(answers, index) || (is_found && !names) {
-                    continue;
-                }
-                is_found = true;
-                if is_printing {
-                    if names {
-                        self.output.write(asked.name.as_bytes())?;
-                        self.output.write(b":")?;
-                    }
-                    if copies {
-                        let copies = asked.copies(&self.rule, record);
-                        self.output.write(format!("{copies:>7} ").as_bytes())?;
-                    }
-                    self.output.write(record)?;
-                    self.output.write(&[delimiter])?;
-                }
-            }
-            self.printed += u64::from(is_found);
+        if self.args.quiet && self.printed > 0 {
+            return Ok(ControlFlow::Break(()));
         }
-        Ok(())
-    }
-
-    fn is_printing(&self) -> bool {
-        !self.args.count && !self.args.quiet
+        // A program that reads the output from a pipe gets the answers as soon as the items arrive.
+        self.output.flush()?;
+        Ok(ControlFlow::Continue(()))
     }
 
     fn finish(mut self) -> Outcome {
         if self.args.count {
-            let names = self.asked.len() > 1 && !self.args.no_name && !self.args.invert;
+            let names = self.queries.len() > 1 && !self.args.no_name && !self.args.invert;
             let text = if names {
-                self.asked.iter().map(|asked| format!("{}:{}\n", asked.name, asked.found)).collect()
+                let line = |query: &Query<'_>| format!("{}:{}\n", query.filter.name, query.found);
+                self.queries.iter().map(line).collect()
             } else {
                 format!("{}\n", self.printed)
             };
@@ -380,42 +256,11 @@ impl Check<'_> {
         self.output.finish()?;
         // A filter over its rate still has no false negatives. Its false positives exceed the
         // planned rate: these lines are printed, or left out with -v.
-        let doubtful = self.asked.iter().any(|asked| asked.is_over_rate && asked.found > 0);
+        let doubtful = self.queries.iter().any(|query| query.is_over_rate && query.found > 0);
         Ok(match self.printed {
             _ if doubtful && !self.args.force => Exit::OverRate,
             0 => Exit::No,
             _ => Exit::Yes,
         })
     }
-}
-
-/// Hashes the keys of all records. Writes the indices of the records without a key to `keyless`.
-fn hash(
-    block: &[u8],
-    delimiter: u8,
-    rule: &KeyRule,
-    hasher: Hasher,
-    hashes: &mut Vec<u64>,
-    keyless: &mut Vec<usize>,
-) {
-    hashes.clear();
-    keyless.clear();
-    if rule.is_whole() {
-        hashes.extend(records(block, delimiter).map(|record| hasher.hash(record)));
-        return;
-    }
-    let mut scratch = Vec::new();
-    for (index, record) in records(block, delimiter).enumerate() {
-        match rule.of(record, &mut scratch) {
-            Some(item) => hashes.push(hasher.hash(item)),
-            None => {
-                hashes.push(0);
-                keyless.push(index);
-            }
-        }
-    }
-}
-
-fn bit(words: &[u64], index: usize) -> bool {
-    words[index / 64] >> (index % 64) & 1 == 1
 }

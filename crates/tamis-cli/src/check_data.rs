@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use tamis_server::{DataReport, DurabilityError, check_data, repair_data};
 
-use crate::count::Count;
+use crate::byte_size::ByteSize;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::size::Size;
+use crate::numbers::Count;
 
 /// Checks the data files of a stopped server
 ///
@@ -55,7 +55,7 @@ fn print(args: &Args, report: &DataReport) -> Exit {
     if report.torn_bytes > 0 {
         println!(
             "  {} behind the last valid change were never synced; a start puts them aside",
-            Size { bytes: report.torn_bytes }
+            ByteSize { bytes: report.torn_bytes }
         );
     }
     let Some(aside) = &report.aside else {

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use tamis_formats::Charset;
 
-use crate::count::Count;
+use crate::decode_options::{DecodeArgs, charset_parser, format_parser, funnel_parser};
 use crate::exit::Outcome;
 use crate::key::{KeyArgs, RecordArgs, rate};
+use crate::numbers::Count;
 use crate::output::check_filter_output;
-use crate::told::{TellArgs, charset_parser, format_parser};
 
 /// Converts a filter to the format of another system
 ///
@@ -45,7 +45,7 @@ pub struct Args {
     items: Vec<PathBuf>,
 
     /// With --items: how an item becomes bytes in OUT, if not as in IN
-    #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = crate::told::funnel_parser(), requires = "items")]
+    #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser(), requires = "items")]
     to_funnel: Option<String>,
 
     /// With --to-funnel: how text becomes bytes in OUT [default: --charset]
@@ -82,21 +82,20 @@ pub struct Args {
 
     // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
-    tell: TellArgs,
+    decode: DecodeArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     check_filter_output(&args.output)?;
-    let (from, to, told) = args.both_sides()?;
+    let (from, to, options) = args.both_sides()?;
     from.check_output(&args.output)?;
     if args.is_from_items() {
-        return args.rebuild(&from, to, told);
+        return args.rebuild(&from, to, options);
     }
-    from.save(&args.output, to, &told)?;
-    let facts = from.contents.info();
-    from.warn(&facts);
-    Ok(from.judge(&facts))
+    from.save_as(&args.output, to, &options)?;
+    from.warn();
+    from.report_rate()
 }
 
 impl Args {

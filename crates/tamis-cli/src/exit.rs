@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::input;
-use crate::notice;
+use crate::messages;
 
 /// The exit status of a command that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,23 @@ pub fn plain(error: &io::Error) -> String {
 /// The result of every command.
 pub type Outcome = Result<Exit, Failure>;
 
+/// True if the command skipped an input, so that its work is incomplete.
+static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
+
+/// Records that the command skipped an input. The exit status will be 2.
+pub fn set_incomplete() {
+    // Relaxed: the value publishes no other data.
+    IS_INCOMPLETE.store(true, Ordering::Relaxed);
+}
+
 /// Prints the failure of a command, if any, and converts its outcome to the exit status.
 pub fn report(outcome: Outcome) -> ExitCode {
     match outcome {
-        Ok(_) if input::were_left_out() => ExitCode::from(2),
+        Ok(_) if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::from(2),
         Ok(exit) => ExitCode::from(exit as u8),
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
-            notice::error(message);
+            messages::error(message);
             ExitCode::from(2)
         }
     }

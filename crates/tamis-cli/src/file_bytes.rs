@@ -1,79 +1,41 @@
-//! The bytes of a filter file: mapped, or read and unpacked.
+//! The bytes of a filter file: mapped, or read and decompressed.
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::Deref;
 use std::path::Path;
 
-use tamis_formats::{Format, Parameter};
+use tamis_formats::{Format, ReadError, TamisFile};
 
 use crate::exit::Failure;
-use crate::filter_file::Source;
 use crate::input::{self, Input};
 use crate::map::Mapped;
-use crate::told::TellArgs;
+
+/// A file that was read or mapped.
+pub struct LoadedFile {
+    /// The content of the file.
+    pub content: FileContent,
+    /// True if the file is compressed.
+    pub is_packed: bool,
+}
+
+/// The content of a file.
+pub enum FileContent {
+    /// A Tamis filter, decoded directly from a stream.
+    Tamis(Box<TamisFile>),
+    /// Any other bytes.
+    Bytes(Bytes),
+}
 
 /// The bytes of a file. A plain file is mapped; any other file is copied.
 pub enum Bytes {
     /// The file itself, mapped into memory.
     Mapped(Mapped),
-    /// A copy that was read and unpacked.
+    /// A copy that was read and decompressed.
     Copied(Vec<u8>),
 }
 
-/// The contents of a stream.
-pub enum Found {
-    /// A Tamis filter, decoded directly from the stream.
-    Tamis(Source),
-    /// Any other bytes.
-    Bytes(Bytes),
-}
-
 impl Bytes {
-    /// Reads and unpacks a file. If `is_raw`, reads it without unpacking.
-    ///
-    /// # Errors
-    ///
-    /// A message for a directory, or a file that cannot be read.
-    pub fn read(path: &Path, is_raw: bool) -> Result<Found, Failure> {
-        if path.is_dir() {
-            return Err(Failure::new(format!(
-                "{}: is a directory, not a filter",
-                input::name(path)
-            )));
-        }
-        if is_raw { Self::raw(path) } else { Self::unpacked(path) }
-    }
-
-    fn raw(path: &Path) -> Result<Found, Failure> {
-        let name = input::name(path);
-        if path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
-            let found = Self::mapped(path)?;
-            if let Found::Bytes(bytes) = &found
-                && input::starts_packed(bytes)
-            {
-                note!(
-                    "{name}: starts like compressed data but is read as plain bits: if it is compressed, rename it to .gz or .zst"
-                );
-            }
-            return Ok(found);
-        }
-        let mut bytes = Vec::new();
-        let read = if input::is_stdin(path) {
-            io::stdin().read_to_end(&mut bytes)
-        } else {
-            File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
-        };
-        read.map_err(|error| Failure::io(name, &error))?;
-        Ok(Found::Bytes(Bytes::Copied(bytes)))
-    }
-
-    fn mapped(path: &Path) -> Result<Found, Failure> {
-        let failure = |error: &io::Error| Failure::io(input::name(path), error);
-        let file = File::open(path).map_err(|error| failure(&error))?;
-        let bytes = Mapped::new(file).map_err(|error| failure(&error))?;
-        Ok(Found::Bytes(Bytes::Mapped(bytes)))
-    }
-
     /// Checks that the file was not modified since it was opened.
     ///
     /// # Errors
@@ -85,24 +47,9 @@ impl Bytes {
             Bytes::Copied(_) => Ok(()),
         }
     }
-
-    fn unpacked(path: &Path) -> Result<Found, Failure> {
-        let mut stream = Input::open(path)?;
-        if stream.len_bytes().is_some_and(|len| len > 0) && !stream.is_packed() {
-            return Self::mapped(path);
-        }
-        let mut bytes = Vec::new();
-        let start = stream.by_ref().take(8).read_to_end(&mut bytes);
-        start.map_err(|error| stream.failure(&error))?;
-        if let [Format { name: "tamis", .. }] = Format::of(&bytes)[..] {
-            return Source::read_from(input::name(path), bytes.chain(stream)).map(Found::Tamis);
-        }
-        stream.read_to_end(&mut bytes).map_err(|error| stream.failure(&error))?;
-        Ok(Found::Bytes(Bytes::Copied(bytes)))
-    }
 }
 
-impl std::ops::Deref for Bytes {
+impl Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -113,27 +60,68 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-/// Reads and unpacks all bytes of a file that is not a Tamis filter.
-///
-/// # Errors
-///
-/// A message for a file that cannot be read, or a Tamis filter.
-pub fn file_bytes(path: &Path) -> Result<impl std::ops::Deref<Target = [u8]> + use<>, Failure> {
-    match Bytes::read(path, false)? {
-        Found::Bytes(bytes) => Ok(bytes),
-        Found::Tamis(_) => {
-            Err(Failure::new(format!("{}: is a filter of Tamis", input::name(path))))
+impl LoadedFile {
+    /// Reads and decompresses a file. If `is_raw`, reads it without decompression.
+    ///
+    /// # Errors
+    ///
+    /// A message for a directory, or a file that cannot be read.
+    pub fn read(path: &Path, is_raw: bool) -> Result<Self, Failure> {
+        if path.is_dir() {
+            let name = input::name(path);
+            return Err(Failure::new(format!("{name}: is a directory, not a filter")));
         }
+        if is_raw {
+            let content = FileContent::Bytes(raw(path)?);
+            return Ok(Self { content, is_packed: false });
+        }
+        let mut stream = Input::open(path)?;
+        let is_packed = stream.is_packed();
+        if stream.len_bytes().is_some_and(|len| len > 0) && !is_packed {
+            return Ok(Self { content: FileContent::Bytes(mapped(path)?), is_packed });
+        }
+        let mut bytes = Vec::new();
+        let start = stream.by_ref().take(8).read_to_end(&mut bytes);
+        start.map_err(|error| stream.failure(&error))?;
+        let content = if let [Format { name: "tamis", .. }] = Format::of(&bytes)[..] {
+            let file = TamisFile::read_from(bytes.chain(&mut stream), u64::MAX);
+            let file = file.map_err(|error| match error {
+                ReadError::Io(error) => stream.failure(&error),
+                ReadError::Decode(error) => Failure::new(format!("{}: {error}", stream.name())),
+            });
+            FileContent::Tamis(Box::new(file?))
+        } else {
+            stream.read_to_end(&mut bytes).map_err(|error| stream.failure(&error))?;
+            FileContent::Bytes(Bytes::Copied(bytes))
+        };
+        Ok(Self { content, is_packed })
     }
 }
 
-/// Tests whether a file is read without decompression. This applies if the user gives a format of
-/// plain bits and the file name does not end like that of compressed data. Plain bits may begin
-/// like compressed data.
-pub fn is_raw(path: &Path, tell: &TellArgs) -> bool {
-    let is_bits = |format: &Format| {
-        !format.is_detectable() || format.parameters.required.contains(&Parameter::Items)
+fn raw(path: &Path) -> Result<Bytes, Failure> {
+    let name = input::name(path);
+    if path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
+        let bytes = mapped(path)?;
+        if input::starts_packed(&bytes) {
+            note!(
+                "{name}: starts like compressed data but is read as plain bits: if it is compressed, rename it to .gz or .zst"
+            );
+        }
+        return Ok(bytes);
+    }
+    let mut bytes = Vec::new();
+    let read = if input::is_stdin(path) {
+        io::stdin().read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
-    tell.format.as_deref().and_then(Format::named).is_some_and(is_bits)
-        && !input::is_named_packed(path)
+    read.map_err(|error| Failure::io(name, &error))?;
+    Ok(Bytes::Copied(bytes))
+}
+
+fn mapped(path: &Path) -> Result<Bytes, Failure> {
+    File::open(path)
+        .and_then(Mapped::new)
+        .map(Bytes::Mapped)
+        .map_err(|error| Failure::io(input::name(path), &error))
 }

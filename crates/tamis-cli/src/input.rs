@@ -6,14 +6,15 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::exit::Failure;
-use crate::notice;
+use crate::exit::{self, Failure};
+use crate::messages;
+use crate::packing::{MARK_BYTES, Packing};
+use crate::read::read_some;
 use crate::read_ahead::ReadAhead;
-use crate::records::Blocks;
 use crate::standard;
-use crate::unpack::{MARK_BYTES, PACKED_BLOCK_BYTES, Packing};
+use crate::unpack::unpack;
 
 /// One input, read as uncompressed bytes.
 pub struct Input {
@@ -69,7 +70,7 @@ impl Input {
         }
         let packing = Packing::of(&head[..filled]);
         let whole = Cursor::new(head).take(filled as u64).chain(reader);
-        let reader = packing.unpack(whole, &name).map_err(|error| Failure::io(&name, &error))?;
+        let reader = unpack(packing, whole, &name).map_err(|error| Failure::io(&name, &error))?;
         Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
     }
 
@@ -107,7 +108,7 @@ impl Input {
 
     /// Returns the failure of reading this input.
     pub fn failure(&self, error: &io::Error) -> Failure {
-        Failure::Message(format!("{}: {}", self.name, crate::exit::plain(error)))
+        Failure::Message(format!("{}: {}", self.name, exit::plain(error)))
     }
 
     /// Converts a decoder's error to a message that names the format and the position.
@@ -156,59 +157,6 @@ impl<R: Read> Read for Counted<R> {
         let len = self.reader.read(buffer)?;
         self.bytes.fetch_add(len as u64, Ordering::Relaxed);
         Ok(len)
-    }
-}
-
-/// Reads once. Retries if a signal interrupted the read.
-///
-/// # Errors
-///
-/// The error of the reader.
-pub fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match reader.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
-        }
-    }
-}
-
-/// An estimate for all inputs from the first blocks of the first input.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// Estimated number of records.
-    pub records: f64,
-    /// True if the inputs are plain. Then only the record length is estimated.
-    pub is_bound: bool,
-}
-
-/// Bytes that a sample decompresses from a compressed input to estimate the compression ratio.
-const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
-
-impl Sample {
-    /// Reads the first blocks. Returns `None` if the size of the inputs is unknown.
-    pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
-        let total_bytes = total_len_bytes(paths)? as f64;
-        let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
-        let is_bound = !blocks.reader().is_packed();
-        let (mut records, mut len_bytes) = (0, 0);
-        while let Some(block) = blocks.next_block().ok()? {
-            records += memchr::memchr_iter(delimiter, block).count();
-            len_bytes += block.len() as u64;
-            if is_bound || len_bytes >= PACKED_SAMPLE_BYTES {
-                break;
-            }
-        }
-        let mut used_bytes = len_bytes;
-        if !is_bound {
-            // A part of the consumed bytes is not decompressed yet. The larger of two lower bounds
-            // for the used bytes is taken.
-            let consumed_bytes = blocks.reader().consumed_bytes();
-            used_bytes = consumed_bytes.saturating_sub(PACKED_BLOCK_BYTES as u64);
-            used_bytes = used_bytes.max(consumed_bytes / 4);
-        }
-        let records = records.max(1) as f64;
-        Some(Self { records: total_bytes * records / used_bytes.max(1) as f64, is_bound })
     }
 }
 
@@ -262,7 +210,7 @@ pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             Ok(()) => paths.push(path.clone()),
             Err(Failure::Message(message)) => {
                 if let Some(message) = last.replace(message) {
-                    notice::error(message);
+                    messages::error(message);
                 }
             }
             Err(failure) => return Err(failure),
@@ -273,19 +221,11 @@ pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         None => {}
         Some(message) if paths.is_empty() => return Err(Failure::Message(message)),
         Some(message) => {
-            notice::error(message);
-            WERE_LEFT_OUT.store(true, Ordering::Relaxed);
+            messages::error(message);
+            exit::set_incomplete();
         }
     }
     Ok(paths)
-}
-
-/// True after [`present`] has skipped an input.
-static WERE_LEFT_OUT: AtomicBool = AtomicBool::new(false);
-
-/// Tests whether an input was skipped, so that the command has done only a part of its work.
-pub fn were_left_out() -> bool {
-    WERE_LEFT_OUT.load(Ordering::Relaxed)
 }
 
 /// Rejects a file that is missing, unreadable or a directory.
@@ -373,23 +313,6 @@ mod tests {
         let middle = packed.len() / 2;
         packed[middle] ^= 4;
         assert!(read(packed).is_err());
-    }
-
-    #[test]
-    fn a_sample_guesses_the_number_of_records() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lines");
-        let mut text = Vec::new();
-        (0..500_000_u64).for_each(|i| writeln!(text, "line {}", i * 7919).unwrap());
-        std::fs::write(&path, &text).unwrap();
-        let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
-        assert!(sample.is_bound && (4e5..6e5).contains(&sample.records), "{sample:?}");
-        for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
-            std::fs::write(&path, packed).unwrap();
-            let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
-            assert!(!sample.is_bound && (4.5e5..1.2e6).contains(&sample.records), "{sample:?}");
-        }
-        assert!(Sample::of(&[PathBuf::from("-")], b'\n').is_none());
     }
 
     #[test]

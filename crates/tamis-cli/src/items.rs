@@ -1,14 +1,15 @@
-//! Reads the items of a command's inputs and hashes them.
+//! Reads the items of a command's inputs and encodes them for a filter: as hashes, or as the bytes
+//! that another system hashes.
 
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 use tamis::Hasher;
+use tamis_formats::{Funnel, ItemError};
 
 use crate::exit::Failure;
-use crate::input::{self, Input};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
-use crate::progress::Progress;
-use crate::records::{Blocks, records};
+use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Which items a command reads, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
@@ -24,16 +25,23 @@ pub struct ItemArgs {
     pub records: RecordArgs,
 }
 
+impl ItemArgs {
+    /// Returns the reader of the items in `paths`.
+    pub fn reader<'a>(&self, paths: &'a [PathBuf]) -> ItemReader<'a> {
+        ItemReader { paths, rule: self.key.rule(), delimiter: self.records.delimiter() }
+    }
+}
+
 /// The number of records read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RecordCount {
     /// Number of records that are items, including repeats.
     pub items: u64,
     /// Number of records without the requested field, JSON value or URL.
     pub skipped: u64,
 }
 
-impl Tally {
+impl RecordCount {
     /// Writes a note to stderr if records were skipped.
     pub fn warn(&self) {
         match self.skipped {
@@ -44,46 +52,127 @@ impl Tally {
     }
 }
 
-/// Hashes the items of `paths` in order and passes them to `each`, one block at a time.
-///
-/// # Errors
-///
-/// An error of reading or of `each`.
-pub fn hash_all(
-    paths: &[PathBuf],
-    rule: &KeyRule,
-    delimiter: u8,
-    hasher: Hasher,
-    mut each: impl FnMut(&[u64]) -> Result<(), Failure>,
-) -> Result<Tally, Failure> {
-    let mut progress = Progress::new(input::total_len_bytes(paths));
-    let mut tally = Tally::default();
-    let (mut done_bytes, mut hashes, mut scratch) = (0, Vec::new(), Vec::new());
-    for path in paths {
-        let mut blocks = Blocks::new(Input::open(path)?, delimiter);
-        while let Some(block) = blocks.next_block().map_err(|error| failed(path, &error))? {
-            hashes.clear();
-            let mut skipped = 0;
-            if rule.is_whole() {
-                hashes.extend(records(block, delimiter).map(|record| hasher.hash(record)));
-            } else {
-                for record in records(block, delimiter) {
-                    match rule.of(record, &mut scratch) {
-                        Some(item) => hashes.push(hasher.hash(item)),
-                        None => skipped += 1,
-                    }
-                }
-            }
-            tally.items += hashes.len() as u64;
-            tally.skipped += skipped;
-            each(&hashes)?;
-            progress.at(done_bytes + blocks.reader().consumed_bytes());
-        }
-        done_bytes += blocks.reader().consumed_bytes();
-    }
-    Ok(tally)
+/// How a filter takes an item.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ItemEncoding {
+    /// As the hash of its bytes.
+    Hash(Hasher),
+    /// As the bytes that another system hashes.
+    Key(Funnel),
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Message(format!("{}: {}", input::name(path), crate::exit::plain(error)))
+/// The inputs of a command, and the rule that extracts items from them.
+pub struct ItemReader<'a> {
+    /// The inputs.
+    pub paths: &'a [PathBuf],
+    /// Extracts the item of a record.
+    pub rule: KeyRule,
+    /// The byte that ends a record.
+    pub delimiter: u8,
+}
+
+impl ItemReader<'_> {
+    /// Passes all items to `each` in order, one batch at a time.
+    ///
+    /// # Errors
+    ///
+    /// An error of reading or of `each`; for a record that is not an item of the filter, a message
+    /// with its file and line.
+    pub fn each_batch(
+        &self,
+        encoding: ItemEncoding,
+        mut each: impl FnMut(&ItemBatch) -> Result<(), Failure>,
+    ) -> Result<RecordCount, Failure> {
+        let (mut batch, mut count) = (ItemBatch::default(), RecordCount::default());
+        RecordReader::new(self.paths, self.delimiter).for_each(|block| {
+            batch.read(block, &self.rule, encoding, "")?;
+            count.items += batch.len() as u64;
+            count.skipped += batch.skipped.len() as u64;
+            each(&batch)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(count)
+    }
+}
+
+/// The items of a block, encoded for a filter.
+#[derive(Default)]
+pub struct ItemBatch {
+    hashes: Vec<u64>,
+    key_bytes: Vec<u8>,
+    key_ends: Vec<usize>,
+    /// The indices of the records that are no items, ascending.
+    pub skipped: Vec<usize>,
+}
+
+impl ItemBatch {
+    /// Encodes the items of a block. They replace the items of the previous block. `hint` ends the
+    /// message about a record that the filter cannot hold.
+    ///
+    /// # Errors
+    ///
+    /// A message with file and line for a record that is not an item of the filter.
+    pub fn read(
+        &mut self,
+        block: &RecordBlock<'_>,
+        rule: &KeyRule,
+        encoding: ItemEncoding,
+        hint: &str,
+    ) -> Result<(), Failure> {
+        self.hashes.clear();
+        self.key_bytes.clear();
+        self.key_ends.clear();
+        self.skipped.clear();
+        if let ItemEncoding::Hash(hasher) = encoding
+            && rule.is_whole()
+        {
+            self.hashes.extend(block.records().map(|record| hasher.hash(record)));
+            return Ok(());
+        }
+        let (mut of_record, mut of_item) = (Vec::new(), Vec::new());
+        for (index, record) in block.records().enumerate() {
+            let Some(item) = rule.of(record, &mut of_record) else {
+                self.skipped.push(index);
+                continue;
+            };
+            match encoding {
+                ItemEncoding::Hash(hasher) => self.hashes.push(hasher.hash(item)),
+                ItemEncoding::Key(funnel) => {
+                    let key = funnel.key(item, &mut of_item);
+                    let key = key.map_err(|error| {
+                        block.failure(index, &format!("{}{hint}", wrong_item(item, error)))
+                    })?;
+                    self.key_bytes.extend_from_slice(key);
+                    self.key_ends.push(self.key_bytes.len());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of items.
+    pub fn len(&self) -> usize {
+        self.hashes.len() + self.key_ends.len()
+    }
+
+    /// Returns the items as hashes. Empty unless the encoding is [`ItemEncoding::Hash`].
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// Returns the items as keys. Empty unless the encoding is [`ItemEncoding::Key`].
+    pub fn keys(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(&0).chain(&self.key_ends);
+        starts.zip(&self.key_ends).map(|(&start, &end)| &self.key_bytes[start..end]).collect()
+    }
+}
+
+/// Returns a message with the item that was read. It escapes control characters, such as the `\r`
+/// that Windows writes before each line end.
+fn wrong_item(item: &[u8], error: ItemError) -> String {
+    const SHOWN: usize = 40;
+    let text = String::from_utf8_lossy(item);
+    let shown: String = text.chars().take(SHOWN).collect();
+    let more = if shown.len() < text.len() { "..." } else { "" };
+    format!("{error}: {shown:?}{more}")
 }

@@ -16,7 +16,7 @@ pub struct KeyArgs {
 
     /// Compare only field N, counted from 1 (fields end at tabs unless -d is given)
     #[arg(short = 'k', long, value_name = "N", conflicts_with = "json",
-        value_parser = crate::count::at_least_one)]
+        value_parser = crate::numbers::at_least_one)]
     field: Option<NonZeroUsize>,
 
     /// Records are JSON: compare only the value at this pointer, such as /user/id

@@ -6,26 +6,23 @@
 
 // This module is first because the others use its macro.
 #[macro_use]
-mod notice;
+mod messages;
 
 mod add;
-mod ahead;
 mod attributes;
-mod budget;
 mod build;
+mod byte_size;
+mod change_lock;
 mod check;
 mod check_data;
 mod clock;
 mod column_type;
+mod completions;
 mod convert;
-mod count;
-mod decode_option;
+mod decode_options;
 mod dedup;
 mod exit;
 mod file_bytes;
-mod filter_file;
-mod foreign;
-mod foreign_items;
 mod formats;
 mod hash_key;
 mod info;
@@ -34,29 +31,34 @@ mod ints;
 mod items;
 pub mod key;
 mod map;
+mod memory_limit;
 mod merge;
 mod metadata;
-mod opened;
+mod numbers;
+mod open_filter;
+mod opener;
 mod output;
+mod packing;
 mod parquet_table;
 mod plan;
+mod prefetcher;
 mod progress;
+mod read;
 mod read_ahead;
+mod record_reader;
 pub mod records;
 mod remove;
 mod repeats;
 mod secret_set;
 mod serve;
-mod shell;
-mod size;
-mod span;
 mod standard;
 mod svg;
 mod table;
 mod temporary;
-mod told;
 mod unpack;
+mod unused_options;
 mod usage;
+mod window_span;
 
 pub use ints::decimal;
 
@@ -95,8 +97,8 @@ enum Command {
     Ints(ints::Args),
     Serve(Box<serve::Args>),
     CheckData(check_data::Args),
-    Completions(shell::CompletionsArgs),
-    Man(shell::ManArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -113,7 +115,7 @@ pub fn main() -> ExitCode {
         }
     };
     if cli.quiet {
-        notice::be_quiet();
+        messages::be_quiet();
     }
     if cli.quiet || cli.no_progress {
         progress::turn_off();
@@ -132,8 +134,8 @@ pub fn main() -> ExitCode {
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::CheckData(args) => check_data::run(&args),
-        Command::Completions(args) => shell::completions(&args),
-        Command::Man(args) => shell::man(&args),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
     };
     exit::report(outcome)
 }

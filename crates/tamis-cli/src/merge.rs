@@ -3,18 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use tamis::Layout;
-use tamis_formats::Format;
+use tamis_formats::{Format, TamisFile};
 
-use crate::build::judge;
-use crate::clock::now_millis;
+use crate::clock::{check_clock, now_millis};
+use crate::decode_options::DecodeArgs;
 use crate::exit::{Failure, Outcome};
-use crate::filter_file::{Trust, check_clock, save};
-use crate::foreign::{Foreign, judge_changed};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
-use crate::opened::{Opened, Opener};
+use crate::open_filter::{OpenFilter, Trust};
+use crate::opener::Opener;
 use crate::output::check_filter_output;
-use crate::told::TellArgs;
 
 /// Merges filters of the same layout into one filter
 ///
@@ -47,99 +45,78 @@ pub struct Args {
 
     // This is the last field: clap puts later options under its heading in the help.
     #[command(flatten)]
-    tell: TellArgs,
+    decode: DecodeArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let (first, others) = args.filters.split_first().expect("clap requires one");
     check_filter_output(&args.output)?;
-    let now = now_millis();
-    let mut opener = Opener::new(&args.tell);
-    let mut merged = match opener.one(first, Trust::Assume)? {
-        Opened::Foreign(merged) => return args.merge_foreign(*merged, others, opener),
-        Opened::Tamis(source) => source.into_file()?,
-        Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
-    };
-    refuse_other_format(&args.output, Format::named("tamis").expect("the first row"))?;
-    check_clock(&merged.filter, now, &input::name(first))?;
-    merged.filter.advance(now);
-    let mut metadata = merged.metadata.clone();
+    let mut opener = Opener::new(&args.decode);
+    let mut merged = opener.one(first, Trust::Assume)?.into_decoded()?;
+    args.check_metadata(&mut merged)?;
+    refuse_other_format(&args.output, merged.format)?;
+    merged.check_output(&args.output)?;
+    if let Some(file) = merged.tamis_mut() {
+        check_clock(&file.filter, &input::name(first))?;
+        file.filter.advance(now_millis());
+    }
     for path in others {
-        let source = match opener.one(path, Trust::Verify)? {
-            Opened::Tamis(source) => source,
-            Opened::Foreign(other) => {
-                let (name, format) = (&other.name, other.format.name);
-                return Err(Failure::new(format!(
-                    "{name}: a filter of {format} does not merge with {}, which is a Tamis filter",
-                    input::name(first)
-                )));
-            }
-            Opened::Unfiltered(name) => return Err(Failure::new(format!("{name}: has no filter"))),
-        };
-        let mut other = source.file()?;
-        other.filter.advance(now);
-        let (one, two) = (merged.filter.layout(), other.filter.layout());
-        if let Some(difference) = difference(&one, &two) {
-            return Err(Failure::new(format!(
-                "{}: does not merge with {}: {difference}; build both with the same --items, --rate, \
-                 --kind and --seed, or one with 'tamis build --like' of the other",
-                source.name(),
-                input::name(first),
-            )));
-        }
-        metadata = common(&metadata, &other.metadata, source.name())?;
-        check_clock(&other.filter, now, source.name())?;
-        merged.filter.merge(&other.filter).map_err(|error| {
-            Failure::new(format!("{}: {error}; nothing was written", source.name()))
-        })?;
-        source.check_unchanged()?;
-        merged.added = merged.added.saturating_add(other.added);
+        let other = opener.one(path, Trust::Verify)?;
+        other.check_output(&args.output)?;
+        merge(&mut merged, &other)?;
     }
     opener.finish()?;
-    args.metadata.add_to(&mut metadata, &args.filters)?;
-    merged.metadata = metadata;
-    let exit = judge(&merged, &args.output, args.force)?;
-    save(&args.output, &merged)?;
-    Ok(exit)
+    if let Some(file) = merged.tamis_mut() {
+        args.metadata.add_to(&mut file.metadata, &args.filters)?;
+    }
+    merged.name = input::name(&args.output);
+    merged.save(&args.output, args.force)
 }
 
 impl Args {
-    fn merge_foreign(
-        &self,
-        mut merged: Foreign,
-        others: &[PathBuf],
-        mut opener: Opener<'_>,
-    ) -> Outcome {
-        if !self.metadata.is_empty() {
-            let (name, format) = (&merged.name, merged.format.name);
-            return Err(Failure::new(format!(
-                "{name}: {format} has no place for --meta and --stamp"
-            )));
+    /// Rejects metadata for a filter of another system.
+    fn check_metadata(&self, merged: &mut OpenFilter) -> Result<(), Failure> {
+        if merged.tamis_mut().is_some() || self.metadata.is_empty() {
+            return Ok(());
         }
-        refuse_other_format(&self.output, merged.format)?;
-        merged.check_output(&self.output)?;
-        for path in others {
-            let Opened::Foreign(other) = opener.one(path, Trust::Verify)? else {
-                let (one, name) = (&merged.name, input::name(path));
-                return Err(Failure::new(format!(
-                    "{name}: a Tamis filter does not merge with {one}, which is {}",
-                    merged.format.name
+        let (name, format) = (&merged.name, merged.format.name);
+        Err(Failure::new(format!("{name}: {format} has no place for --meta and --stamp")))
+    }
+}
+
+/// Adds the items of `other` to `merged`.
+fn merge(merged: &mut OpenFilter, other: &OpenFilter) -> Result<(), Failure> {
+    let first = merged.name.clone();
+    let failure =
+        |why: String| Failure::new(format!("{}: does not merge with {first}: {why}", other.name));
+    let format = merged.format.name;
+    match (merged.tamis_mut(), other.view()?) {
+        (Some(file), Some(view)) => {
+            if let Some(difference) = difference(&file.filter.layout(), &view.filter.layout()) {
+                return Err(failure(format!(
+                    "{difference}; build both with the same --items, --rate, --kind and --seed, \
+                     or one with 'tamis build --like' of the other"
                 )));
-            };
-            other.check_output(&self.output)?;
-            merged.contents.merge(&other.contents).map_err(|error| {
-                Failure::new(format!(
-                    "{}: does not merge with {}: {error}",
-                    other.name, merged.name
-                ))
+            }
+            let TamisFile { filter, added, metadata } = file;
+            *metadata = common(metadata, &view.metadata, &other.name)?;
+            check_clock(&view.filter, &other.name)?;
+            filter.merge(&view.filter).map_err(|error| {
+                Failure::new(format!("{}: {error}; nothing was written", other.name))
             })?;
+            other.check_unchanged()?;
+            *added = added.saturating_add(view.added);
+            Ok(())
         }
-        opener.finish()?;
-        merged.name = input::name(&self.output);
-        let exit = judge_changed(&merged, self.force)?;
-        merged.save(&self.output, merged.format, &merged.told)?;
-        Ok(exit)
+        (None, None) => {
+            let done = merged.contents_mut().merge(other.contents());
+            done.map_err(|error| failure(error.to_string()))
+        }
+        _ => Err(failure(format!(
+            "it is a filter of {}, and {first} is one of {format}",
+            other.format.name
+        ))),
     }
 }
 

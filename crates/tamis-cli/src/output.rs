@@ -4,8 +4,8 @@
 //! renamed to FILE only when it is complete and synced to the disk. A failure, a full disk or a
 //! kill leaves the old file unchanged, and FILE may be one of the inputs.
 
-mod mark;
 mod place;
+mod position;
 mod refusals;
 mod resumable;
 
@@ -13,18 +13,18 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub use self::mark::Mark;
-pub use self::place::{folder, is_same_file, is_stdout, sync_folder};
-use self::place::{resolved, stdout};
-pub use self::refusals::{
-    check_filter_output, refuse_endless, refuse_input_as_output, refuse_terminal,
-};
 use crate::attributes;
 use crate::exit::{Failure, plain};
+pub use crate::output::place::{folder, is_same_file, is_stdout, sync_folder};
+use crate::output::place::{resolved, stdout};
+pub use crate::output::position::OutputPosition;
+pub use crate::output::refusals::{
+    check_filter_output, refuse_endless, refuse_input_as_output, refuse_terminal,
+};
 use crate::standard;
 use crate::temporary::Temporary;
 
-/// Size of the buffer for small writes. Larger writes bypass the buffer.
+/// ByteSize of the buffer for small writes. Larger writes bypass the buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A destination for results: standard output, a device or a file. A file is incomplete until
@@ -115,13 +115,13 @@ impl Output {
     /// # Errors
     ///
     /// The errors of [`write`](Self::write).
-    pub fn mark(&mut self) -> Result<Option<Mark>, Failure> {
+    pub fn mark(&mut self) -> Result<Option<OutputPosition>, Failure> {
         self.flush()?;
         let (Sink::Partial { file, .. } | Sink::Appended(file)) = &self.sink else {
             return Ok(None);
         };
         file.sync_all()
-            .and_then(|()| Mark::of(file))
+            .and_then(|()| OutputPosition::of(file))
             .map_err(|error| Failure::io(&self.name, &error))
     }
 

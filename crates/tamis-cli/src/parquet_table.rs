@@ -9,9 +9,8 @@ use tamis_formats::{Contents, DecodeOptions, Format, Funnel, parquet as format};
 
 use crate::column_type::ColumnType;
 use crate::exit::Failure;
-use crate::foreign::Foreign;
 use crate::input;
-use crate::opened::Opened;
+use crate::open_filter::{FilterContents, NoFilter, OpenFilter};
 
 /// The magic bytes at the start and the end of a table.
 const MAGIC: &[u8] = b"PAR1";
@@ -32,9 +31,9 @@ pub fn filters(
     path: &Path,
     bytes: &[u8],
     column: Option<&str>,
-    told: &DecodeOptions,
+    options: &DecodeOptions,
     funnel: Option<Funnel>,
-) -> Result<Vec<Opened>, Failure> {
+) -> Result<Vec<Result<OpenFilter, NoFilter>>, Failure> {
     let name = input::name(path);
     let failure = |error: &dyn std::fmt::Display| {
         Failure::new(format!("{name}: as a Parquet table: {error}"))
@@ -55,7 +54,7 @@ pub fn filters(
             let is_asked = column.is_none_or(|column| column == of_chunk);
             match chunk.bloom_filter_offset() {
                 None if is_asked && row_group.num_rows() > 0 => {
-                    filters.push((of_chunk, Opened::Unfiltered(of_group)));
+                    filters.push((of_chunk, Err(NoFilter { name: of_group })));
                 }
                 None => {}
                 Some(at) => {
@@ -65,7 +64,7 @@ pub fn filters(
                     if !is_asked {
                         continue;
                     }
-                    let (contents, len_bytes) = read(&of_group, bytes, at, told)?;
+                    let (contents, len_bytes) = read(&of_group, bytes, at, options)?;
                     // Each filter has its own bytes. A damaged footer may refer to one filter
                     // several times.
                     filter_bytes += len_bytes;
@@ -78,18 +77,19 @@ pub fn filters(
                     {
                         contradicted.get_or_insert((of_chunk.clone(), of_column.item.clone()));
                     }
-                    let file = Foreign {
+                    let filter = OpenFilter {
                         path: path.to_path_buf(),
                         name: of_group,
                         format: Format::named("parquet").expect("a row"),
-                        contents,
-                        told: told.clone(),
+                        contents: FilterContents::Decoded(contents),
+                        options: options.clone(),
                         funnel: funnel.or(of_column.as_ref().map(|column| column.funnel)),
                         column: of_column.filter(|_| funnel.is_none()),
                         len_bytes: bytes.len() as u64,
                         is_whole_file: false,
+                        is_packed: false,
                     };
-                    filters.push((of_chunk, Opened::Foreign(Box::new(file))));
+                    filters.push((of_chunk, Ok(filter)));
                 }
             }
         }
@@ -135,7 +135,7 @@ fn read(
     name: &str,
     bytes: &[u8],
     at: i64,
-    told: &DecodeOptions,
+    options: &DecodeOptions,
 ) -> Result<(Contents, u64), Failure> {
     let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
     let Some(from) = from else {
@@ -143,7 +143,7 @@ fn read(
             "{name}: damaged: its filter is at byte {at}, behind the end"
         )));
     };
-    let (filter, rest) = format::decode_start(from, told)
+    let (filter, rest) = format::decode_start(from, options)
         .map_err(|error| Failure::new(format!("{name}: its filter, from byte {at} on: {error}")))?;
     Ok((Contents::new(filter), (from.len() - rest.len()) as u64))
 }
@@ -153,11 +153,9 @@ fn read(
 /// # Errors
 ///
 /// A message if several columns have filters.
-pub fn check_one_column(filters: &[Opened]) -> Result<(), Failure> {
-    let names = filters.iter().filter_map(|filter| match filter {
-        Opened::Foreign(file) => file.name.rsplit_once("].").zip(Some(&file.name)),
-        Opened::Tamis(_) | Opened::Unfiltered(_) => None,
-    });
+pub fn check_one_column(filters: &[Result<OpenFilter, NoFilter>]) -> Result<(), Failure> {
+    let filters = filters.iter().filter_map(|filter| filter.as_ref().ok());
+    let names = filters.filter_map(|filter| filter.name.rsplit_once("].").zip(Some(&filter.name)));
     let mut columns: Vec<_> = names.clone().map(|((_, column), _)| column).collect();
     columns.sort_unstable();
     columns.dedup();

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use serde_json::json;
 use tamis::{DigestSet, Kind, Plan, PlanError, expected_collisions};
 
-use crate::count::{Count, Rate};
+use crate::byte_size::ByteSize;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::key::rate;
+use crate::numbers::{Count, Rate};
 use crate::output::Output;
-use crate::size::Size;
 use crate::table::align;
 
 /// Computes memory, items or rate for a filter of every kind
@@ -39,7 +39,7 @@ pub struct Args {
 
     /// Memory of the filter (such as 512M: powers of 1024)
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
 
     /// Print JSON
     #[arg(long)]
@@ -84,10 +84,10 @@ impl Args {
     fn question(&self) -> Result<Question, Failure> {
         match (self.items, self.rate, self.memory) {
             (Some(Count(items)), Some(rate), None) => Ok(Question::Memory { items, rate }),
-            (None, Some(rate), Some(Size { bytes })) => {
+            (None, Some(rate), Some(ByteSize { bytes })) => {
                 Ok(Question::Items { max_bytes: bytes, rate })
             }
-            (Some(Count(items)), None, Some(Size { bytes })) => {
+            (Some(Count(items)), None, Some(ByteSize { bytes })) => {
                 Ok(Question::Rate { items, max_bytes: bytes })
             }
             (Some(_), Some(_), Some(_)) => Err(Failure::new(
@@ -136,10 +136,10 @@ fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
             format!("{} items at a rate of {}\n\n", Count(items), Rate(rate))
         }
         Question::Items { max_bytes, rate } => {
-            format!("a rate of {} in {}\n\n", Rate(rate), Size { bytes: max_bytes })
+            format!("a rate of {} in {}\n\n", Rate(rate), ByteSize { bytes: max_bytes })
         }
         Question::Rate { items, max_bytes } => {
-            format!("{} items in {}\n\n", Count(items), Size { bytes: max_bytes })
+            format!("{} items in {}\n\n", Count(items), ByteSize { bytes: max_bytes })
         }
     };
     let header = ["kind", "items", "memory", "bits/item", "probes", "lines", "rate", ""];
@@ -148,7 +148,7 @@ fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
         rows.push(vec![
             plan.kind().to_string(),
             Count(plan.items()).to_string(),
-            Size { bytes: plan.bytes() }.to_string(),
+            ByteSize { bytes: plan.bytes() }.to_string(),
             format!("{:.2}", plan.bits_per_item()),
             plan.probes().to_string(),
             plan.cache_lines().to_string(),
@@ -160,7 +160,7 @@ fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
     rows.push(vec![
         "(exact)".into(),
         Count(best.items()).to_string(),
-        Size { bytes: exact.bytes }.to_string(),
+        ByteSize { bytes: exact.bytes }.to_string(),
         format!("{:.2}", exact.bits_per_item()),
         String::new(),
         "1".into(),

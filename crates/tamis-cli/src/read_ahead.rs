@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use crate::ahead::Ahead;
-use crate::input::read_some;
+use crate::prefetcher::Prefetcher;
+use crate::read::read_some;
 use crate::records::BLOCK_BYTES;
 
 /// A reader whose bytes are read by another thread.
@@ -11,7 +11,7 @@ use crate::records::BLOCK_BYTES;
 /// The thread passes bytes on as soon as they arrive, so a slow source causes no further delay. If
 /// the reader is dropped early, the thread ends after its next piece.
 pub struct ReadAhead {
-    pieces: Ahead<Piece, io::Error>,
+    pieces: Prefetcher<Piece, io::Error>,
     piece: Piece,
     at: usize,
 }
@@ -19,16 +19,16 @@ pub struct ReadAhead {
 /// The bytes of one read call.
 #[derive(Default)]
 struct Piece {
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     len: usize,
 }
 
 impl ReadAhead {
     /// Starts the thread that reads from `reader`.
     pub fn new(mut reader: impl Read + Send + 'static) -> Self {
-        let mut pieces = Ahead::new(move |piece: &mut Piece| {
-            piece.room.resize(BLOCK_BYTES, 0);
-            piece.len = read_some(&mut reader, &mut piece.room)?;
+        let mut pieces = Prefetcher::new(move |piece: &mut Piece| {
+            piece.buffer.resize(BLOCK_BYTES, 0);
+            piece.len = read_some(&mut reader, &mut piece.buffer)?;
             Ok(piece.len > 0)
         });
         pieces.start();
@@ -47,7 +47,7 @@ impl Read for ReadAhead {
             next?;
         }
         let len = buffer.len().min(self.piece.len - self.at);
-        buffer[..len].copy_from_slice(&self.piece.room[self.at..self.at + len]);
+        buffer[..len].copy_from_slice(&self.piece.buffer[self.at..self.at + len]);
         self.at += len;
         Ok(len)
     }

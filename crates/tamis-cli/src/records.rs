@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use memchr::{memchr_iter, memrchr};
 
-use crate::input::read_some;
+use crate::read::read_some;
 
 /// Bytes per read. A block of this size stays in the second-level cache between reading, hashing
 /// and writing.
@@ -18,7 +18,7 @@ pub const BLOCK_BYTES: usize = 256 << 10;
 #[derive(Default)]
 pub struct Block {
     // Zeroed once, when it is allocated. Only the first `len` bytes are valid.
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     len: usize,
 }
 
@@ -26,7 +26,7 @@ impl std::ops::Deref for Block {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.room[..self.len]
+        &self.buffer[..self.len]
     }
 }
 
@@ -76,22 +76,22 @@ impl<R: Read> Blocks<R> {
     /// The errors of [`next_block`](Self::next_block).
     pub fn read_block(&mut self, block: &mut Block) -> io::Result<bool> {
         let mut end = self.rest.len();
-        let Block { room, len } = block;
+        let Block { buffer, len } = block;
         // Not the whole capacity: the end of a block must not depend on earlier blocks.
         let mut most = end.max(self.block_bytes);
-        if room.len() > 4 * most {
+        if buffer.len() > 4 * most {
             // The buffer grew for a long record that has ended, so its memory is released.
-            *room = Vec::new();
+            *buffer = Vec::new();
         }
-        make_room(room, most)?;
-        room[..end].copy_from_slice(&self.rest);
+        grow(buffer, most)?;
+        buffer[..end].copy_from_slice(&self.rest);
         self.rest.clear();
         self.rest.shrink_to(self.block_bytes);
         let mut searched = 0;
         loop {
-            if let Some(at) = memrchr(self.delimiter, &room[searched..end]) {
+            if let Some(at) = memrchr(self.delimiter, &buffer[searched..end]) {
                 *len = searched + at + 1;
-                self.rest.extend_from_slice(&room[*len..end]);
+                self.rest.extend_from_slice(&buffer[*len..end]);
                 return Ok(true);
             }
             if self.is_at_end {
@@ -102,11 +102,11 @@ impl<R: Read> Blocks<R> {
             searched = end;
             if most - end < self.block_bytes.div_ceil(2) {
                 most += (most / 4).max(self.block_bytes);
-                make_room(room, most)?;
+                grow(buffer, most)?;
             }
             // At most one block: bytes after a long record are copied until they are used.
             let until = most.min(end + self.block_bytes);
-            let read = read_some(&mut self.reader, &mut room[end..until])?;
+            let read = read_some(&mut self.reader, &mut buffer[end..until])?;
             self.is_at_end = read == 0;
             self.may_wait = read < self.block_bytes / 2;
             end += read;
@@ -119,7 +119,7 @@ impl<R: Read> Blocks<R> {
         // The bytes that were read beyond the block still follow it in the buffer.
         let end = block.len + self.rest.len();
         self.rest.clear();
-        self.rest.extend_from_slice(&block.room[len_bytes..end]);
+        self.rest.extend_from_slice(&block.buffer[len_bytes..end]);
         block.len = len_bytes;
     }
 
@@ -136,13 +136,13 @@ impl<R: Read> Blocks<R> {
 }
 
 /// Grows a buffer to at least `len` bytes, without spare capacity.
-fn make_room(room: &mut Vec<u8>, len: usize) -> io::Result<()> {
-    let more = len.saturating_sub(room.len());
-    room.try_reserve_exact(more).map_err(|_| {
-        let text = format!("no memory for a record of more than {} bytes", room.len());
+fn grow(buffer: &mut Vec<u8>, len: usize) -> io::Result<()> {
+    let more = len.saturating_sub(buffer.len());
+    buffer.try_reserve_exact(more).map_err(|_| {
+        let text = format!("no memory for a record of more than {} bytes", buffer.len());
         io::Error::new(io::ErrorKind::OutOfMemory, text)
     })?;
-    room.resize(room.len() + more, 0);
+    buffer.resize(buffer.len() + more, 0);
     Ok(())
 }
 
@@ -231,7 +231,7 @@ mod tests {
             longest = longest.max(block.len());
         }
         assert!(longest > 10_000 && blocks.next_block().unwrap().is_none());
-        assert_eq!(blocks.own.room.len(), 16);
+        assert_eq!(blocks.own.buffer.len(), 16);
     }
 
     proptest! {

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use tamis::{Kind, Removed};
 
-use crate::count::Count;
+use crate::change_lock::lock_to_change;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::filter_file::{open_to_change, save};
 use crate::input;
-use crate::items::{ItemArgs, hash_all};
-use crate::metadata::expect_same_items;
+use crate::items::ItemArgs;
+use crate::numbers::Count;
+use crate::opener::tamis_to_change;
 
 /// Deletes items from a counting or cuckoo filter
 ///
@@ -37,8 +37,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let paths = input::checked(&args.items_from.files)?;
-    let (_lock, mut file) = open_to_change(&args.filter)?;
+    let _lock = lock_to_change(&args.filter)?;
+    let mut filter = tamis_to_change(&args.filter)?;
+    let encoding = filter.encoding(&args.items_from.key.rule())?;
     let name = input::name(&args.filter);
+    let file = filter.tamis_mut().expect("a Tamis filter");
     let kind = file.filter.plan().kind();
     if !kind.can_remove() {
         let able: Vec<&str> =
@@ -48,13 +51,9 @@ pub fn run(args: &Args) -> Outcome {
             able.join(" or --kind ")
         )));
     }
-    let rule = args.items_from.key.rule();
-    expect_same_items(&file.metadata, &rule, &name)?;
     let (mut removed, mut absent, mut saturated) = (0_u64, 0_u64, 0_u64);
-    let hasher = file.filter.hasher();
-    let delimiter = args.items_from.records.delimiter();
-    let tally = hash_all(&paths, &rule, delimiter, hasher, |hashes| {
-        for &hash in hashes {
+    let count = args.items_from.reader(&paths).each_batch(encoding, |batch| {
+        for &hash in batch.hashes() {
             match file.filter.remove_hash(hash) {
                 Some(Removed::Yes) => removed += 1,
                 Some(Removed::Saturated) => saturated += 1,
@@ -63,10 +62,10 @@ pub fn run(args: &Args) -> Outcome {
         }
         Ok(())
     })?;
-    tally.warn();
+    count.warn();
     file.added = file.added.saturating_sub(removed);
     if removed > 0 {
-        save(&args.filter, &file)?;
+        filter.save_as(&args.filter, filter.format, &filter.options)?;
     }
     let lines = |n: u64| format!("{} {}", Count(n), if n == 1 { "line" } else { "lines" });
     if absent > 0 {

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use tamis::{Answers, AnyFilter, Kind, TryInsert as _};
+use tamis::{Answers, AnyFilter, InsertError, Kind, NoRoom, TryInsert as _};
 
-use crate::build::full;
-use crate::count::Count;
 use crate::exit::Failure;
+use crate::input;
+use crate::numbers::Count;
 use crate::secret_set::SecretSet;
 
 /// The rule for inserting repeated items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeats {
+pub enum RepeatPolicy {
     /// Insert every occurrence of an item.
     Each,
     /// Insert an item once per run of the command. An exact set of hashes finds the repeats.
@@ -36,12 +36,12 @@ impl RepeatArgs {
     /// # Errors
     ///
     /// `--copies` for a kind in which it has no effect.
-    pub fn of(&self, kind: Option<Kind>) -> Result<Repeats, Failure> {
+    pub fn of(&self, kind: Option<Kind>) -> Result<RepeatPolicy, Failure> {
         let stores_copies = kind.is_some_and(Kind::stores_copies);
         match (kind, self.copies) {
-            (_, false) if stores_copies => Ok(Repeats::Once),
-            (_, false) => Ok(Repeats::Each),
-            (_, true) if stores_copies => Ok(Repeats::Each),
+            (_, false) if stores_copies => Ok(RepeatPolicy::Once),
+            (_, false) => Ok(RepeatPolicy::Each),
+            (_, true) if stores_copies => Ok(RepeatPolicy::Each),
             (Some(Kind::Counting), true) => Err(Failure::new(
                 "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
             )),
@@ -56,22 +56,22 @@ impl RepeatArgs {
     }
 }
 
-impl Repeats {
+impl RepeatPolicy {
     /// Returns advice for a full filter of `kind`.
     pub fn advice(self, kind: Kind) -> &'static str {
         match (self, kind) {
             (_, kind) if kind.grows() => "build one with a higher --rate",
-            (Repeats::Each, _) => {
+            (RepeatPolicy::Each, _) => {
                 "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
             }
-            (Repeats::Once | Repeats::IfAbsent, _) => "build one for more with --items N",
+            (RepeatPolicy::Once | RepeatPolicy::IfAbsent, _) => "build one for more with --items N",
         }
     }
 }
 
 /// Inserts the items of a command into its filter.
 pub struct Inserter {
-    repeats: Repeats,
+    repeats: RepeatPolicy,
     advice: &'static str,
     seen: SecretSet,
     new: Answers,
@@ -86,7 +86,11 @@ impl Inserter {
     /// # Errors
     ///
     /// A message if the system provides no random bytes.
-    pub fn new(repeats: Repeats, max_bytes: u64, advice: &'static str) -> Result<Self, Failure> {
+    pub fn new(
+        repeats: RepeatPolicy,
+        max_bytes: u64,
+        advice: &'static str,
+    ) -> Result<Self, Failure> {
         let (new, fresh, answers) = (Answers::new(), Vec::new(), Vec::new());
         Ok(Self { repeats, advice, seen: SecretSet::within(max_bytes)?, new, fresh, answers })
     }
@@ -103,8 +107,8 @@ impl Inserter {
         output: &Path,
     ) -> Result<(), Failure> {
         let hashes = match self.repeats {
-            Repeats::Each => hashes,
-            Repeats::Once => {
+            RepeatPolicy::Each => hashes,
+            RepeatPolicy::Once => {
                 self.seen.insert_each(hashes, &mut self.new).map_err(|_| {
                     Failure::new(format!(
                         "finding repeats among over {} distinct items takes more memory than --memory allows: allow more, \
@@ -116,7 +120,7 @@ impl Inserter {
                 self.fresh.extend(self.new.ones().map(|i| hashes[i]));
                 &self.fresh
             }
-            Repeats::IfAbsent => {
+            RepeatPolicy::IfAbsent => {
                 for &hash in hashes {
                     if !filter.contains_hash(hash) {
                         let inserted = filter.try_insert_hash(hash);
@@ -131,5 +135,19 @@ impl Inserter {
         self.answers.resize(hashes.len().div_ceil(64), 0);
         let inserted = filter.try_insert_hashes(hashes, &mut self.answers);
         inserted.map_err(|error| full(output, filter.plan().kind(), &error, self.advice))
+    }
+}
+
+/// Returns the failure for a filter of `kind` that refused items. `advice` is shown if the filter
+/// is full. The file is unchanged.
+pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
+    let name = input::name(path);
+    match error.reason {
+        NoRoom::Full { items } => Failure::new(format!(
+            "{name}: full with {} items{}; nothing was written: {advice}",
+            Count(items),
+            if kind.can_remove() { ", each copy counted" } else { "" },
+        )),
+        _ => Failure::new(format!("{name}: {error}; nothing was written")),
     }
 }

@@ -9,7 +9,7 @@ use config_flags::ConfigFlags;
 use tamis_server::{Config, HttpPort, Server, ServerError};
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::notice;
+use crate::messages;
 
 /// Runs a server with RedisBloom's commands for any Redis client.
 ///
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Outcome {
         .with_writer(std::io::stderr)
         // A failed write to the log must not end the server, and the failure cannot be reported.
         .log_internal_errors(false)
-        .with_max_level(if notice::is_quiet() { tracing::Level::ERROR } else { args.loglevel })
+        .with_max_level(if messages::is_quiet() { tracing::Level::ERROR } else { args.loglevel })
         .with_target(false);
     match args.log_format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),

@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    fn told(line_of_words: &str) -> String {
+    fn message(line_of_words: &str) -> String {
         match Cli::try_parse_from(line_of_words.split(' ')) {
             Ok(_) => panic!("{line_of_words} is no mistake"),
             Err(error) => line(&error, line_of_words.split(' ').skip(1)),
@@ -151,10 +151,10 @@ mod tests {
                  512M, 2G, 1T",
             ),
         ] {
-            assert_eq!(told(words), expected, "{words}");
+            assert_eq!(message(words), expected, "{words}");
         }
         assert!(
-            told("tamis ints uniq --fromat u32").contains("similar argument exists: '--format'")
+            message("tamis ints uniq --fromat u32").contains("similar argument exists: '--format'")
         );
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use tamis::{Answers, AnyFilter, Hasher, InsertError, Kind, TryInsert as _};
 
-use super::{Args, BUCKET_OF_COPIES, full};
-use crate::count::Count;
+use crate::build::{Args, BUCKET_OF_COPIES};
 use crate::exit::Failure;
-use crate::items::{Tally, hash_all};
-use crate::repeats::Repeats;
+use crate::items::{ItemEncoding, RecordCount};
+use crate::numbers::Count;
+use crate::repeats::{RepeatPolicy, full};
 use crate::secret_set::SecretSet;
 
 impl Args {
@@ -23,7 +23,7 @@ impl Args {
     }
 
     fn full(&self, kind: Kind, error: &InsertError) -> Failure {
-        let repeats = if self.repeats.copies { Repeats::Each } else { Repeats::Once };
+        let repeats = if self.repeats.copies { RepeatPolicy::Each } else { RepeatPolicy::Once };
         full(&self.output, kind, error, repeats.advice(kind))
     }
 
@@ -45,18 +45,18 @@ impl Args {
         &self,
         paths: &[PathBuf],
         max_bytes: u64,
-    ) -> Result<(AnyFilter, Tally), Failure> {
+    ) -> Result<(AnyFilter, RecordCount), Failure> {
         let hasher = self.hasher()?;
-        let rule = self.items_from.key.rule();
-        let delimiter = self.items_from.records.delimiter();
         let counts = self.kind().is_some_and(Kind::can_remove)
-            && self.repeats.of(self.kind())? == Repeats::Each;
+            && self.repeats.of(self.kind())? == RepeatPolicy::Each;
         let sets_bytes = self.bytes_beside_filter(max_bytes)?;
         let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
         let mut distinct = SecretSet::within(distinct_bytes)?;
         let mut answers = Answers::new();
         let mut repeats = Repeated::new(self.most_copies());
-        let tally = hash_all(paths, &rule, delimiter, hasher, |hashes| {
+        let reader = self.items_from.reader(paths);
+        let count = reader.each_batch(ItemEncoding::Hash(hasher), |batch| {
+            let hashes = batch.hashes();
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
                     "counting over {} distinct items takes more memory than --memory allows: give their \
@@ -71,7 +71,7 @@ impl Args {
             Ok(())
         })?;
         if self.kind().is_some_and(Kind::stores_copies) {
-            return Ok((self.cuckoo(distinct, repeats.finish(), hasher, max_bytes)?, tally));
+            return Ok((self.cuckoo(distinct, repeats.finish(), hasher, max_bytes)?, count));
         }
         let mut filter = self.empty(&self.plan(distinct.len(), max_bytes)?, hasher)?;
         let mut answers = Vec::new();
@@ -86,7 +86,7 @@ impl Args {
         distinct.drain_each(&mut insert);
         insert(repeats.finish());
         inserted.map_err(|error| self.full(filter.plan().kind(), &error))?;
-        Ok((filter, tally))
+        Ok((filter, count))
     }
 
     /// Builds the smallest cuckoo filter that holds these items and copies.

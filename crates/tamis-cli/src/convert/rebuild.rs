@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use tamis::{Answers, DigestSet};
 use tamis_formats::{CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemDomain, Items};
 
-use super::Args;
-use crate::count::{About, Count};
+use crate::convert::Args;
+use crate::decode_options::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
 use crate::exit::{Failure, Outcome};
-use crate::foreign::{Foreign, judge_changed};
-use crate::foreign_items::each_keys;
 use crate::hash_key::random_hasher;
 use crate::input;
-use crate::items::Tally;
+use crate::items::{ItemBatch, ItemEncoding, ItemReader, RecordCount};
+use crate::numbers::{About, Count};
+use crate::open_filter::{FilterContents, OpenFilter};
 use crate::output::refuse_input_as_output;
-use crate::told::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
 
 /// The rate of a filter built from items, if the user gives no rate and IN stores none.
 const RATE: f64 = 0.01;
@@ -40,9 +39,9 @@ impl Args {
     /// Builds OUT from the items and tests each item in both filters.
     pub(super) fn rebuild(
         &self,
-        from: &Foreign,
+        from: &OpenFilter,
         to: &'static Format,
-        told: DecodeOptions,
+        options: DecodeOptions,
     ) -> Outcome {
         let name = input::name(&self.output);
         let items = self.checked_items()?;
@@ -50,22 +49,23 @@ impl Args {
         let to_funnel = self.funnel_of(to, from.funnel)?;
         let (distinct, total) = self.count(&items)?;
         total.warn();
-        let facts = from.contents.info();
-        self.check_count(from, &facts, distinct)?;
+        let info = from.contents().info();
+        self.check_count(from, &info, distinct)?;
         // The size of a bitmap of integers depends on the greatest integer, not on their number.
-        let planned = told.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
-        let of_input = from.told.rate.or(facts.planned_rate);
+        let planned =
+            options.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
+        let of_input = from.options.rate.or(info.planned_rate);
         let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
-        let rate = told.rate.or(of_input).unwrap_or(RATE);
-        let told = DecodeOptions { items: planned, rate: Some(rate), ..told };
-        let mut contents = (to.create)(&told).map_err(|error| match error {
-            CreateError::Missing(parameter) => missing_to_write(parameter, &told, to, &name),
+        let rate = options.rate.or(of_input).unwrap_or(RATE);
+        let options = DecodeOptions { items: planned, rate: Some(rate), ..options };
+        let mut contents = (to.create)(&options).map_err(|error| match error {
+            CreateError::Missing(parameter) => missing_to_write(parameter, &options, to, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
         let (mut answers, mut lacking) = (Answers::new(), 0);
-        self.each_again(&items, total, from_funnel, |keys| {
-            from.contents.contains_each(keys, &mut answers);
-            lacking += (keys.len() - answers.count_ones()) as u64;
+        self.each_again(&items, total, from_funnel, |batch| {
+            from.contents().contains_each(&batch.keys(), &mut answers);
+            lacking += (batch.len() - answers.count_ones()) as u64;
             Ok(())
         })?;
         if lacking > 0 {
@@ -77,26 +77,26 @@ impl Args {
                 Count(total.items)
             ))?;
         }
-        self.each_again(&items, total, to_funnel, |keys| {
+        self.each_again(&items, total, to_funnel, |batch| {
             contents
-                .insert_each(keys, &mut answers)
+                .insert_each(&batch.keys(), &mut answers)
                 .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
         })?;
-        let rebuilt = Foreign {
+        let rebuilt = OpenFilter {
             path: self.output.clone(),
             name,
             format: to,
-            contents,
-            told,
+            contents: FilterContents::Decoded(contents),
+            options,
             funnel: Some(to_funnel),
             column: None,
             len_bytes: 0,
             is_whole_file: true,
+            is_packed: false,
         };
         self.verify(&rebuilt, &items, total, to_funnel)?;
-        let exit = judge_changed(&rebuilt, self.force)?;
-        rebuilt.warn(&rebuilt.contents.info());
-        rebuilt.save(&self.output, to, &rebuilt.told)?;
+        let exit = rebuilt.save(&self.output, self.force)?;
+        rebuilt.warn();
         Ok(exit)
     }
 
@@ -119,20 +119,20 @@ impl Args {
     /// would not find the others.
     fn check_count(
         &self,
-        from: &Foreign,
-        facts: &FilterInfo,
+        from: &OpenFilter,
+        info: &FilterInfo,
         distinct: u64,
     ) -> Result<(), Failure> {
         if distinct == 0 {
             return Err(Failure::new("--items: the file has no items; nothing was written"));
         }
-        if !facts.items.is_finite() || distinct as f64 >= facts.items - slack(facts) {
+        if !info.items.is_finite() || distinct as f64 >= info.items - slack(info) {
             return Ok(());
         }
         self.refuse(&format!(
             "{}: holds about {} items, and --items has {}: the others would not be found in {}",
             from.name,
-            About(facts.items),
+            About(info.items),
             Count(distinct),
             input::name(&self.output)
         ))
@@ -153,9 +153,9 @@ impl Args {
         to: &Format,
         of_input: Option<Funnel>,
     ) -> Result<Funnel, Failure> {
-        let told = match &self.to_funnel {
+        let options = match &self.to_funnel {
             Some(name) => {
-                let charset = self.to_charset.or(self.tell.charset);
+                let charset = self.to_charset.or(self.decode.charset);
                 let funnel = parse_funnel(name, charset, "--to-charset")?;
                 if self.to_charset.is_some() && !has_charset(funnel) {
                     return Err(Failure::new(format!(
@@ -169,24 +169,22 @@ impl Args {
             None => None,
         };
         let out = input::name(&self.output);
-        match told {
+        match options {
             None if to.items == Items::Unspecified => Err(Failure::new(format!(
                 "{out}: what is an item there? say --to-funnel ({})",
                 funnel_names(to.item_domain)
             ))),
-            told => funnel(to, told, &out),
+            options => funnel(to, options, &out),
         }
     }
 
-    /// Returns the number of distinct items, and the tally of all items.
-    fn count(&self, items: &[PathBuf]) -> Result<(u64, Tally), Failure> {
+    /// Returns the number of distinct items, and the count of all items.
+    fn count(&self, items: &[PathBuf]) -> Result<(u64, RecordCount), Failure> {
         let mut distinct = DigestSet::<u64>::within(u64::MAX);
         // The hash has a secret key because an attacker may have chosen the items.
-        let (hasher, mut hashes, mut answers) = (random_hasher()?, Vec::new(), Answers::new());
-        let total = self.each(items, Funnel::Bytes, |keys| {
-            hashes.clear();
-            hashes.extend(keys.iter().map(|key| hasher.hash(key)));
-            distinct.insert_each(&hashes, &mut answers).map_err(Failure::new)
+        let (encoding, mut answers) = (ItemEncoding::Hash(random_hasher()?), Answers::new());
+        let total = self.reader(items).each_batch(encoding, |batch| {
+            distinct.insert_each(batch.hashes(), &mut answers).map_err(Failure::new)
         })?;
         Ok((distinct.len(), total))
     }
@@ -194,21 +192,21 @@ impl Args {
     /// Decodes the filter from its encoded bytes and tests every item.
     fn verify(
         &self,
-        file: &Foreign,
+        file: &OpenFilter,
         items: &[PathBuf],
-        total: Tally,
+        total: RecordCount,
         funnel: Funnel,
     ) -> Result<(), Failure> {
-        let (name, format, told) = (&file.name, file.format, &file.told);
+        let (name, format, options) = (&file.name, file.format, &file.options);
         let mut bytes = Vec::new();
-        file.write(&mut bytes, &self.output, format, told)?;
+        file.write(&mut bytes, &self.output, format, options)?;
         let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
-        let back = (format.decode)(&bytes, told).map_err(|error| failure(&error))?;
+        let back = (format.decode)(&bytes, options).map_err(|error| failure(&error))?;
         drop(bytes);
         let (mut answers, mut lacking) = (Answers::new(), 0);
-        self.each_again(items, total, funnel, |keys| {
-            back.contains_each(keys, &mut answers);
-            lacking += (keys.len() - answers.count_ones()) as u64;
+        self.each_again(items, total, funnel, |batch| {
+            back.contains_each(&batch.keys(), &mut answers);
+            lacking += (batch.len() - answers.count_ones()) as u64;
             Ok(())
         })?;
         if lacking > 0 {
@@ -224,22 +222,17 @@ impl Args {
     fn each_again(
         &self,
         items: &[PathBuf],
-        total: Tally,
+        total: RecordCount,
         funnel: Funnel,
-        each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+        each: impl FnMut(&ItemBatch) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.each(items, funnel, each)? == total {
+        if self.reader(items).each_batch(ItemEncoding::Key(funnel), each)? == total {
             return Ok(());
         }
         Err(Failure::new("--items: the items changed while they were read; nothing was written"))
     }
 
-    fn each(
-        &self,
-        items: &[PathBuf],
-        funnel: Funnel,
-        each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
-    ) -> Result<Tally, Failure> {
-        each_keys(items, &self.key.rule(), self.records.delimiter(), funnel, each)
+    fn reader<'a>(&self, paths: &'a [PathBuf]) -> ItemReader<'a> {
+        ItemReader { paths, rule: self.key.rule(), delimiter: self.records.delimiter() }
     }
 }

@@ -6,20 +6,18 @@ use std::path::Path;
 
 use tamis_formats::roaring::Roaring;
 use tamis_formats::{
-    Charset, Contents, DecodeOptions, EncodeError, Format, Funnel, ItemDomain, Items, Parameter,
-    RedisBitmaps,
+    Charset, DecodeOptions, EncodeError, Format, Funnel, ItemDomain, Items, Parameter, RedisBitmaps,
 };
 
-use super::Args;
-use crate::count::Count;
-use crate::decode_option::{FileKind, Place, Unused};
+use crate::convert::Args;
+use crate::decode_options::{DecodeArgs, asked_of_output, has_charset};
 use crate::exit::Failure;
-use crate::filter_file::Trust;
-use crate::foreign::Foreign;
 use crate::input;
-use crate::opened::{Opened, Recognised};
+use crate::numbers::Count;
+use crate::open_filter::{NoFilter, OpenFilter, Trust};
+use crate::opener::{Recognised, only};
 use crate::parquet_table::check_one_column;
-use crate::told::{TellArgs, asked_of_output, has_charset};
+use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Collects all problems of a command, so that one error can name them.
 #[derive(Default)]
@@ -53,7 +51,7 @@ impl Problems {
 }
 
 /// Rejects a copy of bits into a format with another item type: OUT would find no item.
-fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
+fn check_same_items(from: &OpenFilter, to: &Format) -> Result<(), Failure> {
     let (Items::Unspecified, Items::Default(of_out)) = (from.format.items, to.items) else {
         return Ok(());
     };
@@ -73,25 +71,21 @@ fn check_same_items(from: &Foreign, to: &Format) -> Result<(), Failure> {
 }
 
 /// Merges the filters of a column's row groups.
-fn row_groups_as_one(path: &Path, all: Vec<Opened>) -> Result<Foreign, Failure> {
+fn row_groups_as_one(
+    path: &Path,
+    all: Vec<Result<OpenFilter, NoFilter>>,
+) -> Result<OpenFilter, Failure> {
     check_one_column(&all)?;
-    let mut one: Option<Foreign> = None;
-    for opened in all {
-        let file = match opened {
-            Opened::Foreign(file) => *file,
-            Opened::Tamis(source) => unreachable!("{}: a filter alone", source.name()),
-            Opened::Unfiltered(name) => {
-                return Err(Failure::new(format!(
-                    "{name}: has no filter, so a filter of the table would miss its items"
-                )));
-            }
-        };
+    let mut one: Option<OpenFilter> = None;
+    for filter in all {
+        let filter = filter
+            .map_err(|none| none.failure(", so a filter of the table would miss its items"))?;
         match &mut one {
-            None => one = Some(Foreign { name: input::name(path), ..file }),
+            None => one = Some(OpenFilter { name: input::name(path), ..filter }),
             Some(one) => one
-                .contents
-                .merge(&file.contents)
-                .map_err(|error| Failure::new(format!("{}: {error}", file.name)))?,
+                .contents_mut()
+                .merge(filter.contents())
+                .map_err(|error| Failure::new(format!("{}: {error}", filter.name)))?,
         }
     }
     Ok(one.expect("there are several"))
@@ -104,22 +98,25 @@ impl Args {
     ///
     /// One error that names all options that are missing or have no effect, as far as the formats
     /// of both sides are known.
-    pub(super) fn both_sides(&self) -> Result<(Foreign, &'static Format, DecodeOptions), Failure> {
+    pub(super) fn both_sides(
+        &self,
+    ) -> Result<(OpenFilter, &'static Format, DecodeOptions), Failure> {
         let mut problems = Problems::default();
         let mut of_output = Problems::default();
         let to = of_output.take(self.to_format())?;
-        let mut tell = self.tell.clone();
+        let mut decode = self.decode.clone();
         let takes_given_items = to.is_some_and(|to| matches!(to.items, Items::Default(_)));
-        tell.asks_items = self.is_from_items() || takes_given_items;
-        tell.is_charset_of_output = self.to_charset.is_none()
+        decode.requires_funnel = self.is_from_items() || takes_given_items;
+        decode.is_charset_of_output = self.to_charset.is_none()
             && self.to_funnel.as_deref().is_some_and(|name| {
                 Funnel::named(name, Some(Charset::Utf8)).is_some_and(has_charset)
             });
-        let mut unused = Unused::of(&self.tell);
-        let recognised = problems.take(Recognised::open(&self.input, &self.tell, Trust::Assume))?;
+        let mut unused = UnusedOptions::of(&self.decode);
+        let recognised =
+            problems.take(Recognised::open(&self.input, &self.decode, Trust::Assume))?;
         let kind = recognised.as_ref().map(Recognised::kind);
         let from = match recognised {
-            Some(recognised) => problems.take(self.decode(recognised, &tell))?,
+            Some(recognised) => problems.take(self.decode(recognised, &decode))?,
             None => None,
         };
         problems.messages.extend(of_output.messages);
@@ -127,7 +124,7 @@ impl Args {
             self.check_output_options(to, kind, from.as_ref(), &mut problems)?;
         }
         if let (Some(to), Some(kind)) = (to, kind) {
-            unused.read(kind, &self.tell);
+            unused.read(kind, &self.decode);
             unused.write(to, self.is_from_items());
             problems.messages.extend(unused.phrases());
             if unused.names().any(|name| name == "--items-planned") {
@@ -141,41 +138,23 @@ impl Args {
             problems.finish()?;
             unreachable!("what is not there is a problem");
         };
-        let told = self.told_of_output(&from, to);
+        let options = self.output_options(&from, to);
         if !self.is_from_items() {
-            self.check_bits_move(&from, to, &told, &mut problems)?;
+            self.check_bits_move(&from, to, &options, &mut problems)?;
         }
         problems.finish()?;
-        Ok((from, to, told))
+        Ok((from, to, options))
     }
 
     /// Decodes the filter to convert into a copy.
-    fn decode(&self, recognised: Recognised, tell: &TellArgs) -> Result<Foreign, Failure> {
+    fn decode(&self, recognised: Recognised, decode: &DecodeArgs) -> Result<OpenFilter, Failure> {
         let path = &self.input;
-        let all = recognised.decode(tell)?;
+        let all = recognised.decode(decode)?;
         let is_several = all.len() > 1;
         if self.union && is_several {
             return row_groups_as_one(path, all);
         }
-        match Opened::only(path, all)? {
-            Opened::Foreign(file) => Ok(*file),
-            Opened::Unfiltered(name) => Err(Failure::new(format!("{name}: has no filter"))),
-            Opened::Tamis(source) => {
-                let name = source.name().to_owned();
-                let file = source.into_file()?;
-                Ok(Foreign {
-                    name,
-                    format: Format::named("tamis").expect("the first row"),
-                    len_bytes: file.len_bytes(),
-                    contents: Contents::new(file),
-                    told: tell.told(),
-                    funnel: tell.funnel()?,
-                    column: None,
-                    is_whole_file: true,
-                    path: path.clone(),
-                })
-            }
-        }
+        only(path, all)?.into_decoded()
     }
 
     /// Collects the options of OUT that are missing or have no effect.
@@ -183,7 +162,7 @@ impl Args {
         &self,
         to: &Format,
         kind: Option<FileKind>,
-        from: Option<&Foreign>,
+        from: Option<&OpenFilter>,
         problems: &mut Problems,
     ) -> Result<(), Failure> {
         problems.take(self.check_version(to))?;
@@ -193,11 +172,11 @@ impl Args {
             }
             let of_input = match from {
                 Some(from) => from.funnel,
-                None => self.tell.funnel().ok().flatten(),
+                None => self.decode.funnel().ok().flatten(),
             };
             // A funnel of IN that lacks its charset is reported with IN.
             let is_incomplete =
-                self.to_funnel.is_none() && self.tell.funnel.is_some() && of_input.is_none();
+                self.to_funnel.is_none() && self.decode.funnel.is_some() && of_input.is_none();
             if !is_incomplete {
                 problems.take(self.funnel_of(to, of_input))?;
             }
@@ -205,7 +184,7 @@ impl Args {
         } else if !to.writes(Parameter::Items) {
             // `--to-items` sets the length of a bitmap of integers that has none.
             let gets_length = to.item_domain == ItemDomain::Integers
-                && from.is_some_and(|from| from.contents.downcast_ref::<Roaring>().is_some());
+                && from.is_some_and(|from| from.contents().downcast_ref::<Roaring>().is_some());
             let options = [
                 (self.to_items.is_some() && !gets_length, "--to-items"),
                 (self.to_rate.is_some(), "--to-rate"),
@@ -231,10 +210,10 @@ impl Args {
 
     /// Tests whether `--union` merges several filters: the filters of row groups, or bitmaps that
     /// OUT stores as one.
-    fn joins_several(&self, from: &Foreign, to: &Format, kind: Option<FileKind>) -> bool {
+    fn joins_several(&self, from: &OpenFilter, to: &Format, kind: Option<FileKind>) -> bool {
         // The user need not know the number of row groups in a table, so one is enough.
-        let is_of_groups = kind.is_some_and(|kind| kind.place == Place::Columns);
-        let bitmaps = from.contents.downcast_ref::<RedisBitmaps>();
+        let is_of_groups = kind.is_some_and(|kind| kind.place == FilterLocation::Columns);
+        let bitmaps = from.contents().downcast_ref::<RedisBitmaps>();
         let has_several = bitmaps.is_some_and(|bitmaps| bitmaps.cursor() > 0);
         is_of_groups || has_several && !self.is_from_items() && from.format.name != to.name
     }
@@ -267,19 +246,19 @@ impl Args {
     /// Collects the reasons why the bits of IN cannot be copied to OUT.
     fn check_bits_move(
         &self,
-        from: &Foreign,
+        from: &OpenFilter,
         to: &Format,
-        told: &DecodeOptions,
+        options: &DecodeOptions,
         problems: &mut Problems,
     ) -> Result<(), Failure> {
         if from.funnel().is_err()
-            || to.parameters.required.iter().any(|&parameter| !told.has(parameter))
+            || to.parameters.required.iter().any(|&parameter| !options.has(parameter))
         {
             // If the format cannot hold this filter, no funnel is needed, and this reason is the
             // only one reported.
-            let encoded = to.check_encode(&from.contents, told);
+            let encoded = to.check_encode(from.contents(), options);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
-            let not_written = |error| from.not_written(error, &self.output, to, told);
+            let not_written = |error| from.not_written(error, &self.output, to, options);
             let is_encoded = problems.take(encoded.map_err(not_written))?.is_some();
             if !is_encoded && !is_missing {
                 return Ok(());
@@ -311,19 +290,19 @@ impl Args {
     }
 
     /// Returns the decode options of OUT.
-    fn told_of_output(&self, from: &Foreign, to: &Format) -> DecodeOptions {
+    fn output_options(&self, from: &OpenFilter, to: &Format) -> DecodeOptions {
         // A program that reads OUT supplies the parameters that OUT does not store, and computes
         // positions with them. So they must remain those of IN.
         let kept = |parameter| to.parameters.required.contains(&parameter);
         let items = self.to_items.map(|Count(items)| items);
-        let version = from.told.version.clone().filter(|_| from.format.name == to.name);
+        let version = from.options.version.clone().filter(|_| from.format.name == to.name);
         let of_path = to.version_of_path(&self.output).map(Into::into);
         DecodeOptions {
-            items: items.or(from.told.items.filter(|_| kept(Parameter::Items))),
-            rate: self.to_rate.or(from.told.rate.filter(|_| kept(Parameter::Rate))),
+            items: items.or(from.options.items.filter(|_| kept(Parameter::Items))),
+            rate: self.to_rate.or(from.options.rate.filter(|_| kept(Parameter::Rate))),
             version: self.to_version.clone().or(of_path).or(version),
             union: self.union,
-            ..from.told.clone()
+            ..from.options.clone()
         }
     }
 
@@ -331,14 +310,14 @@ impl Args {
     fn missing_of_output(&self, to: &Format, from: Option<FileKind>) -> Vec<String> {
         let name = input::name(&self.output);
         // If IN and OUT have the same format, OUT keeps the version of IN.
-        let is_version_of_input = self.tell.format_version.is_some()
+        let is_version_of_input = self.decode.format_version.is_some()
             && from.is_some_and(|from| from.format.name == to.name);
         let has_version = self.to_version.is_some()
             || to.version_of_path(&self.output).is_some()
             || is_version_of_input;
         let is_missing = |&&parameter: &&Parameter| match parameter {
             Parameter::Version => !has_version,
-            Parameter::BlockHash => self.tell.block_hash.is_none(),
+            Parameter::BlockHash => self.decode.block_hash.is_none(),
             // The command counts the items, or takes the value of IN.
             _ => false,
         };

@@ -16,7 +16,7 @@ use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, Plan
 
 /// Bloom filters that together hold all records.
 pub struct Approx {
-    layers: Vec<Layer>,
+    layers: Vec<FilterLayer>,
     growth: Growth,
     // A filter may exceed its planned items by this share before another filter follows.
     slack: f64,
@@ -32,7 +32,7 @@ pub struct Approx {
     scratch: Scratch,
 }
 
-struct Layer {
+struct FilterLayer {
     bloom: Bloom,
     // The number of records answered "new".
     items: u64,
@@ -40,7 +40,7 @@ struct Layer {
     offered: f64,
 }
 
-impl Layer {
+impl FilterLayer {
     fn of(bloom: Bloom) -> Self {
         Self { bloom, items: 0, offered: 0.0 }
     }
@@ -164,7 +164,7 @@ impl Approx {
 
     fn of(bloom: Bloom, target: f64, growth: Growth) -> Self {
         Self {
-            layers: vec![Layer::of(bloom)],
+            layers: vec![FilterLayer::of(bloom)],
             growth,
             slack: 0.0,
             target,
@@ -206,7 +206,8 @@ impl Approx {
     fn recompute(&mut self) {
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let earlier_escape = earlier.iter().map(|layer| 1.0 - layer.rate()).product::<f64>();
-        let rate_with = |last: &Layer| (1.0 - earlier_escape * (1.0 - last.rate())).min(MAX_RATE);
+        let rate_with =
+            |last: &FilterLayer| (1.0 - earlier_escape * (1.0 - last.rate())).min(MAX_RATE);
         // The loop takes small steps because a batch may be a large part of a small filter.
         while self.since > 0 {
             let part = self.since.min(self.step.max(1));
@@ -251,7 +252,7 @@ impl Approx {
             }
         }
         let bloom = Bloom::new(&next, Hasher::default())?;
-        self.layers.push(Layer::of(bloom));
+        self.layers.push(FilterLayer::of(bloom));
         self.recompute();
         Ok(())
     }
@@ -286,8 +287,8 @@ impl Scratch {
     /// Inserts into `last` the hashes that no earlier layer holds.
     fn insert_unseen(
         &mut self,
-        earlier: &[Layer],
-        last: &mut Layer,
+        earlier: &[FilterLayer],
+        last: &mut FilterLayer,
         hashes: &[u64],
         words: &mut [u64],
     ) {

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-use super::Args;
-use super::approx::Expected;
-use super::digest::Width;
-use super::seen::Seen;
-use super::state::{self, Checkpoint, InputId};
-use super::stats::Stats;
-use super::stream::{Emit, Judge, WORTH_SAYING};
-use crate::count::Count;
+use crate::dedup::Args;
+use crate::dedup::approx::Expected;
+use crate::dedup::digest::Width;
+use crate::dedup::sample::Sample;
+use crate::dedup::seen::Seen;
+use crate::dedup::state::{self, Checkpoint, InputId};
+use crate::dedup::stats::Stats;
+use crate::dedup::stream::{Deduplicator, Emit, NOTABLE_LOSS};
 use crate::exit::Failure;
-use crate::input::{self, Sample};
-use crate::output::{Mark, Output};
+use crate::input;
+use crate::numbers::Count;
+use crate::output::{Output, OutputPosition};
 use crate::temporary::hint_at_interruption;
 
 impl Args {
@@ -23,12 +24,12 @@ impl Args {
         &self,
         inputs: &[PathBuf],
         sample: Option<&Sample>,
-        found: Option<state::Found>,
+        found: Option<state::OpenedState>,
     ) -> Result<Stats, Failure> {
         // The sample holds the first lines. Later lines may be shorter, so the input may hold more
         // of them.
         let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
-        let is_large = tamis::expected_collisions(most, 64) > WORTH_SAYING;
+        let is_large = tamis::expected_collisions(most, 64) > NOTABLE_LOSS;
         // A filter uses only 64 bits of a hash of any width.
         let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
         let bits = match &found {
@@ -46,14 +47,14 @@ impl Args {
         &self,
         inputs: &[PathBuf],
         sample: Option<&Sample>,
-        found: Option<state::Found>,
+        found: Option<state::OpenedState>,
     ) -> Result<Stats, Failure> {
         let budget = self.budget();
         if let Some(recent) = self.window.recent::<D>(self.approx, self.items, budget.max_bytes) {
-            let judge = Judge::Window(Box::new(recent?));
+            let deduplicator = Deduplicator::Window(Box::new(recent?));
             let output = Output::open(self.output.as_deref())?;
             return self
-                .stream(judge, output, None)?
+                .stream(deduplicator, output, None)?
                 .run(self.source(inputs), Checkpoint::default());
         }
         let mut seen = if self.approx.is_some() {
@@ -71,8 +72,8 @@ impl Args {
         let Some(found) = found else {
             let output = Output::open(self.output.as_deref())?;
             let again = (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(budget)));
-            let judge = Judge::Digests { seen, again };
-            return self.stream(judge, output, None)?.run(self.source(inputs), from);
+            let deduplicator = Deduplicator::Digests { seen, again };
+            return self.stream(deduplicator, output, None)?.run(self.source(inputs), from);
         };
         let mut state = found.state;
         let killed = found.killed.filter(|_| !self.restart);
@@ -94,7 +95,8 @@ impl Args {
         });
         let mut begin_at = None;
         if let Some((last, start)) = again
-            && let Some((was, is)) = last.output.zip(Mark::of_output(self.output.as_deref()))
+            && let Some((was, is)) =
+                last.output.zip(OutputPosition::of_output(self.output.as_deref()))
         {
             if is.continues(&was) {
                 state.begin(None)?;
@@ -123,8 +125,8 @@ impl Args {
             D::read_each(bytes, &mut digests);
             seen.insert_each(&digests, &mut new).map(drop)
         })?;
-        let judge = Judge::Digests { seen, again: None };
-        self.stream(judge, output, Some(state))?.run(self.source(inputs), from)
+        let deduplicator = Deduplicator::Digests { seen, again: None };
+        self.stream(deduplicator, output, Some(state))?.run(self.source(inputs), from)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Args, Repeated};
+use crate::dedup::{Args, Repeated};
 use crate::exit::Failure;
 use crate::output::is_same_file;
 

@@ -1,20 +1,21 @@
 //! `tamis dedup`: prints each record once, in first-seen order.
 
 mod approx;
+mod batch_reader;
 mod by_hash;
 mod check;
-mod cut;
-mod cuts;
 mod digest;
+mod key_set;
 mod occurrences;
+mod record_batch;
 mod report;
+mod sample;
 mod seen;
 mod sketch;
 mod spill;
 mod state;
 mod stats;
 mod stream;
-mod tally;
 mod window;
 
 use std::num::NonZeroUsize;
@@ -26,22 +27,23 @@ use clap::builder::Resettable;
 use clap::{ArgGroup, Id};
 use tamis::Hasher;
 
-use self::cut::Rule;
-use self::digest::Width;
-use self::seen::Budget;
-use self::state::{Checkpoint, State, Wanted};
-use self::stats::{Form, Stats};
-use self::stream::{Emit, Judge, Source, Stream};
-use self::tally::{Keep, Tally};
-use self::window::WindowArgs;
-use crate::budget::{OWN_BYTES, left_bytes};
-use crate::count::Count;
+use crate::byte_size::ByteSize;
+use crate::dedup::digest::Width;
+use crate::dedup::key_set::{Keep, KeySet};
+use crate::dedup::record_batch::RecordRule;
+use crate::dedup::sample::Sample;
+use crate::dedup::seen::Budget;
+use crate::dedup::state::{Checkpoint, State, Wanted};
+use crate::dedup::stats::{Form, Stats};
+use crate::dedup::stream::{Deduplicator, Emit, Inputs, Stream};
+use crate::dedup::window::WindowArgs;
 use crate::exit::{Failure, Outcome};
 use crate::hash_key::random_hasher;
-use crate::input::{self, Sample};
+use crate::input;
 use crate::key::{KeyArgs, RecordArgs};
+use crate::memory_limit::{OWN_BYTES, left_bytes};
+use crate::numbers::Count;
 use crate::output::{Output, folder, is_stdout, refuse_endless};
-use crate::size::Size;
 use crate::unpack;
 
 /// Removes repeated lines: prints the first occurrence of each, in order
@@ -97,7 +99,7 @@ pub struct Args {
 
     /// Use at most SIZE of memory, such as 512M; a larger set becomes approximate, with a note
     #[arg(long, value_name = "SIZE", help_heading = "Accuracy and memory")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
 
     /// Fail instead of becoming approximate
     #[arg(long, conflicts_with = "approx", help_heading = "Accuracy and memory")]
@@ -136,11 +138,11 @@ pub struct Args {
 
     /// Save the state after each SIZE of input [default: 256M]
     #[arg(long, value_name = "SIZE", requires = "state", help_heading = "State between runs")]
-    checkpoint: Option<Size>,
+    checkpoint: Option<ByteSize>,
 
     /// Use at most N threads: the second reads and hashes, the third unpacks
     /// [default: as many as are useful]
-    #[arg(long, value_name = "N", value_parser = crate::count::threads)]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::threads)]
     threads: Option<NonZeroUsize>,
 
     /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with --approx, or with --memory
@@ -181,10 +183,10 @@ enum Repeated {
 }
 
 /// The memory in bytes of the blocks that threads exchange.
-const BETWEEN_BYTES: u64 = 2 << 20;
-/// One thread does all the work if the memory limit is at most this multiple of [`BETWEEN_BYTES`],
+const EXCHANGE_BYTES: u64 = 2 << 20;
+/// One thread does all the work if the memory limit is at most this multiple of [`EXCHANGE_BYTES`],
 /// unless the user sets the number of threads.
-const BETWEEN_WORTH: u64 = 32;
+const MIN_LIMIT_FACTOR: u64 = 32;
 
 /// The default number of bytes of input between two checkpoints of a state.
 const CHECKPOINT_BYTES: u64 = 256 << 20;
@@ -205,7 +207,7 @@ pub fn run(args: &Args) -> Outcome {
     args.hasher.get_or_init(|| found.as_ref().map_or(hasher, |found| found.state.hasher()));
     let sample = Sample::of(&inputs, args.record.delimiter());
     let mut stats = if args.count || args.unique {
-        args.tally(&inputs)?
+        args.count_occurrences(&inputs)?
     } else if args.full {
         args.full(&inputs)?
     } else {
@@ -234,7 +236,7 @@ impl Args {
     }
 
     fn budget(&self) -> Budget {
-        let between_bytes = if self.is_memory_little() { 0 } else { BETWEEN_BYTES };
+        let between_bytes = if self.is_memory_little() { 0 } else { EXCHANGE_BYTES };
         let own_bytes = OWN_BYTES + between_bytes + unpack::aside();
         let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
         if self.state.is_some() && self.memory.is_some() {
@@ -251,7 +253,7 @@ impl Args {
     }
 
     fn is_memory_little(&self) -> bool {
-        self.memory.is_some_and(|memory| memory.bytes <= BETWEEN_WORTH * BETWEEN_BYTES)
+        self.memory.is_some_and(|memory| memory.bytes <= MIN_LIMIT_FACTOR * EXCHANGE_BYTES)
     }
 
     fn threads(&self) -> Option<NonZeroUsize> {
@@ -266,8 +268,8 @@ impl Args {
         }
     }
 
-    fn tally(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
-        let run = occurrences::Run {
+    fn count_occurrences(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
+        let run = occurrences::CountingRun {
             budget: self.budget(),
             folder: match self.output.as_deref() {
                 Some(path) if !is_stdout(path) => folder(path).to_path_buf(),
@@ -288,15 +290,15 @@ impl Args {
 
     fn full(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
         let max_bytes = self.budget().max_bytes;
-        let tally = || Tally::new(Keep::Key, max_bytes);
-        let again = (self.emit() == Emit::OneRepeat).then(tally);
-        let judge = Judge::<u64>::Full { seen: tally(), again };
+        let set = || KeySet::new(Keep::Key, max_bytes);
+        let again = (self.emit() == Emit::OneRepeat).then(set);
+        let deduplicator = Deduplicator::<u64>::Full { seen: set(), again };
         let output = Output::open(self.output.as_deref())?;
-        self.stream(judge, output, None)?.run(self.source(inputs), Checkpoint::default())
+        self.stream(deduplicator, output, None)?.run(self.source(inputs), Checkpoint::default())
     }
 
     /// Opens the file of `--state`. A new file gets `hasher`.
-    fn open_state(&self, hasher: Hasher) -> Result<Option<state::Found>, Failure> {
+    fn open_state(&self, hasher: Hasher) -> Result<Option<state::OpenedState>, Failure> {
         let Some(path) = &self.state else { return Ok(None) };
         // A state grows from run to run, so its digests have 128 bits. A filter uses only 64 bits
         // of a hash of any width.
@@ -317,13 +319,13 @@ impl Args {
 
     fn stream<D: Width>(
         &self,
-        judge: Judge<D>,
+        deduplicator: Deduplicator<D>,
         output: Output,
         state: Option<State>,
     ) -> Result<Stream<D>, Failure> {
         let suspects = self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?;
         Ok(Stream {
-            judge,
+            deduplicator,
             emit: self.emit(),
             output,
             suspects,
@@ -332,12 +334,12 @@ impl Args {
         })
     }
 
-    fn source<'a>(&self, paths: &'a [PathBuf]) -> Source<'a> {
-        Source { paths, rule: self.rule(), threads: self.threads() }
+    fn source<'a>(&self, paths: &'a [PathBuf]) -> Inputs<'a> {
+        Inputs { paths, rule: self.rule(), threads: self.threads() }
     }
 
-    fn rule(&self) -> Rule {
-        Rule {
+    fn rule(&self) -> RecordRule {
+        RecordRule {
             key: self.key.rule(),
             hasher: self.hasher(),
             delimiter: self.record.delimiter(),

@@ -6,26 +6,27 @@ use std::path::{Path, PathBuf};
 
 use tamis::{Answers, Hasher};
 
-use super::cut::{Cut, Place, Rule};
-use super::cuts::Cuts;
-use super::digest::Width as _;
-use super::seen::Budget;
-use super::spill::Spill;
-use super::stats::Stats;
-use super::tally::{Keep, Tally};
+use crate::dedup::batch_reader::BatchReader;
+use crate::dedup::digest::Width as _;
+use crate::dedup::key_set::{Keep, KeySet};
+use crate::dedup::record_batch::{RecordBatch, RecordRule};
+use crate::dedup::seen::Budget;
+use crate::dedup::spill::Spill;
+use crate::dedup::stats::Stats;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::record_reader::InputPosition;
 
 /// A run that counts the occurrences of records.
-pub struct Run {
+pub struct CountingRun {
     /// The memory limit, and the action at the limit.
     pub budget: Budget,
     /// The folder for records that exceed the memory.
     pub folder: PathBuf,
     /// The rule that extracts and hashes keys.
-    pub rule: Rule,
+    pub rule: RecordRule,
     /// The output of the records.
     pub output: Output,
     /// The number of threads. `None` takes the useful number.
@@ -36,7 +37,7 @@ pub struct Run {
     pub counts: RangeInclusive<u64>,
 }
 
-impl Run {
+impl CountingRun {
     /// Reads all inputs, then writes the records.
     ///
     /// # Errors
@@ -44,18 +45,18 @@ impl Run {
     /// Errors of reading and writing, and records that exceed the memory.
     pub fn run(self, paths: &[PathBuf]) -> Result<Stats, Failure> {
         let Self { budget, folder, rule, mut output, threads, with_counts, counts } = self;
-        let mut held = Held::Exact(Tally::new(Keep::Record, budget.max_bytes));
+        let mut held = Held::Exact(KeySet::new(Keep::Record, budget.max_bytes));
         let hasher = rule.hasher;
         let mut stats = Stats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
         let delimiter = rule.delimiter;
-        let mut cuts = Cuts::<u64>::new(paths, Place::default(), rule, threads);
-        let (mut cut, mut new) = (Cut::default(), Answers::new());
-        while cuts.next(&mut cut)? {
-            for batch in cut.batches() {
+        let mut reader = BatchReader::<u64>::new(paths, InputPosition::default(), rule, threads);
+        let (mut batch, mut new) = (RecordBatch::default(), Answers::new());
+        while reader.next(&mut batch)? {
+            for part in batch.parts() {
                 let mut from = 0;
-                if let Held::Exact(tally) = &mut held {
-                    match tally.insert_some(&batch, &mut new) {
+                if let Held::Exact(set) = &mut held {
+                    match set.insert_some(&part, &mut new) {
                         Ok(()) => continue,
                         Err((_, failure)) if budget.is_exact => return Err(failure),
                         Err((done, _)) => from = done,
@@ -63,17 +64,17 @@ impl Run {
                     progress.say(&format!(
                         "{} distinct records fill the memory: going on approximately, with the records in a \
                          temporary file",
-                        tally.len()
+                        set.len()
                     ));
                 }
                 let spill = held.spill(&folder, budget, hasher)?;
-                let hashes = &batch.digests()[from..];
-                spill.insert_each(hashes, |i| batch.record(from + i))?;
+                let hashes = &part.digests()[from..];
+                spill.insert_each(hashes, |i| part.record(from + i))?;
             }
-            stats.add(&cut);
-            progress.at(cut.consumed_bytes);
-            if let (Held::Exact(tally), Some(total_bytes)) = (&mut held, progress.total_bytes()) {
-                tally.set_expected(cut.expected_distinct(tally.len(), total_bytes));
+            stats.add(&batch);
+            progress.at(batch.consumed_bytes);
+            if let (Held::Exact(set), Some(total_bytes)) = (&mut held, progress.total_bytes()) {
+                set.set_expected(batch.expected_distinct(set.len(), total_bytes));
             }
         }
         held.each(|record, count| {
@@ -89,10 +90,10 @@ impl Run {
         })?;
         stats.bytes_written = output.written_bytes();
         match &held {
-            Held::Exact(tally) => stats.set_worth(tally.worth()),
+            Held::Exact(set) => stats.set_accuracy(set.accuracy()),
             Held::Approx(spill) => {
-                let (worth, wrong) = spill.worth();
-                stats.set_worth(worth);
+                let (accuracy, wrong) = spill.accuracy();
+                stats.set_accuracy(accuracy);
                 stats.expected_wrong = wrong;
             }
         }
@@ -103,7 +104,7 @@ impl Run {
 
 /// The set of the records read so far.
 enum Held {
-    Exact(Tally),
+    Exact(KeySet),
     // Boxed because a filter and its plan are large.
     Approx(Box<Spill>),
 }
@@ -116,13 +117,13 @@ impl Held {
         budget: Budget,
         hasher: Hasher,
     ) -> Result<&mut Spill, Failure> {
-        if let Held::Exact(tally) = self {
-            let tally = std::mem::replace(tally, Tally::new(Keep::Record, 0));
+        if let Held::Exact(set) = self {
+            let set = std::mem::replace(set, KeySet::new(Keep::Record, 0));
             let hash = |key: &[u8], is_key: bool| {
                 let digest = u64::digest(&hasher, key);
                 if is_key { digest } else { digest.keyless() }
             };
-            *self = Held::Approx(Box::new(Spill::new(tally, folder, budget, hash)?));
+            *self = Held::Approx(Box::new(Spill::new(set, folder, budget, hash)?));
         }
         match self {
             Held::Approx(spill) => Ok(spill),
@@ -132,7 +133,7 @@ impl Held {
 
     fn each(&mut self, each: impl FnMut(&[u8], u64) -> Result<(), Failure>) -> Result<(), Failure> {
         match self {
-            Held::Exact(tally) => tally.each(each),
+            Held::Exact(set) => set.each(each),
             Held::Approx(spill) => spill.each(each),
         }
     }

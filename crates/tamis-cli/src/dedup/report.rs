@@ -1,16 +1,16 @@
 //! The notes of a finished run on stderr, and its exit status.
 
-use super::Args;
-use super::stats::{self, Stats, shown};
-use super::stream::WORTH_SAYING;
+use crate::dedup::Args;
+use crate::dedup::stats::{self, Stats, shown};
+use crate::dedup::stream::NOTABLE_LOSS;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::notice;
+use crate::messages;
 
 impl Args {
     /// Writes the notes about a finished run, and returns its exit status.
     pub(super) fn report(&self, stats: &Stats) -> Outcome {
         if let Some(form) = self.stats {
-            notice::line(stats.show(form));
+            messages::line(stats.show(form));
         }
         if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
             let timeless = stats::grouped(stats.timeless);
@@ -33,7 +33,7 @@ impl Args {
         }
         let lost = shown(stats.expected_lost);
         let Some((rate, target)) = stats.rate.zip(stats.target_rate) else {
-            if stats.expected_lost > WORTH_SAYING && self.stats.is_none() {
+            if stats.expected_lost > NOTABLE_LOSS && self.stats.is_none() {
                 note!("about {lost} new lines were probably dropped as repeats");
             }
             return Ok(Exit::Yes);

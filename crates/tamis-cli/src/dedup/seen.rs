@@ -2,10 +2,10 @@
 
 use tamis::{Answers, DigestSet, PlanError};
 
-use super::approx::{Approx, Expected, Growth};
-use super::digest::Width;
+use crate::byte_size::ByteSize;
+use crate::dedup::approx::{Approx, Expected, Growth};
+use crate::dedup::digest::Width;
 use crate::exit::Failure;
-use crate::size::Size;
 
 /// The memory limit, and the action at the limit.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ enum Held<D: Width> {
 
 /// The accuracy of the answers of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Worth {
+pub struct Accuracy {
     /// The method of comparison as text.
     pub method: String,
     /// The number of distinct records.
@@ -112,7 +112,7 @@ impl<D: Width> Seen<D> {
     /// Turns the exact set into a filter.
     fn convert(&mut self) -> Result<String, Failure> {
         let Held::Exact(set) = &mut self.held else { unreachable!("called for an exact set") };
-        let limit = Size { bytes: self.budget.max_bytes };
+        let limit = ByteSize { bytes: self.budget.max_bytes };
         let distinct = set.len();
         if self.budget.is_exact {
             return Err(Failure::new(format!(
@@ -144,16 +144,16 @@ impl<D: Width> Seen<D> {
     }
 
     /// Returns the accuracy of the answers so far.
-    pub fn worth(&self) -> Worth {
+    pub fn accuracy(&self) -> Accuracy {
         match &self.held {
-            Held::Exact(set) => Worth {
+            Held::Exact(set) => Accuracy {
                 method: format!("exact by {}-bit hash", D::BITS),
                 distinct: set.len(),
                 expected_lost: set.expected_collisions(),
                 rates: None,
                 memory_bytes: set.memory_bytes(),
             },
-            Held::Approx(approx) => Worth {
+            Held::Approx(approx) => Accuracy {
                 method: "approximate".into(),
                 distinct: approx.items(),
                 expected_lost: approx.expected_lost(),

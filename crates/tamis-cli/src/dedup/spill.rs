@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use tamis::Answers;
 
-use super::approx::{Approx, Expected};
-use super::seen::{Budget, Worth};
-use super::sketch::Sketch;
-use super::tally::Tally;
+use crate::dedup::approx::{Approx, Expected};
+use crate::dedup::key_set::KeySet;
+use crate::dedup::seen::{Accuracy, Budget};
+use crate::dedup::sketch::Sketch;
 use crate::exit::Failure;
 
 /// Records in a temporary file, and their approximate counts.
@@ -34,14 +34,14 @@ pub struct Spill {
 const BUFFER_BYTES: usize = 128 << 10;
 
 impl Spill {
-    /// Moves the records of `tally` to a file in `folder`. `hash` computes the hash of a key, or of
+    /// Moves the records of `set` to a file in `folder`. `hash` computes the hash of a key, or of
     /// a record without a key.
     ///
     /// # Errors
     ///
     /// A full disk, or too little memory for a filter.
     pub fn new(
-        tally: Tally,
+        set: KeySet,
         folder: &Path,
         budget: Budget,
         hash: impl Fn(&[u8], bool) -> u64,
@@ -49,14 +49,13 @@ impl Spill {
         let failure = |error: &io::Error| of_file(folder, error);
         let file = tempfile::tempfile_in(folder).map_err(|error| failure(&error))?;
         let mut records = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let distinct = tally.len();
-        tally
-            .each_key(|(key, is_key), record, count| {
-                append(&mut records, hash(key, is_key), count - 1, record)
-            })
-            .map_err(|error| failure(&error))?;
-        // The filter and the sketch need the memory of the tally.
-        drop(tally);
+        let distinct = set.len();
+        set.each_key(|(key, is_key), record, count| {
+            append(&mut records, hash(key, is_key), count - 1, record)
+        })
+        .map_err(|error| failure(&error))?;
+        // The filter and the sketch need the memory of the set.
+        drop(set);
         // For an equal probability of an error, counts need more memory than the filter.
         let seen_bytes = budget.max_bytes / 4;
         let seen = Approx::within(Expected::Stated(distinct), budget.target, seen_bytes)
@@ -118,17 +117,17 @@ impl Spill {
     }
 
     /// Returns the accuracy of the counts, and the expected number of counts that are too high.
-    pub fn worth(&self) -> (Worth, f64) {
+    pub fn accuracy(&self) -> (Accuracy, f64) {
         let (lost, too_high) = (self.seen.rate(), self.sketch.rate());
-        let worth = Worth {
+        let accuracy = Accuracy {
             method: "approximate, counted by a sketch".into(),
             distinct: self.seen.items(),
             expected_lost: self.seen.expected_lost(),
             rates: Some((1.0 - (1.0 - lost) * (1.0 - too_high), self.seen.target())),
             memory_bytes: self.seen.memory_bytes() + self.sketch.memory_bytes(),
         };
-        let miscounted = too_high * worth.distinct as f64;
-        (worth, miscounted)
+        let miscounted = too_high * accuracy.distinct as f64;
+        (accuracy, miscounted)
     }
 }
 

@@ -26,6 +26,7 @@
 //! A run that fails cuts the log to the position at which the run began. A process locks the file,
 //! so only one process at a time uses it.
 
+mod checkpoint;
 mod header;
 mod log;
 
@@ -33,55 +34,16 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use tamis::Hasher;
 
-use self::header::{FIXED_BYTES, Header};
-use self::log::{BUFFER_BYTES, Block, DATA, DONE, MARK, MAX_DATA_BYTES, block, read_up_to, scan};
+pub use crate::dedup::state::checkpoint::{Checkpoint, InputId};
+pub use crate::dedup::state::header::Wanted;
+use crate::dedup::state::header::{FIXED_BYTES, Header};
+use crate::dedup::state::log::{
+    BUFFER_BYTES, DATA, DONE, LogBlock, MARK, MAX_DATA_BYTES, block, damaged, scan,
+};
 use crate::exit::Failure;
-use crate::output::Mark;
-
-/// The identity of an input. A later run recognises the input by it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct InputId {
-    /// The path as typed.
-    pub name: String,
-    /// The size in bytes and the modification time in nanoseconds since the Unix epoch; `None` if
-    /// the input is not a file.
-    pub file: Option<(u64, u64)>,
-}
-
-/// The position of a run at the last moment at which output and digests were both on disk.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Checkpoint {
-    /// The inputs.
-    pub inputs: Vec<InputId>,
-    /// The index of the current input.
-    pub input: usize,
-    /// The number of processed bytes of the current input, after decompression.
-    pub at_bytes: u64,
-    /// The end of the output.
-    pub output: Option<Mark>,
-    /// The number of records read so far.
-    pub records: u64,
-    /// The number of records written so far.
-    pub written: u64,
-}
-
-/// The requirements of a run on its state.
-#[derive(Clone, Copy)]
-pub struct Wanted<'a> {
-    /// The description of the keys and records behind the digests.
-    pub description: &'a str,
-    /// The hasher of a new file.
-    pub hasher: Hasher,
-    /// If true, an existing file must have this hasher.
-    pub is_hasher_fixed: bool,
-    /// The width of the digests of a new file.
-    pub width_bits: u32,
-    /// If true, an existing file must have this width.
-    pub is_width_fixed: bool,
-}
+use crate::read::read_up_to;
 
 /// An open and locked state file.
 pub struct State {
@@ -98,7 +60,7 @@ pub struct State {
 }
 
 /// The contents of a state file that was opened.
-pub struct Found {
+pub struct OpenedState {
     /// The file, positioned at the end of its last finished run.
     pub state: State,
     /// The last checkpoint of a later run that was killed, and the offset of its end.
@@ -115,7 +77,7 @@ impl State {
     ///
     /// If another process uses the file, if it is not a state file, if it is damaged, or if a run
     /// with other options created it.
-    pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Found, Failure> {
+    pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<OpenedState, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -179,7 +141,7 @@ impl State {
             pending: Vec::new(),
             is_done: false,
         };
-        Ok(Found { state, killed: scan.killed, last: scan.last })
+        Ok(OpenedState { state, killed: scan.killed, last: scan.last })
     }
 
     /// Returns the width of the digests in bits.
@@ -192,7 +154,7 @@ impl State {
         self.hasher
     }
 
-    /// Cuts the log to the end of the last finished run, or to `end` if the run resumes at that
+    /// BatchReader the log to the end of the last finished run, or to `end` if the run resumes at that
     /// offset.
     ///
     /// # Errors
@@ -219,7 +181,7 @@ impl State {
         self.file.seek(SeekFrom::Start(from)).map_err(failure)?;
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.file);
         let mut at = from;
-        let mut block = Block::default();
+        let mut block = LogBlock::default();
         while at < end {
             if !block.read(&mut reader, at).map_err(failure)? {
                 return Err(damaged(&name, at));
@@ -300,7 +262,7 @@ impl State {
 }
 
 impl Drop for State {
-    /// Cuts the log of a run that did not finish to the position at which it began.
+    /// BatchReader the log of a run that did not finish to the position at which it began.
     fn drop(&mut self) {
         if !self.is_done {
             // An error here does no harm: the next run cuts the log itself, and ignores everything
@@ -308,12 +270,6 @@ impl Drop for State {
             self.file.set_len(self.cut).ok();
         }
     }
-}
-
-fn damaged(name: &str, at: u64) -> Failure {
-    Failure::new(format!(
-        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start over"
-    ))
 }
 
 #[cfg(test)]

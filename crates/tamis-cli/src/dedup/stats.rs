@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cut::Cut;
-use super::digest::Width;
-use super::seen::Worth;
-use super::window::WindowStats;
-use crate::count::Count;
-use crate::size::Size;
+use crate::byte_size::ByteSize;
+use crate::dedup::digest::Width;
+use crate::dedup::record_batch::RecordBatch;
+use crate::dedup::seen::Accuracy;
+use crate::dedup::window::WindowStats;
+use crate::numbers::Count;
 
 /// The form of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -63,23 +63,23 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds the records and bytes of `cut`.
-    pub fn add<D: Width>(&mut self, cut: &Cut<D>) {
-        self.records += cut.len() as u64;
-        self.bytes_read += cut.block.len() as u64;
-        self.keyless += cut.keyless;
-        self.timeless += cut.odd.timeless;
-        self.late += cut.odd.late;
+    /// Adds the records and bytes of `batch`.
+    pub fn add<D: Width>(&mut self, batch: &RecordBatch<D>) {
+        self.records += batch.len() as u64;
+        self.bytes_read += batch.block.len() as u64;
+        self.keyless += batch.keyless;
+        self.timeless += batch.odd.timeless;
+        self.late += batch.odd.late;
     }
 
     /// Copies the accuracy and the memory of the set.
-    pub fn set_worth(&mut self, worth: Worth) {
-        self.distinct = worth.distinct;
-        self.method = worth.method;
-        self.expected_lost = worth.expected_lost;
-        self.rate = worth.rates.map(|(rate, _)| rate);
-        self.target_rate = worth.rates.map(|(_, target)| target);
-        self.memory_bytes = worth.memory_bytes;
+    pub fn set_accuracy(&mut self, accuracy: Accuracy) {
+        self.distinct = accuracy.distinct;
+        self.method = accuracy.method;
+        self.expected_lost = accuracy.expected_lost;
+        self.rate = accuracy.rates.map(|(rate, _)| rate);
+        self.target_rate = accuracy.rates.map(|(_, target)| target);
+        self.memory_bytes = accuracy.memory_bytes;
     }
 
     /// Sets the wall-clock time.
@@ -121,7 +121,7 @@ impl Default for Stats {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = |bytes| Size { bytes };
+        let size = |bytes| ByteSize { bytes };
         let mut line = |name: &str, number: u64, rest: fmt::Arguments<'_>| {
             writeln!(f, "{name:<14} {:>15}  {rest}", grouped(number))
         };

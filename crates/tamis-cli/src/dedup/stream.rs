@@ -5,18 +5,19 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use super::cut::{Batch, Cut, Place, Rule};
-use super::cuts::Cuts;
-use super::digest::Width;
-use super::seen::{Seen, Worth};
-use super::state::{Checkpoint, State};
-use super::stats::{Stats, grouped, shown};
-use super::tally::Tally;
-use super::window::Recent;
+use crate::dedup::batch_reader::BatchReader;
+use crate::dedup::digest::Width;
+use crate::dedup::key_set::KeySet;
+use crate::dedup::record_batch::{BatchPart, RecordBatch, RecordRule};
+use crate::dedup::seen::{Accuracy, Seen};
+use crate::dedup::state::{Checkpoint, State};
+use crate::dedup::stats::{Stats, grouped, shown};
+use crate::dedup::window::Recent;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::record_reader::InputPosition;
 
 /// The records that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum Emit {
 }
 
 /// Decides which records are new.
-pub enum Judge<D: Width> {
+pub enum Deduplicator<D: Width> {
     /// Compares digests.
     Digests {
         /// The keys that occurred.
@@ -41,9 +42,9 @@ pub enum Judge<D: Width> {
     /// Compares whole keys.
     Full {
         /// The keys that occurred.
-        seen: Tally,
+        seen: KeySet,
         /// The keys that occurred again, if each repeat is written once.
-        again: Option<Tally>,
+        again: Option<KeySet>,
     },
     /// Compares digests in a window.
     Window(Box<Recent<D>>),
@@ -52,7 +53,7 @@ pub enum Judge<D: Width> {
 /// A run over some inputs.
 pub struct Stream<D: Width> {
     /// Decides which records are new.
-    pub judge: Judge<D>,
+    pub deduplicator: Deduplicator<D>,
     /// The records that are written.
     pub emit: Emit,
     /// The output of the records.
@@ -66,11 +67,11 @@ pub struct Stream<D: Width> {
 }
 
 /// The inputs, and the way to read them.
-pub struct Source<'a> {
+pub struct Inputs<'a> {
     /// The inputs.
     pub paths: &'a [PathBuf],
     /// The rule that extracts and hashes keys.
-    pub rule: Rule,
+    pub rule: RecordRule,
     /// The number of threads. `None` takes the useful number.
     pub threads: Option<NonZeroUsize>,
 }
@@ -87,7 +88,7 @@ struct Work {
 
 /// The run reports expected losses above this number. At this number, one run in ten thousand loses
 /// a record.
-pub const WORTH_SAYING: f64 = 1e-4;
+pub const NOTABLE_LOSS: f64 = 1e-4;
 
 impl<D: Width> Stream<D> {
     /// Reads all inputs from the position `from`, writes the output and syncs it to the disk.
@@ -95,7 +96,7 @@ impl<D: Width> Stream<D> {
     /// # Errors
     ///
     /// Errors of reading and writing, and a set that exceeds the memory.
-    pub fn run(mut self, source: Source<'_>, from: Checkpoint) -> Result<Stats, Failure> {
+    pub fn run(mut self, source: Inputs<'_>, from: Checkpoint) -> Result<Stats, Failure> {
         let paths = source.paths;
         let mut work = Work {
             stats: Stats { records: from.records, written: from.written, ..Stats::default() },
@@ -112,18 +113,18 @@ impl<D: Width> Stream<D> {
             return Err(failure);
         }
         work.stats.bytes_written = self.output.written_bytes();
-        if let Judge::Window(recent) = &mut self.judge {
+        if let Deduplicator::Window(recent) = &mut self.deduplicator {
             work.stats.window = Some(recent.finish());
         }
-        let worth = self.judge.worth();
+        let accuracy = self.deduplicator.accuracy();
         if self.emit != Emit::First {
             // A new record that is taken for a repeat is printed, although it occurs once.
-            work.stats.expected_wrong = worth.expected_lost;
+            work.stats.expected_wrong = accuracy.expected_lost;
         }
-        work.stats.set_worth(worth);
+        work.stats.set_accuracy(accuracy);
         if self.emit != Emit::First {
             // A repeat that is taken for a printed one is not printed.
-            work.stats.expected_lost = self.judge.expected_unprinted();
+            work.stats.expected_lost = self.deduplicator.expected_unprinted();
         }
         if let Some(suspects) = self.suspects {
             suspects.finish()?;
@@ -143,37 +144,37 @@ impl<D: Width> Stream<D> {
 
     fn pass(
         &mut self,
-        source: Source<'_>,
+        source: Inputs<'_>,
         mut checkpoint: Checkpoint,
         work: &mut Work,
     ) -> Result<(), Failure> {
-        let from = Place { input: checkpoint.input, at_bytes: checkpoint.at_bytes };
+        let from = InputPosition { input: checkpoint.input, at_bytes: checkpoint.at_bytes };
         self.checkpoint(&mut checkpoint, work)?;
-        let mut cuts = Cuts::new(source.paths, from, source.rule, source.threads);
-        let mut cut = Cut::default();
+        let mut reader = BatchReader::new(source.paths, from, source.rule, source.threads);
+        let mut batch = RecordBatch::default();
         let mut since_bytes = 0;
         // A resumed run does not count the records and the bytes before its checkpoint, so the
         // number of distinct records cannot be estimated.
-        let total_bytes = work.progress.total_bytes().filter(|_| from == Place::default());
-        let distinct_before = self.judge.distinct();
-        while cuts.next(&mut cut)? {
-            cut.batches().try_for_each(|batch| self.batch(&batch, work))?;
-            if cut.may_wait {
+        let total_bytes = work.progress.total_bytes().filter(|_| from == InputPosition::default());
+        let distinct_before = self.deduplicator.distinct();
+        while reader.next(&mut batch)? {
+            batch.parts().try_for_each(|part| self.write_part(&part, work))?;
+            if batch.may_wait {
                 // If the input arrives in small pieces, as from `tail -f`, each result is written
                 // at once.
                 self.output.flush()?;
             }
-            work.stats.add(&cut);
-            work.progress.at(cut.consumed_bytes);
+            work.stats.add(&batch);
+            work.progress.at(batch.consumed_bytes);
             self.warn(work);
             if let Some(total_bytes) = total_bytes {
-                let found = self.judge.distinct() - distinct_before;
-                let expected = cut.expected_distinct(found, total_bytes);
-                self.judge.set_expected(distinct_before.saturating_add(expected));
+                let found = self.deduplicator.distinct() - distinct_before;
+                let expected = batch.expected_distinct(found, total_bytes);
+                self.deduplicator.set_expected(distinct_before.saturating_add(expected));
             }
-            since_bytes += cut.block.len() as u64;
+            since_bytes += batch.block.len() as u64;
             if since_bytes >= self.checkpoint_bytes {
-                (checkpoint.input, checkpoint.at_bytes) = (cut.end.input, cut.end.at_bytes);
+                (checkpoint.input, checkpoint.at_bytes) = (batch.end.input, batch.end.at_bytes);
                 self.checkpoint(&mut checkpoint, work)?;
                 since_bytes = 0;
             }
@@ -181,24 +182,24 @@ impl<D: Width> Stream<D> {
         Ok(())
     }
 
-    fn batch(&mut self, batch: &Batch<'_, D>, work: &mut Work) -> Result<(), Failure> {
+    fn write_part(&mut self, part: &BatchPart<'_, D>, work: &mut Work) -> Result<(), Failure> {
         let Work { new, again, .. } = work;
-        if let Some(line) = self.judge.judge(batch, new, again)? {
+        if let Some(line) = self.deduplicator.insert_batch(part, new, again)? {
             work.progress.say(&line);
         }
-        let len = batch.len();
+        let len = part.len();
         let written = match self.emit {
-            Emit::First => write(&mut self.output, batch, new.words().iter().copied())?,
-            Emit::EachRepeat => write(&mut self.output, batch, inverted(new, len))?,
-            Emit::OneRepeat => write(&mut self.output, batch, again.words().iter().copied())?,
+            Emit::First => write(&mut self.output, part, new.words().iter().copied())?,
+            Emit::EachRepeat => write(&mut self.output, part, inverted(new, len))?,
+            Emit::OneRepeat => write(&mut self.output, part, again.words().iter().copied())?,
         };
         work.stats.written += written;
-        if let (Some(suspects), true) = (&mut self.suspects, self.judge.is_approximate()) {
-            write(suspects, batch, inverted(new, len))?;
+        if let (Some(suspects), true) = (&mut self.suspects, self.deduplicator.is_approximate()) {
+            write(suspects, part, inverted(new, len))?;
         }
         if let Some(state) = &mut self.state {
             work.bytes.clear();
-            let digests = batch.digests();
+            let digests = part.digests();
             new.ones().for_each(|i| digests[i].write_to(&mut work.bytes));
             state.remember(&work.bytes)?;
         }
@@ -220,53 +221,53 @@ impl<D: Width> Stream<D> {
         if work.warned {
             return;
         }
-        let worth = match &self.judge {
-            Judge::Digests { seen, .. } => seen.worth(),
-            Judge::Window(recent) => recent.worth(),
-            Judge::Full { .. } => return,
+        let accuracy = match &self.deduplicator {
+            Deduplicator::Digests { seen, .. } => seen.accuracy(),
+            Deduplicator::Window(recent) => recent.accuracy(),
+            Deduplicator::Full { .. } => return,
         };
-        if worth.rates.is_none() && worth.expected_lost > WORTH_SAYING {
+        if accuracy.rates.is_none() && accuracy.expected_lost > NOTABLE_LOSS {
             work.warned = true;
             work.progress.say(&format!(
                 "{} distinct records are more than {}-bit hashes serve well: {} are expected to be \
                  taken for another by now; --hash-bits 128 makes that unheard of",
-                grouped(worth.distinct),
+                grouped(accuracy.distinct),
                 D::BITS,
-                shown(worth.expected_lost),
+                shown(accuracy.expected_lost),
             ));
         }
     }
 }
 
-impl<D: Width> Judge<D> {
+impl<D: Width> Deduplicator<D> {
     /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
     /// repeat of each key. Returns a message for the user if a set became a filter.
-    fn judge(
+    fn insert_batch(
         &mut self,
-        batch: &Batch<'_, D>,
+        part: &BatchPart<'_, D>,
         new: &mut Answers,
         again: &mut Answers,
     ) -> Result<Option<String>, Failure> {
         match self {
-            Judge::Digests { seen, again: None } => seen.insert_each(batch.digests(), new),
-            Judge::Digests { seen, again: Some(repeats) } => {
-                let digests = batch.digests();
+            Deduplicator::Digests { seen, again: None } => seen.insert_each(part.digests(), new),
+            Deduplicator::Digests { seen, again: Some(repeats) } => {
+                let digests = part.digests();
                 let of_seen = seen.insert_each(digests, new)?;
                 let places: Vec<usize> = new.zeros().collect();
                 let repeated: Vec<D> = places.iter().map(|&i| digests[i]).collect();
                 let mut first = Answers::new();
                 let of_repeats = repeats.insert_each(&repeated, &mut first)?;
-                let words = again.reset(batch.len());
+                let words = again.reset(part.len());
                 first.ones().for_each(|i| words[places[i] / 64] |= 1 << (places[i] % 64));
                 Ok(of_seen.or(of_repeats))
             }
-            Judge::Full { seen, again: None } => seen.insert_batch(batch, new).map(|()| None),
-            Judge::Full { seen, again: Some(repeats) } => {
-                seen.insert_batch(batch, new)?;
-                repeats.insert_repeats(batch, new, again).map(|()| None)
+            Deduplicator::Full { seen, again: None } => seen.insert_batch(part, new).map(|()| None),
+            Deduplicator::Full { seen, again: Some(repeats) } => {
+                seen.insert_batch(part, new)?;
+                repeats.insert_repeats(part, new, again).map(|()| None)
             }
-            Judge::Window(recent) => {
-                recent.insert_each(batch.slice(), batch.digests(), new).map(|()| None)
+            Deduplicator::Window(recent) => {
+                recent.insert_each(part.slice(), part.digests(), new).map(|()| None)
             }
         }
     }
@@ -274,9 +275,9 @@ impl<D: Width> Judge<D> {
     /// Returns the number of distinct records. Returns zero for a window, which forgets records.
     fn distinct(&self) -> u64 {
         match self {
-            Judge::Digests { seen, .. } => seen.distinct(),
-            Judge::Full { seen, .. } => seen.len(),
-            Judge::Window(_) => 0,
+            Deduplicator::Digests { seen, .. } => seen.distinct(),
+            Deduplicator::Full { seen, .. } => seen.len(),
+            Deduplicator::Window(_) => 0,
         }
     }
 
@@ -284,36 +285,36 @@ impl<D: Width> Judge<D> {
     /// repeats.
     fn set_expected(&mut self, distinct: u64) {
         match self {
-            Judge::Digests { seen, .. } => seen.set_expected(distinct),
-            Judge::Full { seen, .. } => seen.set_expected(distinct),
-            Judge::Window(_) => {}
+            Deduplicator::Digests { seen, .. } => seen.set_expected(distinct),
+            Deduplicator::Full { seen, .. } => seen.set_expected(distinct),
+            Deduplicator::Window(_) => {}
         }
     }
 
     /// Returns the expected number of repeats that were taken for printed ones.
     fn expected_unprinted(&self) -> f64 {
         match self {
-            Judge::Digests { again: Some(again), .. } => again.worth().expected_lost,
+            Deduplicator::Digests { again: Some(again), .. } => again.accuracy().expected_lost,
             _ => 0.0,
         }
     }
 
     fn is_approximate(&self) -> bool {
-        matches!(self, Judge::Digests { seen, .. } if seen.is_approximate())
+        matches!(self, Deduplicator::Digests { seen, .. } if seen.is_approximate())
     }
 
-    fn worth(&self) -> Worth {
-        let (mut worth, more_bytes) = match self {
-            Judge::Digests { seen, again } => {
-                (seen.worth(), again.as_ref().map(|again| again.worth().memory_bytes))
+    fn accuracy(&self) -> Accuracy {
+        let (mut accuracy, more_bytes) = match self {
+            Deduplicator::Digests { seen, again } => {
+                (seen.accuracy(), again.as_ref().map(|again| again.accuracy().memory_bytes))
             }
-            Judge::Full { seen, again } => {
-                (seen.worth(), again.as_ref().map(|again| again.worth().memory_bytes))
+            Deduplicator::Full { seen, again } => {
+                (seen.accuracy(), again.as_ref().map(|again| again.accuracy().memory_bytes))
             }
-            Judge::Window(recent) => (recent.worth(), None),
+            Deduplicator::Window(recent) => (recent.accuracy(), None),
         };
-        worth.memory_bytes += more_bytes.unwrap_or(0);
-        worth
+        accuracy.memory_bytes += more_bytes.unwrap_or(0);
+        accuracy
     }
 }
 
@@ -329,7 +330,7 @@ fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
 /// Consecutive records are written together.
 fn write<D: Width>(
     output: &mut Output,
-    batch: &Batch<'_, D>,
+    part: &BatchPart<'_, D>,
     mask: impl Iterator<Item = u64>,
 ) -> Result<u64, Failure> {
     let mut written = 0;
@@ -342,14 +343,14 @@ fn write<D: Width>(
             word >>= gap;
             let run = word.trailing_ones();
             from += gap as usize;
-            output.write(batch.span(from, from + run as usize))?;
+            output.write(part.span(from, from + run as usize))?;
             from += run as usize;
-            is_last_written = from == batch.len();
+            is_last_written = from == part.len();
             word = word.checked_shr(run).unwrap_or(0);
         }
     }
-    if is_last_written && batch.is_unterminated() {
-        output.write(&[batch.delimiter()])?;
+    if is_last_written && part.is_unterminated() {
+        output.write(&[part.delimiter()])?;
     }
     Ok(written)
 }

@@ -3,7 +3,7 @@
 use tamis::{AnyFilter, BitView, Bits as _};
 use tamis_formats::TamisFile;
 
-use crate::count::{About, Rate};
+use crate::numbers::{About, Rate};
 use crate::plan::power_of_ten;
 use crate::svg::{Axis, Chart, Layer, Scale, Side};
 

@@ -5,49 +5,57 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use tamis_formats::{FilterInfo, Items};
 
-use crate::count::{About, Count, Rate};
-use crate::foreign::Foreign;
+use crate::byte_size::ByteSize;
+use crate::info::description::Description;
 use crate::input;
-use crate::size::Size;
+use crate::numbers::{About, Count, Rate};
+use crate::open_filter::OpenFilter;
 use crate::table::{align, plain};
 
-/// Appends a text table.
-pub fn text(file: &Foreign, facts: &FilterInfo, text: &mut String) {
-    let row = |name: &str, value: String| vec![format!("  {name}"), value];
-    let probes = facts.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
-    let items = if facts.items.is_nan() {
+/// Describes a filter of another system.
+pub fn describe(filter: &OpenFilter) -> Description {
+    let info = filter.contents().info();
+    let (notes, excess) = filter.rate_notes(&info);
+    Description {
+        rows: rows(filter, &info),
+        json: json(filter, &info),
+        notes: info.warnings.iter().cloned().chain(notes).collect(),
+        is_over_rate: excess.is_some(),
+        table_row: row(filter, &info),
+    }
+}
+
+fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
+    let probes = info.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
+    let items = if info.items.is_nan() {
         "unknown: the bits do not determine it".into()
-    } else if facts.items.is_finite() {
-        format!("about {}", About(facts.items))
+    } else if info.items.is_finite() {
+        format!("about {}", About(info.items))
     } else {
         "unknown: the filter is saturated".into()
     };
+    let size = ByteSize { bytes: bytes(filter, info) };
     let mut rows = vec![
-        row("format", format!("{}: {}", file.format.name, file.format.summary)),
-        row(
-            "size",
-            format!("{} ({} bits{probes})", Size { bytes: bytes(file, facts) }, Count(facts.bits)),
-        ),
-        row("rule", facts.rule.clone()),
-        row("items", items),
-        row("fill", format!("{:.1} %", facts.fill * 100.0)),
+        ("format", format!("{}: {}", filter.format.name, filter.format.summary)),
+        ("size", format!("{size} ({} bits{probes})", Count(info.bits))),
+        ("rule", info.rule.clone()),
+        ("items", items),
+        ("fill", format!("{:.1} %", info.fill * 100.0)),
     ];
-    if let Some(column) = &file.column {
-        rows.push(row("an item is", column.item.clone()));
-    } else if file.funnel.is_none() && file.format.items == Items::Unspecified {
-        rows.push(row("an item is", "not said by the bytes: --funnel, --charset".into()));
+    if let Some(column) = &filter.column {
+        rows.push(("an item is", column.item.clone()));
+    } else if filter.funnel.is_none() && filter.format.items == Items::Unspecified {
+        rows.push(("an item is", "not said by the bytes: --funnel, --charset".into()));
     }
-    if let Some(planned) = file.told.rate.or(facts.planned_rate) {
-        rows.push(row("rate planned", Rate(planned).to_string()));
+    if let Some(planned) = filter.options.rate.or(info.planned_rate) {
+        rows.push(("rate planned", Rate(planned).to_string()));
     }
-    rows.push(row("rate now", Rate(facts.rate).to_string()));
-    rows.extend(facts.more.iter().map(|(name, value)| row(name, plain(value))));
-    if !file.is_whole_file {
-        rows.push(row("in a file of", Size { bytes: file.len_bytes }.to_string()));
+    rows.push(("rate now", Rate(info.rate).to_string()));
+    rows.extend(info.more.iter().map(|(name, value)| (*name, plain(value))));
+    if !filter.is_whole_file {
+        rows.push(("in a file of", ByteSize { bytes: filter.len_bytes }.to_string()));
     }
-    text.push_str(&file.name);
-    text.push('\n');
-    align(text, &rows, &[]);
+    rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Appends the filters of a Parquet table, one per line.
@@ -62,16 +70,16 @@ pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
 }
 
 /// Returns the row for the filter of a row group and column.
-pub fn row(file: &Foreign, facts: &FilterInfo) -> Vec<String> {
-    let items = if facts.items.is_finite() { About(facts.items).to_string() } else { "all".into() };
-    let mut row = of_group(&file.name, &file.path);
+fn row(filter: &OpenFilter, info: &FilterInfo) -> Vec<String> {
+    let items = if info.items.is_finite() { About(info.items).to_string() } else { "all".into() };
+    let mut row = of_group(&filter.name, &filter.path);
     row.extend([
         items,
-        format!("{:.1} %", facts.fill * 100.0),
-        Rate(facts.rate).to_string(),
-        Size { bytes: bytes(file, facts) }.to_string(),
+        format!("{:.1} %", info.fill * 100.0),
+        Rate(info.rate).to_string(),
+        ByteSize { bytes: bytes(filter, info) }.to_string(),
     ]);
-    row.extend(file.column.as_ref().map(|column| column.item.clone()));
+    row.extend(filter.column.as_ref().map(|column| column.item.clone()));
     row
 }
 
@@ -89,29 +97,28 @@ fn of_group(name: &str, path: &Path) -> Vec<String> {
     vec![group.into(), plain(column)]
 }
 
-/// Returns the same properties as JSON.
-pub fn json(file: &Foreign, facts: &FilterInfo) -> Value {
+fn json(filter: &OpenFilter, info: &FilterInfo) -> Value {
     let more: Map<String, Value> =
-        facts.more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
+        info.more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
     json!({
-        "name": file.name,
-        "format": file.format.name,
-        "bits": facts.bits,
-        "bytes": bytes(file, facts),
-        "file_bytes": file.len_bytes,
-        "probes": facts.probes,
-        "rule": facts.rule,
+        "name": filter.name,
+        "format": filter.format.name,
+        "bits": info.bits,
+        "bytes": bytes(filter, info),
+        "file_bytes": filter.len_bytes,
+        "probes": info.probes,
+        "rule": info.rule,
         // Null if the bits do not determine the number, for example if every bit is set.
-        "items": facts.items,
-        "fill": facts.fill,
-        "rate_planned": file.told.rate.or(facts.planned_rate),
-        "rate_now": facts.rate,
+        "items": info.items,
+        "fill": info.fill,
+        "rate_planned": filter.options.rate.or(info.planned_rate),
+        "rate_now": info.rate,
         "more": more,
-        "warnings": facts.warnings,
+        "warnings": info.warnings,
     })
 }
 
 /// Returns the size of the filter in bytes.
-fn bytes(file: &Foreign, facts: &FilterInfo) -> u64 {
-    if file.is_whole_file { file.len_bytes } else { facts.bits.div_ceil(8) }
+fn bytes(filter: &OpenFilter, info: &FilterInfo) -> u64 {
+    if filter.is_whole_file { filter.len_bytes } else { info.bits.div_ceil(8) }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tamis_formats::Rdb;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::file_bytes::file_bytes;
+use crate::file_bytes::{FileContent, LoadedFile};
 use crate::input;
 use crate::output::Output;
 use crate::table::{align, plain};
@@ -16,12 +16,14 @@ pub fn run(files: &[PathBuf], as_json: bool) -> Outcome {
     let (mut list, mut text) = (Vec::new(), String::new());
     for path in files {
         let name = input::name(path);
-        let bytes = file_bytes(path)?;
-        if !Rdb::is_one(&bytes) {
-            return Err(Failure::new(format!(
-                "{name}: not a snapshot of Redis: --keys is for those (redis-cli --rdb FILE)"
-            )));
-        }
+        let bytes = match LoadedFile::read(path, false)?.content {
+            FileContent::Bytes(bytes) if Rdb::is_one(&bytes) => bytes,
+            _ => {
+                return Err(Failure::new(format!(
+                    "{name}: not a snapshot of Redis: --keys is for those (redis-cli --rdb FILE)"
+                )));
+            }
+        };
         let failed = |error| Failure::new(format!("{name}: a snapshot of Redis: {error}"));
         let mut rows = vec![["  database", "type", "key"].map(String::from).to_vec()];
         for entry in Rdb::new(&bytes).map_err(failed)?.entries() {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use tamis::Answers;
 
-use super::memory::THREADS_BYTES;
-use super::set::IntSet;
-use super::{Reading, Writing};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::input;
+use crate::ints::memory::THREADS_BYTES;
+use crate::ints::set::IntSet;
+use crate::ints::{Reading, Writing};
 
 /// What the four jobs take.
 #[derive(clap::Args)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use super::{Reading, Writing};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::ints::{Reading, Writing};
 
 /// Prints the integers that are in SET, in the order of the input, repeats included.
 ///

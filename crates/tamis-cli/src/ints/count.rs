@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::Reading;
-use super::repeats::Repeats;
 use crate::exit::{Exit, Outcome};
+use crate::ints::Reading;
+use crate::ints::repeats::RepeatSearch;
 use crate::output::Output;
 
 /// Counts integers, distinct integers, and those that occur more than once.
@@ -46,7 +46,8 @@ struct Counts {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
-    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.reading.threads());
+    let mut repeats =
+        RepeatSearch::new(args.reading.range.as_ref(), memory, args.reading.threads());
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut output = Output::open(args.output.as_deref())?;
     let mut counts = Counts::default();

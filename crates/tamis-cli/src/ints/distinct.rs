@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use super::{Reading, Writing};
 use crate::exit::{Exit, Outcome};
+use crate::ints::{Reading, Writing};
 
 /// Prints the first occurrence of each integer, in the order of the input.
 ///

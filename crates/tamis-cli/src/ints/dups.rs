@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::repeats::Repeats;
-use super::{Reading, Writing};
 use crate::exit::{Exit, Outcome};
+use crate::ints::repeats::RepeatSearch;
+use crate::ints::{Reading, Writing};
 
 /// Prints each integer that occurs more than once, once, ascending.
 ///
@@ -29,7 +29,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
-    let mut repeats = Repeats::new(args.reading.range.as_ref(), memory, args.reading.threads());
+    let mut repeats =
+        RepeatSearch::new(args.reading.range.as_ref(), memory, args.reading.threads());
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     reader.for_each(|block| repeats.feed(&block.values))?;

@@ -1,13 +1,13 @@
 //! The memory limit of `--memory`.
 
+use crate::byte_size::ByteSize;
 use crate::exit::Failure;
-use crate::size::Size;
 use crate::unpack;
 
 /// The memory limit of the sets, if the user gave one.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    limit: Option<Size>,
+    limit: Option<ByteSize>,
     // The bytes that other data takes, such as another set.
     taken_bytes: u64,
 }
@@ -29,11 +29,11 @@ impl Memory {
     /// # Errors
     ///
     /// If the limit is below `LEAST_BYTES`.
-    pub fn new(limit: Option<Size>) -> Result<Self, Failure> {
+    pub fn new(limit: Option<ByteSize>) -> Result<Self, Failure> {
         match limit {
             Some(limit) if limit.bytes < LEAST_BYTES => Err(Failure::new(format!(
                 "--memory {limit} is too little: give at least {}",
-                Size { bytes: LEAST_BYTES }
+                ByteSize { bytes: LEAST_BYTES }
             ))),
             limit => Ok(Self { limit, taken_bytes: 0 }),
         }

@@ -20,15 +20,15 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use self::memory::Memory;
-use self::read::{Format, Reader};
-use self::write::Encoder;
-use self::write_behind::Writer;
+use crate::byte_size::ByteSize;
 use crate::exit::{Failure, Outcome};
 use crate::input;
+use crate::ints::memory::Memory;
+use crate::ints::read::{IntFormat, IntReader};
+use crate::ints::write::IntEncoder;
+use crate::ints::write_behind::IntWriter;
+use crate::memory_limit::set_aside;
 use crate::output::{Output, refuse_endless, refuse_terminal};
-use crate::size::Size;
-use crate::unpack;
 
 /// Finds repeated and distinct integers and combines sets of integers, exactly and at any size.
 #[derive(clap::Args)]
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Outcome {
 struct Reading {
     /// How the input is written
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: IntFormat,
 
     /// Reject integers outside A..=B; a narrow range above u32 gets its own bitmap
     #[arg(long, value_name = "A..=B", value_parser = parse_range)]
@@ -103,29 +103,29 @@ struct Reading {
 
     /// Fail if more memory than this is needed, such as 600M or 2G (at least 16M)
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
 
     /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = crate::count::threads)]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::threads)]
     threads: Option<NonZeroUsize>,
 }
 
 impl Reading {
     /// Opens a reader of `files`. A missing file is an error.
-    fn reader(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
+    fn reader(&self, files: &[PathBuf]) -> Result<IntReader, Failure> {
         Ok(self.reader_of(input::checked(files)?))
     }
 
     /// Opens a reader of the files that exist, and skips missing ones.
-    fn reader_of_present(&self, files: &[PathBuf]) -> Result<Reader, Failure> {
+    fn reader_of_present(&self, files: &[PathBuf]) -> Result<IntReader, Failure> {
         Ok(self.reader_of(input::present(files)?))
     }
 
-    fn reader_of(&self, paths: Vec<PathBuf>) -> Reader {
+    fn reader_of(&self, paths: Vec<PathBuf>) -> IntReader {
         if let Some(memory) = self.memory {
-            unpack::set_aside(&paths, memory.bytes / 2);
+            set_aside(&paths, memory.bytes / 2);
         }
-        Reader::new(paths, self.format, self.range.clone(), self.threads())
+        IntReader::new(paths, self.format, self.range.clone(), self.threads())
     }
 
     /// Returns the maximum number of threads.
@@ -153,23 +153,23 @@ struct Writing {
 
     /// How the output is written [default: as the input]
     #[arg(long, value_name = "FORMAT")]
-    output_format: Option<Format>,
+    output_format: Option<IntFormat>,
 }
 
 impl Writing {
     /// Opens a writer for the results of `inputs`.
-    fn writer(&self, reading: &Reading, inputs: &[&[PathBuf]]) -> Result<Writer, Failure> {
+    fn writer(&self, reading: &Reading, inputs: &[&[PathBuf]]) -> Result<IntWriter, Failure> {
         for files in inputs {
             let stdin = [PathBuf::from("-")];
             let files = if files.is_empty() { &stdin } else { *files };
             refuse_endless(files, self.output.as_deref())?;
         }
         let format = self.output_format.unwrap_or(reading.format);
-        if format != Format::Text {
+        if format != IntFormat::Text {
             refuse_terminal(self.output.as_deref(), "these integers are")?;
         }
         let output = Output::open(self.output.as_deref())?;
-        Ok(Writer::new(Encoder::new(output, format), reading.threads()))
+        Ok(IntWriter::new(IntEncoder::new(output, format), reading.threads()))
     }
 }
 

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr_iter;
 
-use super::decimal;
-use crate::ahead::Ahead;
 use crate::exit::Failure;
 use crate::input::{self, Input};
+use crate::ints::decimal;
+use crate::prefetcher::Prefetcher;
 use crate::progress::Progress;
 
 /// How integers are written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum IntFormat {
     /// Decimal, separated by newlines or other white space
     #[default]
     Text,
@@ -26,20 +26,20 @@ pub enum Format {
     U64,
 }
 
-impl Format {
+impl IntFormat {
     /// Returns the number of bytes of a binary integer, and 1 for text.
     fn width(self) -> usize {
         match self {
-            Format::Text => 1,
-            Format::U32 => 4,
-            Format::U64 => 8,
+            IntFormat::Text => 1,
+            IntFormat::U32 => 4,
+            IntFormat::U64 => 8,
         }
     }
 }
 
 /// A block of integers, in the order of the input.
 #[derive(Default)]
-pub struct Block {
+pub struct IntBlock {
     /// The integers. A block holds at least one.
     pub values: Vec<u64>,
     /// If true, the input may block before the next bytes, as a pipe does, so the caller should
@@ -53,17 +53,17 @@ pub struct Block {
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.
-pub struct Reader {
+pub struct IntReader {
     decoder: Decoder,
     progress: Progress,
     threads: usize,
 }
 
-impl Reader {
+impl IntReader {
     /// Creates a reader of `paths`. Integers outside `range` are errors.
     pub fn new(
         paths: Vec<PathBuf>,
-        format: Format,
+        format: IntFormat,
         range: Option<RangeInclusive<u64>>,
         threads: usize,
     ) -> Self {
@@ -81,11 +81,11 @@ impl Reader {
     /// outside the range. The message names the file and the line, or the byte of a binary file.
     pub fn for_each(
         self,
-        mut visit: impl FnMut(&Block) -> Result<(), Failure>,
+        mut visit: impl FnMut(&IntBlock) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let Self { mut decoder, mut progress, threads } = self;
-        let mut blocks = Ahead::new(move |block: &mut Block| decoder.next(block));
-        let mut block = Block::default();
+        let mut blocks = Prefetcher::new(move |block: &mut IntBlock| decoder.next(block));
+        let mut block = IntBlock::default();
         while blocks.next(&mut block)? {
             // The thread starts after a full block, because a short input does not justify a
             // thread.
@@ -103,7 +103,7 @@ impl Reader {
 struct Decoder {
     paths: std::vec::IntoIter<PathBuf>,
     source: Option<Source>,
-    format: Format,
+    format: IntFormat,
     range: Option<RangeInclusive<u64>>,
     done_bytes: u64,
 }
@@ -127,7 +127,7 @@ impl Source {
 impl Decoder {
     /// Replaces the contents of `block` with the next integers. Returns false at the end of all
     /// inputs.
-    fn next(&mut self, block: &mut Block) -> Result<bool, Failure> {
+    fn next(&mut self, block: &mut IntBlock) -> Result<bool, Failure> {
         block.values.clear();
         while block.values.is_empty() {
             let mut source = match self.source.take() {
@@ -145,7 +145,7 @@ impl Decoder {
     }
 
     /// Reads once. Returns false at the end of the input.
-    fn read_from(&mut self, source: &mut Source, block: &mut Block) -> Result<bool, Failure> {
+    fn read_from(&mut self, source: &mut Source, block: &mut IntBlock) -> Result<bool, Failure> {
         let Source { input, place, buffer, kept } = source;
         let len = match input.read(&mut buffer[*kept..]) {
             Ok(len) => len,
@@ -161,7 +161,7 @@ impl Decoder {
             return Err(fail(input, &format!("{line}"), format!("'{token}' is not an integer")));
         }
         self.decode(input, &read[..whole], place, &mut block.values)?;
-        if self.format == Format::Text {
+        if self.format == IntFormat::Text {
             place.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
         }
         place.bytes += whole as u64;
@@ -179,7 +179,7 @@ impl Decoder {
     /// Returns the number of bytes at the start of `read` that certainly hold whole integers.
     fn whole_bytes(&self, read: &[u8]) -> usize {
         match self.format {
-            Format::Text => {
+            IntFormat::Text => {
                 read.iter().rposition(|&byte| decimal::is_space(byte)).map_or(0, |at| at + 1)
             }
             binary => read.len() / binary.width() * binary.width(),
@@ -194,7 +194,7 @@ impl Decoder {
         values: &mut Vec<u64>,
     ) -> Result<(), Failure> {
         match self.format {
-            Format::Text => {
+            IntFormat::Text => {
                 // Some programs put a byte order mark before UTF-8.
                 let mark = place.bytes == 0 && bytes.starts_with(b"\xef\xbb\xbf");
                 let text = if mark { &bytes[3..] } else { bytes };
@@ -207,12 +207,12 @@ impl Decoder {
                     return Err(fail(input, &format!("{line}"), refusal));
                 }
             }
-            Format::U32 => {
+            IntFormat::U32 => {
                 let (whole, rest) = bytes.as_chunks();
                 values.extend(whole.iter().map(|&bytes| u64::from(u32::from_le_bytes(bytes))));
                 self.check_binary(input, values, rest, place)?;
             }
-            Format::U64 => {
+            IntFormat::U64 => {
                 let (whole, rest) = bytes.as_chunks();
                 values.extend(whole.iter().map(|&bytes| u64::from_le_bytes(bytes)));
                 self.check_binary(input, values, rest, place)?;

@@ -5,12 +5,12 @@ use std::ops::RangeInclusive;
 
 use tamis::{Answers, DenseSet, RepeatFinder};
 
-use super::memory::{Memory, THREADS_BYTES};
-use super::set::{IntSet, dense_bytes, window};
 use crate::exit::Failure;
+use crate::ints::memory::{Memory, THREADS_BYTES};
+use crate::ints::set::{IntSet, dense_bytes, window};
 
 /// The set of all integers seen, and the set of those seen more than once.
-pub struct Repeats {
+pub struct RepeatSearch {
     seen: IntSet,
     repeated: IntSet,
     /// Holds the integers of 32 bits once there are many of them.
@@ -39,7 +39,7 @@ const FEED_ITEMS: usize = 1 << 16;
 /// The number of new integers between two checks of the sets.
 const CHECK_EVERY: u64 = 1 << 18;
 
-impl Repeats {
+impl RepeatSearch {
     /// Creates empty sets, as [`IntSet::new`] does.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory, threads: usize) -> Self {
         let window = window(range);
@@ -100,9 +100,9 @@ impl Repeats {
     }
 
     /// Returns the sets.
-    pub fn finish(self) -> Found {
+    pub fn finish(self) -> RepeatSets {
         let bitmaps = self.finder.map(RepeatFinder::finish);
-        Found { seen: self.seen, repeated: self.repeated, bitmaps }
+        RepeatSets { seen: self.seen, repeated: self.repeated, bitmaps }
     }
 
     fn check(&mut self) -> Result<(), Failure> {
@@ -138,14 +138,14 @@ impl Repeats {
     }
 }
 
-/// The result of [`Repeats`].
-pub struct Found {
+/// The result of [`RepeatSearch`].
+pub struct RepeatSets {
     seen: IntSet,
     repeated: IntSet,
     bitmaps: Option<tamis::Repeats>,
 }
 
-impl Found {
+impl RepeatSets {
     /// Counts the distinct integers.
     pub fn distinct(&self) -> u64 {
         self.seen.len() + self.bitmaps.as_ref().map_or(0, |found| found.seen.len())

@@ -9,9 +9,9 @@ use std::ops::RangeInclusive;
 
 use tamis::{Answers, CompressedSet, DenseSet, RangeError};
 
-use super::memory::Memory;
-use super::sparse::SparseSet;
 use crate::exit::Failure;
+use crate::ints::memory::Memory;
+use crate::ints::sparse::SparseSet;
 
 /// A set of any integers.
 pub struct IntSet {

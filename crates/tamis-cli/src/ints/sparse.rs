@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use tamis::{Answers, CompressedSet, DigestSet, OutOfMemory};
 
-use super::memory::Memory;
+use crate::ints::memory::Memory;
 
 /// A set of few integers, or of integers that lie close together.
 pub enum SparseSet {

@@ -1,7 +1,7 @@
 //! Encodes integers as decimal text or binary.
 
-use super::read::Format;
 use crate::exit::Failure;
+use crate::ints::read::IntFormat;
 use crate::output::Output;
 
 /// The encoder gathers about this many bytes before it writes to the output. The output passes a
@@ -9,9 +9,9 @@ use crate::output::Output;
 const GATHERED_BYTES: usize = 192 << 10;
 
 /// Writes integers. In text, a newline follows each integer.
-pub struct Encoder {
+pub struct IntEncoder {
     output: Output,
-    format: Format,
+    format: IntFormat,
     gathered: Box<[u8]>,
     len: usize,
 }
@@ -30,9 +30,9 @@ const PAIRS: [[u8; 2]; 100] = {
 /// The length in bytes of the longest integer in text, with its newline.
 const MAX_TEXT_BYTES: usize = 21;
 
-impl Encoder {
+impl IntEncoder {
     /// Creates an encoder that writes to `output` in `format`.
-    pub fn new(output: Output, format: Format) -> Self {
+    pub fn new(output: Output, format: IntFormat) -> Self {
         let gathered = vec![0; GATHERED_BYTES + MAX_TEXT_BYTES].into();
         Self { output, format, gathered, len: 0 }
     }
@@ -48,16 +48,16 @@ impl Encoder {
 
     #[inline]
     fn write(&mut self, value: u64) -> Result<(), Failure> {
-        let room = &mut self.gathered[self.len..];
+        let buffer = &mut self.gathered[self.len..];
         self.len += match self.format {
-            Format::Text => write_decimal(value, room),
-            Format::U32 => {
+            IntFormat::Text => write_decimal(value, buffer),
+            IntFormat::U32 => {
                 let value = u32::try_from(value).map_err(|_| too_large(value))?;
-                room[..4].copy_from_slice(&value.to_le_bytes());
+                buffer[..4].copy_from_slice(&value.to_le_bytes());
                 4
             }
-            Format::U64 => {
-                room[..8].copy_from_slice(&value.to_le_bytes());
+            IntFormat::U64 => {
+                buffer[..8].copy_from_slice(&value.to_le_bytes());
                 8
             }
         };
@@ -91,14 +91,14 @@ impl Encoder {
     }
 }
 
-/// Writes `value` and a newline to the start of `room`. Returns the number of bytes written.
+/// Writes `value` and a newline to the start of `buffer`. Returns the number of bytes written.
 ///
-/// The function writes the digits directly to `room`, from the last to the first. Formatting to
+/// The function writes the digits directly to `buffer`, from the last to the first. Formatting to
 /// another buffer (`itoa`) and copying a variable length took three times as long.
 #[inline]
-fn write_decimal(mut value: u64, room: &mut [u8]) -> usize {
+fn write_decimal(mut value: u64, buffer: &mut [u8]) -> usize {
     let len = value.checked_ilog10().unwrap_or(0) as usize + 1;
-    let text = &mut room[..=len];
+    let text = &mut buffer[..=len];
     text[len] = b'\n';
     let mut end = len;
     while end >= 2 {
@@ -126,9 +126,9 @@ mod tests {
     use super::*;
 
     fn text(value: u64) -> Vec<u8> {
-        let mut room = [0; MAX_TEXT_BYTES];
-        let len = write_decimal(value, &mut room);
-        room[..len].to_vec()
+        let mut buffer = [0; MAX_TEXT_BYTES];
+        let len = write_decimal(value, &mut buffer);
+        buffer[..len].to_vec()
     }
 
     #[test]

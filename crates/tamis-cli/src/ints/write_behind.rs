@@ -6,39 +6,39 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::write::Encoder;
 use crate::exit::Failure;
+use crate::ints::write::IntEncoder;
 
 /// The number of integers in a batch.
 const BATCH_ITEMS: usize = 16 << 10;
 
 /// The maximum number of batches that wait for the second thread. A larger number would only take
 /// more memory.
-const AHEAD: usize = 2;
+const MAX_QUEUED: usize = 2;
 
 /// Writes integers in the order of the calls.
-pub struct Writer {
+pub struct IntWriter {
     values: Vec<u64>,
-    hand: Hand,
+    writer: WriterThread,
     threads: usize,
 }
 
 /// The thread that writes.
-enum Hand {
+enum WriterThread {
     /// The calling thread, because there is little to write or only one processor.
-    Own(Encoder),
+    Inline(IntEncoder),
     /// The second thread.
-    Other(Lane),
+    Thread(Channels),
     /// No thread, after a failure or the end.
-    None,
+    Ended,
 }
 
 /// The channels to the second thread.
-struct Lane {
+struct Channels {
     batches: SyncSender<Batch>,
     /// Empty buffers of written batches, for reuse.
     empties: Receiver<Vec<u64>>,
-    thread: JoinHandle<Result<Encoder, Failure>>,
+    thread: JoinHandle<Result<IntEncoder, Failure>>,
 }
 
 struct Batch {
@@ -47,10 +47,10 @@ struct Batch {
     is_urgent: bool,
 }
 
-impl Writer {
+impl IntWriter {
     /// Creates a writer that uses `encoder`, on a second thread if `threads` is at least two.
-    pub fn new(encoder: Encoder, threads: usize) -> Self {
-        Self { values: Vec::new(), hand: Hand::Own(encoder), threads }
+    pub fn new(encoder: IntEncoder, threads: usize) -> Self {
+        Self { values: Vec::new(), writer: WriterThread::Inline(encoder), threads }
     }
 
     /// Writes `value`.
@@ -92,53 +92,57 @@ impl Writer {
         if self.values.len() == BATCH_ITEMS {
             self.start();
         }
-        match &mut self.hand {
-            Hand::Own(encoder) => {
+        match &mut self.writer {
+            WriterThread::Inline(encoder) => {
                 encoder.write_each(&self.values)?;
                 self.values.clear();
                 if is_urgent { encoder.flush() } else { Ok(()) }
             }
-            Hand::Other(lane) => {
-                let room = lane.empties.try_recv().unwrap_or_default();
-                let values = std::mem::replace(&mut self.values, room);
-                match lane.batches.send(Batch { values, is_urgent }) {
+            WriterThread::Thread(channels) => {
+                let empty = channels.empties.try_recv().unwrap_or_default();
+                let values = std::mem::replace(&mut self.values, empty);
+                match channels.batches.send(Batch { values, is_urgent }) {
                     Ok(()) => Ok(()),
                     // The receiver is gone: the thread has ended with a failure.
                     Err(_) => self.take_back().map(drop),
                 }
             }
-            Hand::None => Ok(()),
+            WriterThread::Ended => Ok(()),
         }
     }
 
     /// Starts the second thread, if `threads` is at least two.
     fn start(&mut self) {
-        let Hand::Own(_) = &self.hand else { return };
+        let WriterThread::Inline(_) = &self.writer else { return };
         if self.threads < 2 {
             return;
         }
-        let Hand::Own(encoder) = std::mem::replace(&mut self.hand, Hand::None) else { return };
-        let (batches, taken) = sync_channel(AHEAD);
+        let WriterThread::Inline(encoder) =
+            std::mem::replace(&mut self.writer, WriterThread::Ended)
+        else {
+            return;
+        };
+        let (batches, taken) = sync_channel(MAX_QUEUED);
         let (emptied, empties) = channel();
         let thread = thread::spawn(move || write_all(encoder, &taken, &emptied));
-        self.hand = Hand::Other(Lane { batches, empties, thread });
+        self.writer = WriterThread::Thread(Channels { batches, empties, thread });
     }
 
     /// Waits until all batches are written, and returns the encoder.
-    fn take_back(&mut self) -> Result<Option<Encoder>, Failure> {
-        match std::mem::replace(&mut self.hand, Hand::None) {
-            Hand::Own(encoder) => Ok(Some(encoder)),
-            Hand::Other(Lane { batches, thread, .. }) => {
+    fn take_back(&mut self) -> Result<Option<IntEncoder>, Failure> {
+        match std::mem::replace(&mut self.writer, WriterThread::Ended) {
+            WriterThread::Inline(encoder) => Ok(Some(encoder)),
+            WriterThread::Thread(Channels { batches, thread, .. }) => {
                 // A closed channel ends the second thread.
                 drop(batches);
                 thread.join().expect("the encoder does not panic").map(Some)
             }
-            Hand::None => Ok(None),
+            WriterThread::Ended => Ok(None),
         }
     }
 }
 
-impl Drop for Writer {
+impl Drop for IntWriter {
     /// Waits for the second thread, so that its temporary file is removed before the program exits.
     fn drop(&mut self) {
         // An earlier failure was already returned, and it matters more.
@@ -147,10 +151,10 @@ impl Drop for Writer {
 }
 
 fn write_all(
-    mut encoder: Encoder,
+    mut encoder: IntEncoder,
     batches: &Receiver<Batch>,
     emptied: &Sender<Vec<u64>>,
-) -> Result<Encoder, Failure> {
+) -> Result<IntEncoder, Failure> {
     for Batch { mut values, is_urgent } in batches {
         encoder.write_each(&values)?;
         if is_urgent {
@@ -166,7 +170,7 @@ fn write_all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ints::read::Format;
+    use crate::ints::read::IntFormat;
     use crate::output::Output;
 
     #[test]
@@ -175,7 +179,7 @@ mod tests {
         let path = folder.path().join("out");
         for items in [0, 1, BATCH_ITEMS - 1, BATCH_ITEMS, 5 * BATCH_ITEMS + 7] {
             let output = Output::open(Some(&path)).unwrap();
-            let mut writer = Writer::new(Encoder::new(output, Format::U64), 2);
+            let mut writer = IntWriter::new(IntEncoder::new(output, IntFormat::U64), 2);
             for value in 0..items as u64 {
                 writer.write(value).unwrap();
                 if value % 10_007 == 0 {
@@ -189,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_thread_are_told_and_leave_nothing() {
+    fn failures_of_the_thread_are_reported_and_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let output = Output::open(Some(&folder.path().join("out"))).unwrap();
-        let mut writer = Writer::new(Encoder::new(output, Format::U32), 2);
+        let mut writer = IntWriter::new(IntEncoder::new(output, IntFormat::U32), 2);
         let values = (0..20 * BATCH_ITEMS as u64).map(|value| value + u64::from(u32::MAX));
         let done = values.into_iter().try_for_each(|value| writer.write(value));
         let Err(Failure::Message(line)) = done.and_then(|()| writer.finish()) else {
@@ -206,7 +210,7 @@ mod tests {
     fn a_writer_that_is_dropped_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let output = Output::open(Some(&folder.path().join("out"))).unwrap();
-        let mut writer = Writer::new(Encoder::new(output, Format::Text), 2);
+        let mut writer = IntWriter::new(IntEncoder::new(output, IntFormat::Text), 2);
         (0..10 * BATCH_ITEMS as u64).for_each(|value| writer.write(value).unwrap());
         drop(writer);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

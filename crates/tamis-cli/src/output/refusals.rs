@@ -4,10 +4,10 @@ use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use super::mark::Mark;
-use super::place::{is_same_file, is_stdout, regular_file, stdin_file, stdout_file};
 use crate::exit::Failure;
 use crate::input::{self, is_named_packed};
+use crate::output::place::{is_same_file, is_stdout, regular_file, stdin_file, stdout_file};
+use crate::output::position::OutputPosition;
 use crate::standard;
 
 /// Rejects an input file that standard output appends to. The command would read its own output
@@ -22,12 +22,13 @@ pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Fa
     if output.is_some_and(|output| !is_stdout(output)) {
         return Ok(());
     }
-    let Some(written) = stdout_file().and_then(|file| Mark::of(&file).ok().flatten()) else {
+    let Some(written) = stdout_file().and_then(|file| OutputPosition::of(&file).ok().flatten())
+    else {
         return Ok(());
     };
     let is_written = |path: &Path| {
         let read = if input::is_stdin(path) { stdin_file() } else { regular_file(path) };
-        let read = read.and_then(|file| Mark::of(&file).ok().flatten());
+        let read = read.and_then(|file| OutputPosition::of(&file).ok().flatten());
         read.is_some_and(|read| read.is_same_file(&written))
     };
     match paths.iter().find(|path| is_written(path)) {

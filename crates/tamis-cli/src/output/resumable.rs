@@ -4,11 +4,11 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-use super::mark::Mark;
-use super::place::{folder, is_stdout, resolved, stdout_file};
-use super::{BUFFER_BYTES, Output, Sink, not_created, note_other_names};
 use crate::attributes;
 use crate::exit::Failure;
+use crate::output::place::{folder, is_stdout, resolved, stdout_file};
+use crate::output::position::OutputPosition;
+use crate::output::{BUFFER_BYTES, Output, Sink, not_created, note_other_names};
 use crate::standard;
 
 impl Output {
@@ -23,7 +23,7 @@ impl Output {
     /// The errors of [`open`](Self::open), and a message if another run writes to the file.
     pub fn open_resumable(
         path: Option<&Path>,
-        mark: Option<&Mark>,
+        mark: Option<&OutputPosition>,
     ) -> Result<(Self, bool), Failure> {
         let (name, file, partial) = match path.filter(|path| !is_stdout(path)) {
             None => {
@@ -53,14 +53,14 @@ impl Output {
         let failure = |error: io::Error| Failure::io(&name, &error);
         let mut resumed = false;
         if let (Some(file), Some(mark)) = (&file, mark) {
-            let found = Mark::of(file).map_err(failure)?;
+            let found = OutputPosition::of(file).map_err(failure)?;
             resumed = found.is_some_and(|found| found.continues(mark));
             if resumed {
                 file.set_len(mark.len_bytes).map_err(failure)?;
             }
         }
         let sink = match (file, partial) {
-            (Some(file), None) if Mark::of(&file).map_err(failure)?.is_some() => {
+            (Some(file), None) if OutputPosition::of(&file).map_err(failure)?.is_some() => {
                 Sink::Appended(file)
             }
             (_, None) => return Ok((Self::open(None)?, false)),

@@ -2,7 +2,7 @@
 
 use tamis::{Kind, Plan};
 
-use crate::count::{Count, Rate};
+use crate::numbers::{Count, Rate};
 use crate::svg::{Axis, Chart, Layer, Scale, Side};
 
 /// Upper end of the curves in bits per item. The axis is longer if the plan has more bits per item.

@@ -136,7 +136,7 @@ fn a_filter_over_its_rate_is_said_to_be() {
     folder.run("build --force --items 1000 a.txt -o full.tamis");
     let ended = folder.feed("check full.tamis", "77\n");
     assert_eq!((ended.status, ended.stdout.as_str()), (3, "77\n"));
-    assert!(ended.stderr.contains("more than planned: its rate is 0."), "{}", ended.stderr);
+    assert!(ended.stderr.contains("over its rate: holds about "), "{}", ended.stderr);
     assert_eq!(folder.feed("check --force full.tamis", "77\n").status, 0);
     // -v leaves out what such a filter finds.
     assert_eq!(folder.feed("check -v full.tamis", "77\n").status, 3);

@@ -531,10 +531,10 @@ fn packed_filters_are_asked_and_never_replaced() {
             let tell = if name == "users.guava" { TEXT } else { "" };
             assert_eq!(folder.ok(&format!("check -c {tell} {packed} items.txt")), "1000\n");
             folder.ok(&format!("info {packed}"));
-            folder.refused(&format!("add {tell} {packed} more.txt"), "unpack it first");
+            folder.refused(&format!("add {tell} {packed} more.txt"), "decompress it first");
         }
     }
-    folder.refused("remove cuckoo.tamis.gz items.txt", "unpack it first");
+    folder.refused("remove cuckoo.tamis.gz items.txt", "decompress it first");
     for line in [
         "merge users.guava.gz users.guava.gz -o users.guava.gz",
         "convert users.guava.gz users.guava.gz --to guava",
@@ -573,7 +573,7 @@ fn bits_that_begin_as_packed_data_are_read_as_they_are() {
     // Packed ones have the name of such.
     folder.write("a.bits.gz", gzip(&bits));
     assert_eq!(folder.ok(&format!("check -c {plan} a.bits.gz items.txt")), "1000\n");
-    folder.refused(&format!("add {plan} a.bits.gz one.txt"), "unpack it first");
+    folder.refused(&format!("add {plan} a.bits.gz one.txt"), "decompress it first");
     let ended = folder.feed(&format!("check {plan} - items.txt -c"), &bits);
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "1000\n"), "{}", ended.stderr);
 }
@@ -606,7 +606,7 @@ fn a_merged_filter_has_a_name_of_its_format() {
     let folder = folder();
     folder.refused(
         "merge items.tamis users.guava -o out.tamis",
-        "a filter of guava does not merge with items.tamis",
+        "does not merge with items.tamis: it is a filter of guava",
     );
     folder.refused("merge users.guava users.guava -o out.tamis", "the name is one of tamis");
     folder.refused("merge items.tamis items.tamis -o out.guava", "the name is one of guava");

@@ -5,9 +5,9 @@ use std::io::{self, Seek};
 
 use tamis::{HashFunction, Hasher};
 
-use super::log::read_up_to;
-use super::{Wanted, damaged};
+use crate::dedup::state::log::damaged;
 use crate::exit::Failure;
+use crate::read::read_up_to;
 
 pub(super) const MAGIC: [u8; 8] = *b"TAMISEEN";
 /// The version of new files. Version 1 has no field for the hasher. In version 1, the description
@@ -18,6 +18,21 @@ pub(super) const FIXED_BYTES: usize = 12;
 /// The bytes of the hash function number, and of its seed or key.
 const HASHER_BYTES: usize = 17;
 const CHECKSUM_BYTES: usize = 8;
+
+/// The requirements of a run on its state.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The description of the keys and records behind the digests.
+    pub description: &'a str,
+    /// The hasher of a new file.
+    pub hasher: Hasher,
+    /// If true, an existing file must have this hasher.
+    pub is_hasher_fixed: bool,
+    /// The width of the digests of a new file.
+    pub width_bits: u32,
+    /// If true, an existing file must have this width.
+    pub is_width_fixed: bool,
+}
 
 /// The fields of the header.
 pub(super) struct Header {

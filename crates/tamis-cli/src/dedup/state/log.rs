@@ -6,8 +6,9 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use memchr::memmem;
 use tamis::Hasher;
 
-use super::{Checkpoint, damaged};
+use crate::dedup::state::checkpoint::Checkpoint;
 use crate::exit::Failure;
+use crate::read::read_up_to;
 
 /// The bytes of tag, payload length and checksum.
 const BLOCK_HEADER_BYTES: usize = 16;
@@ -40,12 +41,12 @@ fn checksum(tag: [u8; 4], payload: &[u8], at: u64) -> u64 {
 
 /// A block read from the log.
 #[derive(Default)]
-pub(super) struct Block {
+pub(super) struct LogBlock {
     pub(super) tag: [u8; 4],
     pub(super) payload: Vec<u8>,
 }
 
-impl Block {
+impl LogBlock {
     /// Reads the block at offset `at`. Returns false if there is no valid block at this offset.
     pub(super) fn read(&mut self, reader: &mut impl Read, at: u64) -> io::Result<bool> {
         let mut header = [0; BLOCK_HEADER_BYTES];
@@ -89,7 +90,7 @@ pub(super) fn scan(
     let failure = |error: io::Error| Failure::io(name, &error);
     file.seek(SeekFrom::Start(from)).map_err(failure)?;
     let mut scan = Scan { done_end: from, killed: None, last: None };
-    let mut block = Block::default();
+    let mut block = LogBlock::default();
     let mut at = from;
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
     while block.read(&mut reader, at).map_err(failure)? {
@@ -127,7 +128,7 @@ fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
     let mut window = vec![0; BUFFER_BYTES];
     let mut at = from;
-    let mut block = Block::default();
+    let mut block = LogBlock::default();
     loop {
         file.seek(SeekFrom::Start(at))?;
         let len = read_up_to(file, &mut window)?;
@@ -145,16 +146,9 @@ fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
     }
 }
 
-/// Reads until `buffer` is full or the input ends. Returns the number of bytes read.
-pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(len) => filled += len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
+/// Returns the failure for a damaged state file.
+pub(super) fn damaged(name: &str, at: u64) -> Failure {
+    Failure::new(format!(
+        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start over"
+    ))
 }

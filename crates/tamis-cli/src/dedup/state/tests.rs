@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::*;
+use crate::dedup::state::*;
 
 const WANTED: Wanted<'_> = Wanted {
     description: "record",
@@ -13,7 +13,7 @@ const WANTED: Wanted<'_> = Wanted {
     is_width_fixed: false,
 };
 
-fn open(path: &Path) -> Result<Found, Failure> {
+fn open(path: &Path) -> Result<OpenedState, Failure> {
     State::open(path, &WANTED)
 }
 

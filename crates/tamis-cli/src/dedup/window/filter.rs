@@ -55,13 +55,13 @@ impl WindowFilter {
     /// Advances the window by `slices`.
     pub fn advance(&mut self, slices: u64) {
         // If few records were stored, a measurement is not worth its time.
-        let is_worth_it = 2 * self.stored >= self.step;
-        if is_worth_it {
+        let is_measured = 2 * self.stored >= self.step;
+        if is_measured {
             self.measure();
         }
         self.slice = self.slice.saturating_add(slices);
         self.window.advance(self.slice);
-        if is_worth_it {
+        if is_measured {
             self.rate = self.window.estimate_rate();
         }
     }

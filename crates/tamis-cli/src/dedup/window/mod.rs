@@ -20,16 +20,16 @@ use std::num::NonZeroUsize;
 
 use tamis::Span;
 
-pub use self::recent::{Recent, WindowStats};
-pub use self::timer::{Mark, Odd, Timer};
+pub use crate::dedup::window::recent::{Recent, WindowStats};
+pub use crate::dedup::window::timer::{OddTimes, SliceStart, Timer};
 
-use self::recent::WindowShape;
-use self::timer::Times;
-use super::digest::Width;
-use crate::count::Count;
+use crate::dedup::digest::Width;
+use crate::dedup::window::recent::WindowShape;
+use crate::dedup::window::timer::Times;
 use crate::exit::Failure;
 use crate::key::KeyArgs;
-use crate::span::{SpanArg, even_slices};
+use crate::numbers::Count;
+use crate::window_span::{WindowSpan, even_slices};
 
 /// The help heading of each of these options. `next_help_heading` would also apply to the later
 /// options of the command.
@@ -42,7 +42,7 @@ pub struct WindowArgs {
     /// number of lines such as 1M-lines
     #[arg(long, value_name = "SPAN", help_heading = HEADING,
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
-    window: Option<SpanArg>,
+    window: Option<WindowSpan>,
 
     /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time of arrival]
     ///
@@ -51,7 +51,7 @@ pub struct WindowArgs {
     /// otherwise). Time never goes backwards: a line with an earlier time, or without a time, gets the latest time
     /// before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
-        conflicts_with = "time_json", value_parser = crate::count::at_least_one)]
+        conflicts_with = "time_json", value_parser = crate::numbers::at_least_one)]
     time_field: Option<NonZeroUsize>,
 
     /// Lines are JSON: read the time of a line from this pointer, such as /time
@@ -125,7 +125,7 @@ impl WindowArgs {
         const SLICES: u32 = 4;
         let slices = self.slices.unwrap_or(SLICES);
         match self.window {
-            Some(SpanArg(Span::Items(items))) => even_slices(items, slices.into()) as u32,
+            Some(WindowSpan(Span::Items(items))) => even_slices(items, slices.into()) as u32,
             _ => slices,
         }
     }
@@ -133,7 +133,7 @@ impl WindowArgs {
     /// Returns the timer that assigns records to slices. The timer splits records into fields as
     /// the key rule does.
     pub fn timer(&self, key: &KeyArgs) -> Option<Timer> {
-        let SpanArg(span) = self.window?;
+        let WindowSpan(span) = self.window?;
         let by_record = self.time_field.is_some() || self.time_json.is_some();
         let times = match span {
             Span::Items(_) => Times::Count,

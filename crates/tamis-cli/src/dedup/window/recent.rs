@@ -3,13 +3,13 @@
 use serde::Serialize;
 use tamis::{Answers, Plan};
 
-use super::filter::WindowFilter;
-use super::ring::Ring;
-use crate::count::{Count, Rate};
+use crate::byte_size::ByteSize;
 use crate::dedup::digest::Width;
-use crate::dedup::seen::Worth;
+use crate::dedup::seen::Accuracy;
+use crate::dedup::window::filter::WindowFilter;
+use crate::dedup::window::ring::Ring;
 use crate::exit::Failure;
-use crate::size::Size;
+use crate::numbers::{Count, Rate};
 
 /// The parameters of a window.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ impl<D: Width> Recent<D> {
                  --memory, a higher rate, or a shorter --window with fewer --items",
                 Count(items),
                 Rate(rate),
-                Size { bytes: plan.bytes() },
-                Size { bytes: shape.max_bytes },
+                ByteSize { bytes: plan.bytes() },
+                ByteSize { bytes: shape.max_bytes },
             )));
         }
         let filter =
@@ -141,10 +141,10 @@ impl<D: Width> Recent<D> {
     }
 
     fn too_large(&self) -> Failure {
-        let worth = self.worth();
+        let accuracy = self.accuracy();
         // If the user gave no limit, the system could not provide more memory.
         let bytes = if self.shape.max_bytes == u64::MAX {
-            worth.memory_bytes
+            accuracy.memory_bytes
         } else {
             self.shape.max_bytes
         };
@@ -152,7 +152,7 @@ impl<D: Width> Recent<D> {
             "a window of {} does not fit: its distinct lines fill {}; give more --memory, a shorter --window, \
              or be approximate with --approx",
             self.shape.span,
-            Size { bytes },
+            ByteSize { bytes },
         ))
     }
 
@@ -174,16 +174,16 @@ impl<D: Width> Recent<D> {
     }
 
     /// Returns the accuracy of the answers so far.
-    pub fn worth(&self) -> Worth {
+    pub fn accuracy(&self) -> Accuracy {
         match &self.held {
-            Held::Exact { ring, lost } => Worth {
+            Held::Exact { ring, lost } => Accuracy {
                 method: format!("in a window, exact by {}-bit hash", D::BITS),
                 distinct: self.distinct,
                 expected_lost: *lost,
                 rates: None,
                 memory_bytes: ring.memory_bytes(),
             },
-            Held::Approx(filter) => Worth {
+            Held::Approx(filter) => Accuracy {
                 method: "in a window, approximate".into(),
                 distinct: self.distinct,
                 expected_lost: filter.expected_lost(),

@@ -33,7 +33,7 @@ struct Scratch<D> {
 
 /// The number of digests whose memory is prefetched before the first comparison: one cache line of
 /// each set per digest.
-const AHEAD: usize = 32;
+const PREFETCH_DISTANCE: usize = 32;
 
 impl<D: Width> Ring<D> {
     /// Creates an empty ring of at most `max_bytes` for a window of `slices` slices.
@@ -124,12 +124,12 @@ fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut [u64]) {
     if sets.is_empty() {
         return;
     }
-    for (group, digests) in digests.chunks(AHEAD).enumerate() {
+    for (group, digests) in digests.chunks(PREFETCH_DISTANCE).enumerate() {
         for &digest in digests {
             sets.iter().for_each(|set| set.prefetch(digest));
         }
         for (i, &digest) in digests.iter().enumerate() {
-            let i = group * AHEAD + i;
+            let i = group * PREFETCH_DISTANCE + i;
             let is_found = sets.iter().any(|set| set.contains(digest));
             found[i / 64] |= u64::from(is_found) << (i % 64);
         }

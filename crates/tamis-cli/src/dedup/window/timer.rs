@@ -1,6 +1,6 @@
 //! Assigns records to slices of a window: by their own time, by the clock, or by their number.
 
-use super::when;
+use crate::dedup::window::when;
 use crate::key::KeyRule;
 
 /// The source of the times of records.
@@ -27,7 +27,7 @@ pub struct Timer {
 
 /// The start of consecutive records of one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct SliceStart {
     /// The index of the first record.
     pub from: usize,
     /// The slice; `None` before the first time.
@@ -47,26 +47,29 @@ impl Timer {
     pub fn mark<'a>(
         &mut self,
         records: impl ExactSizeIterator<Item = &'a [u8]>,
-        marks: &mut Vec<Mark>,
-    ) -> Odd {
-        let mut odd = Odd::default();
+        marks: &mut Vec<SliceStart>,
+    ) -> OddTimes {
+        let mut odd = OddTimes::default();
         marks.clear();
         match &self.times {
             Times::Arrival => {
                 self.latest = self.latest.max(Some(when::now() / self.slice_span));
-                marks.push(Mark { from: 0, slice: self.latest });
+                marks.push(SliceStart { from: 0, slice: self.latest });
             }
             Times::Count => {
                 let (mut at, end) = (self.records, self.records + records.len() as u64);
                 while at < end {
                     let slice = at / self.slice_span;
-                    marks.push(Mark { from: (at - self.records) as usize, slice: Some(slice) });
+                    marks.push(SliceStart {
+                        from: (at - self.records) as usize,
+                        slice: Some(slice),
+                    });
                     at = (slice + 1).saturating_mul(self.slice_span);
                 }
                 self.records = end;
             }
             Times::Records(rule) => {
-                marks.push(Mark { from: 0, slice: self.latest });
+                marks.push(SliceStart { from: 0, slice: self.latest });
                 for (from, record) in records.enumerate() {
                     let text = rule.of(record, &mut self.scratch);
                     let Some(time) = text.and_then(when::read) else {
@@ -77,7 +80,7 @@ impl Timer {
                     if slice > self.latest {
                         self.latest = slice;
                         marks.pop_if(|mark| mark.from == from);
-                        marks.push(Mark { from, slice });
+                        marks.push(SliceStart { from, slice });
                     } else if slice < self.latest.map(|latest| latest.saturating_sub(self.slices)) {
                         odd.late += 1;
                     }
@@ -90,7 +93,7 @@ impl Timer {
 
 /// The numbers of records without a time and of late records. Both are in the latest slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Odd {
+pub struct OddTimes {
     /// The number of records without a time.
     pub timeless: u64,
     /// The number of records whose time is more than a window before the latest time.
@@ -125,7 +128,7 @@ mod tests {
         // Time 7 is exactly a window of four slices before the latest time, and time 6 is late.
         let mut out = Vec::new();
         let records = ["7\tlate", "6\tlater", "-"].map(str::as_bytes);
-        assert_eq!(timer.mark(records.into_iter(), &mut out), Odd { timeless: 1, late: 1 });
+        assert_eq!(timer.mark(records.into_iter(), &mut out), OddTimes { timeless: 1, late: 1 });
     }
 
     #[test]

@@ -42,5 +42,5 @@ pub fn note(text: impl fmt::Display) {
 
 /// Formats a [`note`] and writes it.
 macro_rules! note {
-    ($($format:tt)*) => { $crate::notice::note(format_args!($($format)*)) };
+    ($($format:tt)*) => { $crate::messages::note(format_args!($($format)*)) };
 }

@@ -3,15 +3,15 @@
 
 use tamis_formats::{FORMATS, Format, ItemDomain, Items, Parameter};
 
+use crate::decode_options::DecodeArgs;
 use crate::exit::Failure;
-use crate::told::TellArgs;
 
-/// A decode option of [`TellArgs`].
+/// A decode option of [`DecodeArgs`].
 #[derive(Debug)]
 pub struct DecodeOption {
     /// The option as the user types it.
     name: &'static str,
-    is_given: fn(&TellArgs) -> bool,
+    is_given: fn(&DecodeArgs) -> bool,
     effect: Effect,
 }
 
@@ -36,48 +36,48 @@ enum Effect {
 static OPTIONS: [DecodeOption; 10] = [
     DecodeOption {
         name: "--format",
-        is_given: |tell| tell.format.is_some(),
+        is_given: |decode| decode.format.is_some(),
         effect: Effect::Format,
     },
     DecodeOption {
         name: "--funnel",
-        is_given: |tell| tell.funnel.is_some(),
+        is_given: |decode| decode.funnel.is_some(),
         effect: Effect::Items,
     },
     DecodeOption {
         name: "--charset",
-        is_given: |tell| tell.charset.is_some(),
+        is_given: |decode| decode.charset.is_some(),
         effect: Effect::Items,
     },
     DecodeOption {
         name: "--items-planned",
-        is_given: |tell| tell.items_planned.is_some(),
+        is_given: |decode| decode.items_planned.is_some(),
         effect: Effect::Parameter(Parameter::Items),
     },
     DecodeOption {
         name: "--rate-planned",
-        is_given: |tell| tell.rate_planned.is_some(),
+        is_given: |decode| decode.rate_planned.is_some(),
         effect: Effect::Rate,
     },
-    DecodeOption { name: "--key", is_given: |tell| tell.key.is_some(), effect: Effect::Key },
+    DecodeOption { name: "--key", is_given: |decode| decode.key.is_some(), effect: Effect::Key },
     DecodeOption {
         name: "--column",
-        is_given: |tell| tell.column.is_some(),
+        is_given: |decode| decode.column.is_some(),
         effect: Effect::Column,
     },
     DecodeOption {
         name: "--format-version",
-        is_given: |tell| tell.format_version.is_some(),
+        is_given: |decode| decode.format_version.is_some(),
         effect: Effect::Parameter(Parameter::Version),
     },
     DecodeOption {
         name: "--block-hash",
-        is_given: |tell| tell.block_hash.is_some(),
+        is_given: |decode| decode.block_hash.is_some(),
         effect: Effect::Parameter(Parameter::BlockHash),
     },
     DecodeOption {
         name: "--md5",
-        is_given: |tell| tell.md5,
+        is_given: |decode| decode.md5,
         effect: Effect::Parameter(Parameter::Md5),
     },
 ];
@@ -88,12 +88,12 @@ pub struct FileKind {
     /// The format of the filters in the file.
     pub format: &'static Format,
     /// The location of the filters in the file.
-    pub place: Place,
+    pub place: FilterLocation,
 }
 
 /// The location of the filters in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FilterLocation {
     /// The file is a filter.
     File,
     /// The filters are stored under keys, in a snapshot of Redis or in commands.
@@ -103,19 +103,19 @@ pub enum Place {
 }
 
 /// The given options that have had no effect yet.
-pub struct Unused {
+pub struct UnusedOptions {
     options: Vec<&'static DecodeOption>,
 }
 
-impl Unused {
+impl UnusedOptions {
     /// Returns all options that were given.
-    pub fn of(tell: &TellArgs) -> Self {
-        Self { options: OPTIONS.iter().filter(|option| (option.is_given)(tell)).collect() }
+    pub fn of(decode: &DecodeArgs) -> Self {
+        Self { options: OPTIONS.iter().filter(|option| (option.is_given)(decode)).collect() }
     }
 
     /// Removes the options that have an effect on an input file.
-    pub fn read(&mut self, file: FileKind, tell: &TellArgs) {
-        self.options.retain(|option| !option.effect.is_on(file, tell));
+    pub fn read(&mut self, file: FileKind, decode: &DecodeArgs) {
+        self.options.retain(|option| !option.effect.is_on(file, decode));
     }
 
     /// Removes the options that have an effect on a filter of `format` that `convert` writes.
@@ -159,14 +159,14 @@ impl Unused {
 
 impl Effect {
     /// Tests whether an option has an effect on an input file.
-    fn is_on(self, FileKind { format, place }: FileKind, tell: &TellArgs) -> bool {
+    fn is_on(self, FileKind { format, place }: FileKind, decode: &DecodeArgs) -> bool {
         let is_own = format.name == "tamis";
         match self {
-            Effect::Format => tell.format.as_deref() == Some(format.name),
+            Effect::Format => decode.format.as_deref() == Some(format.name),
             Effect::Items => !is_own,
             Effect::Rate => !is_own && format.item_domain != ItemDomain::Integers,
-            Effect::Key => place == Place::Keys && format.reads(Parameter::Key),
-            Effect::Column => place == Place::Columns,
+            Effect::Key => place == FilterLocation::Keys && format.reads(Parameter::Key),
+            Effect::Column => place == FilterLocation::Columns,
             Effect::Parameter(parameter) => format.reads(parameter),
         }
     }
@@ -200,14 +200,14 @@ mod tests {
     #[derive(clap::Parser)]
     struct Program {
         #[command(flatten)]
-        tell: TellArgs,
+        decode: DecodeArgs,
     }
 
-    fn left(line: &str, format: &str, place: Place) -> Vec<String> {
+    fn left(line: &str, format: &str, place: FilterLocation) -> Vec<String> {
         let words = std::iter::once("program").chain(line.split_whitespace());
-        let tell = Program::parse_from(words).tell;
-        let mut unused = Unused::of(&tell);
-        unused.read(FileKind { format: Format::named(format).unwrap(), place }, &tell);
+        let decode = Program::parse_from(words).decode;
+        let mut unused = UnusedOptions::of(&decode);
+        unused.read(FileKind { format: Format::named(format).unwrap(), place }, &decode);
         unused.options.iter().map(|option| option.name.to_owned()).collect()
     }
 
@@ -219,29 +219,29 @@ mod tests {
              --block-hash {hash} --md5 --format"
         );
         let all: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
-        assert_eq!(left(&format!("{line} guava"), "tamis", Place::File), all);
-        assert_eq!(left(&format!("{line} tamis"), "tamis", Place::File), all[1..]);
+        assert_eq!(left(&format!("{line} guava"), "tamis", FilterLocation::File), all);
+        assert_eq!(left(&format!("{line} tamis"), "tamis", FilterLocation::File), all[1..]);
     }
 
     #[test]
     fn an_option_has_an_effect_on_the_formats_that_use_it() {
         for (line, format, place, is_used) in [
-            ("--md5", "pybloom-live", Place::File, true),
-            ("--md5", "guava", Place::File, false),
-            ("--key k", "redisbloom", Place::Keys, true),
-            ("--key k", "redisbloom", Place::File, false),
-            ("--key k", "redis-bitmaps", Place::Keys, false),
-            ("--column c", "parquet", Place::Columns, true),
-            ("--column c", "parquet", Place::File, false),
-            ("--items-planned 5", "redisson", Place::Keys, true),
-            ("--items-planned 5", "guava", Place::File, false),
-            ("--rate-planned 0.1", "guava", Place::File, true),
-            ("--rate-planned 0.1", "roaring", Place::File, false),
-            ("--format-version nb", "cassandra", Place::File, true),
-            ("--format-version 31", "guava", Place::File, false),
-            ("--format guava", "guava", Place::File, true),
-            ("--format guava", "spark", Place::File, false),
-            ("--funnel bytes", "guava", Place::File, true),
+            ("--md5", "pybloom-live", FilterLocation::File, true),
+            ("--md5", "guava", FilterLocation::File, false),
+            ("--key k", "redisbloom", FilterLocation::Keys, true),
+            ("--key k", "redisbloom", FilterLocation::File, false),
+            ("--key k", "redis-bitmaps", FilterLocation::Keys, false),
+            ("--column c", "parquet", FilterLocation::Columns, true),
+            ("--column c", "parquet", FilterLocation::File, false),
+            ("--items-planned 5", "redisson", FilterLocation::Keys, true),
+            ("--items-planned 5", "guava", FilterLocation::File, false),
+            ("--rate-planned 0.1", "guava", FilterLocation::File, true),
+            ("--rate-planned 0.1", "roaring", FilterLocation::File, false),
+            ("--format-version nb", "cassandra", FilterLocation::File, true),
+            ("--format-version 31", "guava", FilterLocation::File, false),
+            ("--format guava", "guava", FilterLocation::File, true),
+            ("--format guava", "spark", FilterLocation::File, false),
+            ("--funnel bytes", "guava", FilterLocation::File, true),
         ] {
             assert_eq!(left(line, format, place).is_empty(), is_used, "{line} {format}");
         }

@@ -8,14 +8,14 @@ use tamis_formats::{
     Charset, DecodeOptions, FORMATS, Format, Funnel, ItemDomain, Items, Parameter,
 };
 
-use crate::count::Count;
 use crate::exit::Failure;
 use crate::key::rate;
+use crate::numbers::Count;
 
 /// Decode options: parameters that the file of another system does not store. Every command that reads such a file has them.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "For filters of other systems")]
-pub struct TellArgs {
+pub struct DecodeArgs {
     /// Format of the filter, if it is not recognised: see 'tamis formats'
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
@@ -63,7 +63,7 @@ pub struct TellArgs {
 
     /// The command asks the filter for items, so that what they are is needed.
     #[arg(skip)]
-    pub asks_items: bool,
+    pub requires_funnel: bool,
 }
 
 /// Parses the name of a format. For clap.
@@ -85,9 +85,9 @@ pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
         .map(|name| Charset::named(&name).expect("clap checked the name"))
 }
 
-impl TellArgs {
+impl DecodeArgs {
     /// Returns the decode options of the filter itself.
-    pub fn told(&self) -> DecodeOptions {
+    pub fn options(&self) -> DecodeOptions {
         DecodeOptions {
             items: self.items_planned.map(|Count(items)| items),
             rate: self.rate_planned,
@@ -141,8 +141,8 @@ pub fn has_charset(funnel: Funnel) -> bool {
 ///
 /// A message if neither the file nor the user states the funnel, or if the format does not accept
 /// it.
-pub fn funnel(format: &Format, told: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
-    match (told, format.items) {
+pub fn funnel(format: &Format, options: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
+    match (options, format.items) {
         (Some(funnel), _) if !format.item_domain.accepts(funnel) => Err(Failure::new(format!(
             "{name}: {} has no such items: say another funnel ({})",
             format.name,
@@ -171,20 +171,23 @@ pub fn funnel_names(item_domain: ItemDomain) -> String {
 pub fn missing(
     parameter: Parameter,
     keys: &str,
-    tell: &TellArgs,
+    decode: &DecodeArgs,
     format: &Format,
     name: &str,
 ) -> Failure {
-    let told = tell.told();
-    let others =
-        format.parameters.required.iter().filter(|&&other| other != parameter && !told.has(other));
-    let facts = [&parameter].into_iter().chain(others).map(|&parameter| phrase(parameter));
+    let options = decode.options();
+    let others = format
+        .parameters
+        .required
+        .iter()
+        .filter(|&&other| other != parameter && !options.has(other));
+    let missing = [&parameter].into_iter().chain(others).map(|&parameter| phrase(parameter));
     let (mut phrases, mut options): (Vec<String>, Vec<String>) =
-        facts.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
+        missing.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
     if !keys.is_empty() {
         options[0].push_str(&format!(" ({keys})"));
     }
-    if tell.asks_items && tell.funnel.is_none() && format.items == Items::Unspecified {
+    if decode.requires_funnel && decode.funnel.is_none() && format.items == Items::Unspecified {
         phrases.push("what its items are".to_owned());
         options.push(format!("--funnel ({})", funnel_names(format.item_domain)));
     }
@@ -198,7 +201,7 @@ pub fn missing(
     if !keys.is_empty() {
         all.push("'tamis info --keys' lists all keys".to_owned());
     }
-    if let Err(Failure::Message(message)) = tell.funnel() {
+    if let Err(Failure::Message(message)) = decode.funnel() {
         all.push(message);
     }
     Failure::new(all.join("; "))
@@ -220,12 +223,15 @@ fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
 /// names the other parameters that the format needs and the user did not give.
 pub fn missing_to_write(
     parameter: Parameter,
-    told: &DecodeOptions,
+    options: &DecodeOptions,
     format: &Format,
     name: &str,
 ) -> Failure {
-    let others =
-        format.parameters.required.iter().filter(|&&other| other != parameter && !told.has(other));
+    let others = format
+        .parameters
+        .required
+        .iter()
+        .filter(|&&other| other != parameter && !options.has(other));
     let asked: Vec<_> = [&parameter]
         .into_iter()
         .chain(others)

@@ -4,56 +4,25 @@ use std::path::{Path, PathBuf};
 
 use tamis_formats::{DecodeErrorKind, Format, Parameter, Rdb, RedisValue, Sniff, is_load_command};
 
-use crate::decode_option::{FileKind, Place, Unused};
+use crate::decode_options::{DecodeArgs, missing};
 use crate::exit::Failure;
-use crate::file_bytes::{Bytes, Found, is_raw};
-use crate::filter_file::{Source, Trust};
-use crate::foreign::Foreign;
+use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
+use crate::open_filter::{FilterContents, NoFilter, OpenFilter, Trust};
 use crate::parquet_table;
-use crate::told::{TellArgs, missing};
-
-/// A filter of Tamis or of another system.
-pub enum Opened {
-    /// A Tamis filter, used in place.
-    Tamis(Source),
-    /// A copy of a filter of another system.
-    Foreign(Box<Foreign>),
-    /// The name of a row group in a Parquet table without a filter of its column. The row group may
-    /// contain any item.
-    Unfiltered(String),
-}
-
-impl Opened {
-    /// Returns the filter at `path` if it is the only one.
-    ///
-    /// # Errors
-    ///
-    /// A message if there are several filters.
-    pub fn only(path: &Path, mut all: Vec<Self>) -> Result<Self, Failure> {
-        parquet_table::check_one_column(&all)?;
-        match (all.pop(), all.len()) {
-            (Some(one), 0) => Ok(one),
-            (_, others) => Err(Failure::new(format!(
-                "{}: has {} row groups with a filter each: 'info' and 'check' take several, and 'convert --union' puts them together",
-                input::name(path),
-                others + 1
-            ))),
-        }
-    }
-}
+use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Opens the filters of a command and rejects decode options that have no effect on any of them.
 pub struct Opener<'a> {
-    tell: &'a TellArgs,
-    unused: Unused,
+    decode: &'a DecodeArgs,
+    unused: UnusedOptions,
     names: Vec<String>,
 }
 
 impl<'a> Opener<'a> {
     /// Creates an opener without files.
-    pub fn new(tell: &'a TellArgs) -> Self {
-        Self { tell, unused: Unused::of(tell), names: Vec::new() }
+    pub fn new(decode: &'a DecodeArgs) -> Self {
+        Self { decode, unused: UnusedOptions::of(decode), names: Vec::new() }
     }
 
     /// Opens the filter at `path`, in any format.
@@ -62,8 +31,8 @@ impl<'a> Opener<'a> {
     ///
     /// A message for a missing or unreadable file, a file that is not a complete filter of a known
     /// format, or a file with several filters.
-    pub fn one(&mut self, path: &Path, trust: Trust) -> Result<Opened, Failure> {
-        Opened::only(path, self.all(path, trust)?)
+    pub fn one(&mut self, path: &Path, trust: Trust) -> Result<OpenFilter, Failure> {
+        only(path, self.all(path, trust)?)
     }
 
     /// Opens all filters at `path`. A Parquet table has one filter for each row group.
@@ -71,11 +40,15 @@ impl<'a> Opener<'a> {
     /// # Errors
     ///
     /// The errors of [`one`](Self::one), except for several filters.
-    pub fn all(&mut self, path: &Path, trust: Trust) -> Result<Vec<Opened>, Failure> {
-        let recognised = Recognised::open(path, self.tell, trust)?;
+    pub fn all(
+        &mut self,
+        path: &Path,
+        trust: Trust,
+    ) -> Result<Vec<Result<OpenFilter, NoFilter>>, Failure> {
+        let recognised = Recognised::open(path, self.decode, trust)?;
         self.names.push(input::name(path));
-        self.unused.read(recognised.kind(), self.tell);
-        recognised.decode(self.tell)
+        self.unused.read(recognised.kind(), self.decode);
+        recognised.decode(self.decode)
     }
 
     /// Rejects the decode options that had no effect on any of the files.
@@ -88,14 +61,48 @@ impl<'a> Opener<'a> {
     }
 }
 
+/// Returns the filter at `path` if it is the only one.
+///
+/// # Errors
+///
+/// A message if there are several filters, or a row group without a filter.
+pub fn only(
+    path: &Path,
+    mut all: Vec<Result<OpenFilter, NoFilter>>,
+) -> Result<OpenFilter, Failure> {
+    parquet_table::check_one_column(&all)?;
+    match (all.pop(), all.len()) {
+        (Some(one), 0) => one.map_err(|none| none.failure("")),
+        (_, others) => Err(Failure::new(format!(
+            "{}: has {} row groups with a filter each: 'info' and 'check' take several, and 'convert --union' puts them together",
+            input::name(path),
+            others + 1
+        ))),
+    }
+}
+
+/// Opens a Tamis filter for a change in place.
+///
+/// # Errors
+///
+/// A message for a file that is missing, unreadable, compressed, or not a complete Tamis filter.
+pub fn tamis_to_change(path: &Path) -> Result<OpenFilter, Failure> {
+    let filter = OpenFilter::tamis(path, LoadedFile::read(path, false)?, Trust::Assume)?;
+    filter.check_unpacked()?;
+    filter.into_decoded()
+}
+
 /// A file whose format is known, but which is not decoded yet.
 pub struct Recognised {
     path: PathBuf,
     content: Content,
+    // True if the bytes are read without decompression.
+    is_raw: bool,
+    is_packed: bool,
 }
 
 enum Content {
-    Tamis(Source),
+    Tamis(Box<OpenFilter>),
     Table(Bytes),
     Filter(Bytes, &'static Format),
 }
@@ -107,39 +114,43 @@ impl Recognised {
     ///
     /// A message for a missing or unreadable file, or if neither the bytes nor the user state the
     /// format.
-    pub fn open(path: &Path, tell: &TellArgs, trust: Trust) -> Result<Self, Failure> {
-        let is_raw = is_raw(path, tell);
-        let content = match Bytes::read(path, is_raw)? {
-            Found::Tamis(source) => Content::Tamis(source),
-            Found::Bytes(bytes) if parquet_table::is_table(&bytes) => Content::Table(bytes),
-            Found::Bytes(bytes) => {
+    pub fn open(path: &Path, decode: &DecodeArgs, trust: Trust) -> Result<Self, Failure> {
+        let is_raw = is_raw(path, decode);
+        let file = LoadedFile::read(path, is_raw)?;
+        let is_packed = file.is_packed;
+        let tamis = |file| OpenFilter::tamis(path, file, trust).map(Box::new).map(Content::Tamis);
+        let content = match file.content {
+            FileContent::Tamis(_) => tamis(file)?,
+            FileContent::Bytes(bytes) if parquet_table::is_table(&bytes) => Content::Table(bytes),
+            FileContent::Bytes(bytes) => {
                 let own = Format::named("tamis").expect("the first row");
                 let is_own = !is_raw && own.sniff.is_some_and(|sniff| sniff(&bytes) == Sniff::Yes);
-                let format = match &tell.format {
+                let format = match &decode.format {
                     _ if is_own => own,
                     Some(format) => Format::named(format).expect("clap checked the name"),
                     None => find(&bytes, path)?,
                 };
                 if format.name == own.name {
-                    drop(bytes);
-                    Content::Tamis(Source::open(path, trust)?)
+                    tamis(LoadedFile { content: FileContent::Bytes(bytes), is_packed })?
                 } else {
                     Content::Filter(bytes, format)
                 }
             }
         };
-        Ok(Self { path: path.to_path_buf(), content })
+        Ok(Self { path: path.to_path_buf(), content, is_raw, is_packed })
     }
 
     /// Returns the properties of the file that decide which decode options have an effect.
     pub fn kind(&self) -> FileKind {
         let named = |name| Format::named(name).expect("a row");
         match &self.content {
-            Content::Tamis(_) => FileKind { format: named("tamis"), place: Place::File },
-            Content::Table(_) => FileKind { format: named("parquet"), place: Place::Columns },
+            Content::Tamis(_) => FileKind { format: named("tamis"), place: FilterLocation::File },
+            Content::Table(_) => {
+                FileKind { format: named("parquet"), place: FilterLocation::Columns }
+            }
             Content::Filter(bytes, format) => {
                 let has_keys = Rdb::is_one(bytes) || is_load_command(bytes);
-                let place = if has_keys { Place::Keys } else { Place::File };
+                let place = if has_keys { FilterLocation::Keys } else { FilterLocation::File };
                 FileKind { format, place }
             }
         }
@@ -151,52 +162,74 @@ impl Recognised {
     ///
     /// A message for damaged bytes, or for decode options that the user did not give. The message
     /// names all of these options.
-    pub fn decode(self, tell: &TellArgs) -> Result<Vec<Opened>, Failure> {
-        let (path, name, told) = (&self.path, input::name(&self.path), tell.told());
-        let (bytes, format) = match self.content {
-            Content::Tamis(source) => return Ok(vec![Opened::Tamis(source)]),
+    pub fn decode(self, decode: &DecodeArgs) -> Result<Vec<Result<OpenFilter, NoFilter>>, Failure> {
+        let Self { path, content, is_raw, is_packed } = self;
+        let (name, options) = (input::name(&path), decode.options());
+        let (bytes, format) = match content {
+            Content::Tamis(filter) => {
+                return Ok(vec![Ok(OpenFilter { options, funnel: decode.funnel()?, ..*filter })]);
+            }
             Content::Table(bytes) => {
-                let column = tell.column.as_deref();
-                return parquet_table::filters(path, &bytes, column, &told, tell.funnel()?);
+                let column = decode.column.as_deref();
+                return parquet_table::filters(&path, &bytes, column, &options, decode.funnel()?);
             }
             Content::Filter(bytes, format) => (bytes, format),
         };
-        let contents = (format.decode)(&bytes, &told).map_err(|error| match error.kind {
-            DecodeErrorKind::Missing(parameter) => missing(parameter, "", tell, format, &name),
+        let contents = (format.decode)(&bytes, &options).map_err(|error| match error.kind {
+            DecodeErrorKind::Missing(parameter) => missing(parameter, "", decode, format, &name),
             DecodeErrorKind::SeveralKeys { keys } => {
-                missing(Parameter::Key, &keys, tell, format, &name)
+                missing(Parameter::Key, &keys, decode, format, &name)
             }
             _ => Failure::new(format!("{name}: as {}: {error}", format.name)),
         })?;
-        let funnel = tell.funnel()?;
+        let funnel = decode.funnel()?;
         let is_dump = RedisValue::string_of(&bytes).is_some();
         let is_bits = !is_dump && !Rdb::is_one(&bytes);
-        if is_raw(path, tell) && is_bits && bytes.ends_with(b"\n") {
+        if is_raw && is_bits && bytes.ends_with(b"\n") {
             note!(
                 "{name}: its last byte is a line feed, and is read as bits: if a program such as 'redis-cli --raw' appended it, leave \
                  it out (redis-cli -D \"\" --raw GET key)"
             );
         }
         bytes.check_unchanged(&name)?;
-        let mut file = Foreign {
-            path: path.clone(),
+        let mut filter = OpenFilter {
+            path,
             name,
             format,
-            contents,
-            told,
+            contents: FilterContents::Decoded(contents),
+            options,
             funnel,
             column: None,
             len_bytes: bytes.len() as u64,
             is_whole_file: true,
+            is_packed,
         };
         // Snapshots and commands may hold other keys besides this filter.
         let may_be_part = is_dump
             || bytes.starts_with(b"REDIS")
             || bytes.starts_with(b"*")
-            || file.told.key.is_some();
-        file.is_whole_file = !may_be_part || file.is_written_as(&bytes);
-        Ok(vec![Opened::Foreign(Box::new(file))])
+            || filter.options.key.is_some();
+        filter.is_whole_file = !may_be_part || is_encoding_of(&bytes, &filter);
+        Ok(vec![Ok(filter)])
     }
+}
+
+/// Tests whether `bytes` are the encoding of the filter alone.
+fn is_encoding_of(bytes: &[u8], filter: &OpenFilter) -> bool {
+    let mut written = Vec::new();
+    let encoded = (filter.format.encode)(filter.contents(), &filter.options, &mut written);
+    encoded.is_ok() && written == bytes
+}
+
+/// Tests whether a file is read without decompression. This applies if the user gives a format of
+/// plain bits and the file name does not end like that of compressed data. Plain bits may begin
+/// like compressed data.
+fn is_raw(path: &Path, decode: &DecodeArgs) -> bool {
+    let is_bits = |format: &Format| {
+        !format.is_detectable() || format.parameters.required.contains(&Parameter::Items)
+    };
+    decode.format.as_deref().and_then(Format::named).is_some_and(is_bits)
+        && !input::is_named_packed(path)
 }
 
 /// Detects the format of a file by its bytes, then by its name.

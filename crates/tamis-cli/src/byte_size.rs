@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 /// A number of bytes, written with an optional `K`, `M`, `G` or `T` (powers of 1024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Size {
+pub struct ByteSize {
     /// The number of bytes.
     pub bytes: u64,
 }
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -32,11 +32,11 @@ impl FromStr for Size {
         if !(number >= 0.0 && bytes <= (1_u64 << 53) as f64) {
             return Err(wrong());
         }
-        Ok(Size { bytes: bytes as u64 })
+        Ok(ByteSize { bytes: bytes as u64 })
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     /// Writes about three digits and a unit, such as `1.5 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut value = self.bytes as f64;
@@ -69,21 +69,21 @@ mod tests {
             ("1.5GB", 3 << 29),
             ("1T", 1 << 40),
         ] {
-            assert_eq!(text.parse(), Ok(Size { bytes }), "{text}");
+            assert_eq!(text.parse(), Ok(ByteSize { bytes }), "{text}");
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
         for text in ["", "M", "-1", "1X", "nan", "inf", "1e300", "1KM", "1 000", "９"] {
-            let error = text.parse::<Size>().expect_err(text);
+            let error = text.parse::<ByteSize>().expect_err(text);
             assert!(error.contains("512M"), "{error}");
         }
     }
 
     #[test]
     fn sizes_are_shown_with_a_unit() {
-        let shown = |bytes| Size { bytes }.to_string();
+        let shown = |bytes| ByteSize { bytes }.to_string();
         assert_eq!(shown(12), "12 B");
         assert_eq!(shown(1536), "1.5 KiB");
         assert_eq!(shown(200 << 20), "200 MiB");

@@ -6,43 +6,43 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::place::{is_stdout, stdout_file};
+use crate::output::place::{is_stdout, stdout_file};
 
 /// The identity of a file and its length, from which a later run resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct OutputPosition {
     device: u64,
     inode: u64,
     pub(super) len_bytes: u64,
 }
 
-impl Mark {
+impl OutputPosition {
     /// Returns the mark at the end of the file that an output at `path` would replace or append to.
-    pub fn of_output(path: Option<&Path>) -> Option<Mark> {
+    pub fn of_output(path: Option<&Path>) -> Option<OutputPosition> {
         let file = match path.filter(|path| !is_stdout(path)) {
             None => stdout_file()?,
             // Opening a pipe would block until its reader opens it.
             Some(path) if path.is_file() => File::open(path).ok()?,
             Some(_) => return None,
         };
-        Mark::of(&file).ok().flatten()
+        OutputPosition::of(&file).ok().flatten()
     }
 
     /// Tests whether this is the file of `earlier` with fewer bytes. Usually `> FILE` has emptied
     /// it.
-    pub fn is_cut(&self, earlier: &Mark) -> bool {
+    pub fn is_cut(&self, earlier: &OutputPosition) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode
             && self.len_bytes < earlier.len_bytes
     }
 
     /// Returns the mark at the end of `file`, or `None` if it is not a regular file.
-    pub(super) fn of(file: &File) -> io::Result<Option<Mark>> {
+    pub(super) fn of(file: &File) -> io::Result<Option<OutputPosition>> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
             let metadata = file.metadata()?;
-            Ok(metadata.is_file().then(|| Mark {
+            Ok(metadata.is_file().then(|| OutputPosition {
                 device: metadata.dev(),
                 inode: metadata.ino(),
                 len_bytes: metadata.len(),
@@ -56,12 +56,12 @@ impl Mark {
     }
 
     /// Tests whether two marks belong to the same file.
-    pub(super) fn is_same_file(&self, other: &Mark) -> bool {
+    pub(super) fn is_same_file(&self, other: &OutputPosition) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
     /// Tests whether this is the file of `earlier` with at least as many bytes.
-    pub fn continues(&self, earlier: &Mark) -> bool {
+    pub fn continues(&self, earlier: &OutputPosition) -> bool {
         self.device == earlier.device
             && self.inode == earlier.inode
             && self.len_bytes >= earlier.len_bytes

@@ -7,16 +7,16 @@ mod chunk;
 
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, prefetch};
 
-pub use self::chunk::Keep;
-use self::chunk::{CHUNK_BYTES, Chunk, Entry, place, split};
-use super::cut::Batch;
-use super::digest::Width;
-use super::seen::Worth;
+use crate::byte_size::ByteSize;
+use crate::dedup::digest::Width;
+pub use crate::dedup::key_set::chunk::Keep;
+use crate::dedup::key_set::chunk::{CHUNK_BYTES, Chunk, Entry, place, split};
+use crate::dedup::record_batch::BatchPart;
+use crate::dedup::seen::Accuracy;
 use crate::exit::Failure;
-use crate::size::Size;
 
 /// A set of keys.
-pub struct Tally {
+pub struct KeySet {
     // Lines of four slots. A slot is two words: the hash, and the place plus one. A second word of
     // zero marks an empty slot.
     table: Bitmap,
@@ -52,15 +52,15 @@ const SLOT_BYTES: u64 = 16;
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
-/// The distance between the stages, in records. The line of the table is prefetched 2 × AHEAD
-/// records before the comparison, and the key AHEAD records before it. Distances of 16 and 64 were
+/// The distance between the stages, in records. The line of the table is prefetched 2 × PREFETCH_DISTANCE
+/// records before the comparison, and the key PREFETCH_DISTANCE records before it. Distances of 16 and 64 were
 /// equally fast.
-const AHEAD: usize = 32;
+const PREFETCH_DISTANCE: usize = 32;
 
 /// Marks a record whose hash is not in its home line.
 const NONE: usize = usize::MAX;
 
-impl Tally {
+impl KeySet {
     /// Creates an empty set of at most `max_bytes`.
     pub fn new(keep: Keep, max_bytes: u64) -> Self {
         let table = Bitmap::zeroed(0).expect("no memory is needed");
@@ -81,10 +81,10 @@ impl Tally {
     /// If the keys exceed the memory.
     pub fn insert_batch<D: Width>(
         &mut self,
-        batch: &Batch<'_, D>,
+        part: &BatchPart<'_, D>,
         new: &mut Answers,
     ) -> Result<(), Failure> {
-        self.insert_some(batch, new).map_err(|(_, failure)| failure)
+        self.insert_some(part, new).map_err(|(_, failure)| failure)
     }
 
     /// Inserts the records as [`insert_batch`](Self::insert_batch) does.
@@ -95,25 +95,25 @@ impl Tally {
     /// and the failure.
     pub fn insert_some<D: Width>(
         &mut self,
-        batch: &Batch<'_, D>,
+        part: &BatchPart<'_, D>,
         new: &mut Answers,
     ) -> Result<(), (usize, Failure)> {
-        self.reserve(batch.len() as u64).map_err(|failure| (0, failure))?;
-        let words = new.reset(batch.len());
-        let hash_of = |i: usize| batch.digests().get(i).map(|digest| digest.hash64());
-        let mut slots = [NONE; AHEAD];
-        for i in 0..batch.len() + 2 * AHEAD {
+        self.reserve(part.len() as u64).map_err(|failure| (0, failure))?;
+        let words = new.reset(part.len());
+        let hash_of = |i: usize| part.digests().get(i).map(|digest| digest.hash64());
+        let mut slots = [NONE; PREFETCH_DISTANCE];
+        for i in 0..part.len() + 2 * PREFETCH_DISTANCE {
             // Three stages ensure that the memory of each stage is in the cache before the next
             // stage needs it.
             if let Some(hash) = hash_of(i) {
                 prefetch(self.table.words(), self.home(hash));
             }
-            let slot = slots[i % AHEAD];
-            if let Some(hash) = i.checked_sub(AHEAD).and_then(hash_of) {
-                slots[i % AHEAD] = self.prefetch_key(hash);
+            let slot = slots[i % PREFETCH_DISTANCE];
+            if let Some(hash) = i.checked_sub(PREFETCH_DISTANCE).and_then(hash_of) {
+                slots[i % PREFETCH_DISTANCE] = self.prefetch_key(hash);
             }
-            let Some(i) = i.checked_sub(2 * AHEAD) else { continue };
-            let (key, found) = batch.key(i);
+            let Some(i) = i.checked_sub(2 * PREFETCH_DISTANCE) else { continue };
+            let (key, found) = part.key(i);
             if slot != NONE {
                 // The table does not grow within a batch, so the slot is still at the same index.
                 let place = self.table.words()[slot + 1] - 1;
@@ -124,7 +124,7 @@ impl Tally {
                     continue;
                 }
             }
-            let inserted = self.insert_record(batch, i).map_err(|failure| (i, failure))?;
+            let inserted = self.insert_record(part, i).map_err(|failure| (i, failure))?;
             words[i / 64] |= u64::from(inserted) << (i % 64);
         }
         Ok(())
@@ -138,21 +138,25 @@ impl Tally {
     /// If the keys exceed the memory.
     pub fn insert_repeats<D: Width>(
         &mut self,
-        batch: &Batch<'_, D>,
+        part: &BatchPart<'_, D>,
         new_elsewhere: &Answers,
         new: &mut Answers,
     ) -> Result<(), Failure> {
-        self.reserve(batch.len() as u64)?;
-        let words = new.reset(batch.len());
+        self.reserve(part.len() as u64)?;
+        let words = new.reset(part.len());
         for i in new_elsewhere.zeros() {
-            words[i / 64] |= u64::from(self.insert_record(batch, i)?) << (i % 64);
+            words[i / 64] |= u64::from(self.insert_record(part, i)?) << (i % 64);
         }
         Ok(())
     }
 
-    fn insert_record<D: Width>(&mut self, batch: &Batch<'_, D>, i: usize) -> Result<bool, Failure> {
-        let (key, found) = batch.key(i);
-        self.insert(batch.digests()[i].hash64(), key, found, batch.record(i))
+    fn insert_record<D: Width>(
+        &mut self,
+        part: &BatchPart<'_, D>,
+        i: usize,
+    ) -> Result<bool, Failure> {
+        let (key, found) = part.key(i);
+        self.insert(part.digests()[i].hash64(), key, found, part.record(i))
     }
 
     /// Returns the first word of the line at which the search for `hash` starts.
@@ -286,8 +290,8 @@ impl Tally {
     }
 
     fn too_large(&self) -> Failure {
-        let (distinct, limit) = (self.len, Size { bytes: self.max_bytes });
-        let held = Size { bytes: self.memory_bytes() };
+        let (distinct, limit) = (self.len, ByteSize { bytes: self.max_bytes });
+        let held = ByteSize { bytes: self.memory_bytes() };
         let limit = if self.max_bytes == u64::MAX { held } else { limit };
         let advice = match self.keep {
             Keep::Key => "compare by hash: leave out --full",
@@ -338,8 +342,8 @@ impl Tally {
     }
 
     /// Returns the accuracy of the answers: they are certain.
-    pub fn worth(&self) -> Worth {
-        Worth {
+    pub fn accuracy(&self) -> Accuracy {
+        Accuracy {
             method: "exact by full keys".into(),
             distinct: self.len,
             expected_lost: 0.0,
@@ -353,23 +357,23 @@ impl Tally {
 mod tests {
     use tamis::Hasher;
 
-    use super::super::cut::{Cut, Rule};
     use super::*;
+    use crate::dedup::record_batch::{RecordBatch, RecordRule};
     use crate::key::KeyArgs;
     use crate::records::Blocks;
 
-    fn insert(tally: &mut Tally, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
+    fn insert(set: &mut KeySet, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
         let key = KeyArgs::default().rule();
         let hasher = Hasher::default();
-        let mut rule = Rule { key, hasher, delimiter: b'\n', keeps_keys: true, timer: None };
+        let mut rule = RecordRule { key, hasher, delimiter: b'\n', keeps_keys: true, timer: None };
         let (mut new, mut all) = (Answers::new(), Vec::new());
-        let (mut blocks, mut cut) = (Blocks::new(bytes, b'\n'), Cut::<u64>::default());
-        while blocks.read_block(&mut cut.block).unwrap() {
-            let end = cut.find_records(b'\n');
-            blocks.take_back(&mut cut.block, end);
-            cut.digest(&mut rule, &mut Vec::new());
-            for batch in cut.batches() {
-                tally.insert_batch(&batch, &mut new)?;
+        let (mut blocks, mut batch) = (Blocks::new(bytes, b'\n'), RecordBatch::<u64>::default());
+        while blocks.read_block(&mut batch.block).unwrap() {
+            let end = batch.find_records(b'\n');
+            blocks.take_back(&mut batch.block, end);
+            batch.digest(&mut rule, &mut Vec::new());
+            for part in batch.parts() {
+                set.insert_batch(&part, &mut new)?;
                 all.extend(new.iter());
             }
         }
@@ -378,22 +382,22 @@ mod tests {
 
     #[test]
     fn keys_of_equal_hash_stay_apart() {
-        let mut tally = Tally::new(Keep::Key, u64::MAX);
-        tally.reserve(10).unwrap();
-        assert!(tally.insert(7, b"one", true, b"").unwrap());
-        assert!(tally.insert(7, b"two", true, b"").unwrap());
-        assert!(tally.insert(7, b"two", false, b"").unwrap(), "a record without a key");
-        assert!(!tally.insert(7, b"one", true, b"").unwrap());
-        assert!(!tally.insert(7, b"two", true, b"").unwrap());
+        let mut set = KeySet::new(Keep::Key, u64::MAX);
+        set.reserve(10).unwrap();
+        assert!(set.insert(7, b"one", true, b"").unwrap());
+        assert!(set.insert(7, b"two", true, b"").unwrap());
+        assert!(set.insert(7, b"two", false, b"").unwrap(), "a record without a key");
+        assert!(!set.insert(7, b"one", true, b"").unwrap());
+        assert!(!set.insert(7, b"two", true, b"").unwrap());
     }
 
     #[test]
     fn a_key_of_equal_hash_hides_no_record_of_a_batch() {
-        let mut tally = Tally::new(Keep::Key, u64::MAX);
-        tally.reserve(10).unwrap();
-        assert!(tally.insert(Hasher::default().hash(b"b"), b"other", true, b"").unwrap());
-        assert_eq!(insert(&mut tally, b"a\nb\nb\n").unwrap(), [true, true, false]);
-        assert_eq!(insert(&mut tally, b"b\na\nc\n").unwrap(), [false, false, true]);
+        let mut set = KeySet::new(Keep::Key, u64::MAX);
+        set.reserve(10).unwrap();
+        assert!(set.insert(Hasher::default().hash(b"b"), b"other", true, b"").unwrap());
+        assert_eq!(insert(&mut set, b"a\nb\nb\n").unwrap(), [true, true, false]);
+        assert_eq!(insert(&mut set, b"b\na\nc\n").unwrap(), [false, false, true]);
     }
 
     /// Covers large steps, small steps, an unknown number of records, and chunks of every size.
@@ -402,36 +406,35 @@ mod tests {
         let block: String = (0..50_000).map(|i| format!("record {}\n", i % 30_000)).collect();
         let expected: Vec<bool> = (0..50_000).map(|i| i < 30_000).collect();
         for distinct in [0, 100, 30_000, 1_000_000, u64::MAX] {
-            let mut tally = Tally::new(Keep::Key, u64::MAX);
-            tally.set_expected(distinct);
-            assert!(insert(&mut tally, block.as_bytes()).unwrap() == expected, "{distinct}");
-            assert_eq!(tally.len(), 30_000);
+            let mut set = KeySet::new(Keep::Key, u64::MAX);
+            set.set_expected(distinct);
+            assert!(insert(&mut set, block.as_bytes()).unwrap() == expected, "{distinct}");
+            assert_eq!(set.len(), 30_000);
         }
     }
 
     #[test]
     fn records_come_back_in_first_seen_order_with_their_counts() {
-        let mut tally = Tally::new(Keep::Record, u64::MAX);
+        let mut set = KeySet::new(Keep::Record, u64::MAX);
         let long = "x".repeat(CHUNK_BYTES + 5);
         let block = format!("b\na\nb\n{long}\n\nb\n{long}\nc\n");
-        let new = insert(&mut tally, block.as_bytes()).unwrap();
+        let new = insert(&mut set, block.as_bytes()).unwrap();
         assert_eq!(new, [true, true, false, true, true, false, false, true]);
         let mut found = Vec::new();
-        tally
-            .each(|record, count| {
-                found.push((record.to_vec(), count));
-                Ok::<(), ()>(())
-            })
-            .unwrap();
+        set.each(|record, count| {
+            found.push((record.to_vec(), count));
+            Ok::<(), ()>(())
+        })
+        .unwrap();
         let expected = [("b", 3), ("a", 1), (long.as_str(), 2), ("", 1), ("c", 1)];
         assert_eq!(found, expected.map(|(record, count)| (record.as_bytes().to_vec(), count)));
     }
 
     #[test]
     fn a_limit_is_an_error_that_says_what_to_do() {
-        let mut tally = Tally::new(Keep::Key, 1 << 20);
+        let mut set = KeySet::new(Keep::Key, 1 << 20);
         let block: String = (0..100_000).map(|i| format!("{i}\n")).collect();
-        match insert(&mut tally, block.as_bytes()) {
+        match insert(&mut set, block.as_bytes()) {
             Err(Failure::Message(line)) => assert!(line.contains("--memory"), "{line}"),
             other => panic!("{other:?}"),
         }

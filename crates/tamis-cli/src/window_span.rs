@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use tamis::Span;
 
-use crate::count::Count;
+use crate::numbers::Count;
 
 /// The span of a window, written as a time (`500ms`, `30s`, `15m`, `24h`, `7d`, `2w`) or as a
 /// number (`1M-lines`, or `1M-items` for input without lines).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpanArg(pub Span);
+pub struct WindowSpan(pub Span);
 
 /// Units of time from the longest to the shortest, in milliseconds.
 const UNITS: [(&str, u64); 6] = [
@@ -25,7 +25,7 @@ const UNITS: [(&str, u64); 6] = [
 /// The suffixes of a span in items.
 const NOUNS: [&str; 4] = ["-lines", "-line", "-items", "-item"];
 
-impl FromStr for SpanArg {
+impl FromStr for WindowSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -52,7 +52,7 @@ impl FromStr for SpanArg {
     }
 }
 
-impl fmt::Display for SpanArg {
+impl fmt::Display for WindowSpan {
     /// Writes a time in its longest whole unit up to days. Writes a number in groups of three
     /// digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,8 +112,8 @@ mod tests {
             ("1-line", Span::Items(1), "1 line"),
             ("2.5K-items", Span::Items(2500), "2,500 lines"),
         ] {
-            assert_eq!(text.parse(), Ok(SpanArg(span)), "{text}");
-            assert_eq!(SpanArg(span).to_string(), shown);
+            assert_eq!(text.parse(), Ok(WindowSpan(span)), "{text}");
+            assert_eq!(WindowSpan(span).to_string(), shown);
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
             "２h",
             "24h-lines",
         ] {
-            let line = text.parse::<SpanArg>().expect_err(text);
+            let line = text.parse::<WindowSpan>().expect_err(text);
             assert!(line.contains("24h") && line.contains("1M-lines"), "{line}");
         }
     }

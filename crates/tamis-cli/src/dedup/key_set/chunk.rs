@@ -1,4 +1,4 @@
-//! The memory of a tally: chunks of entries, one entry for each distinct key.
+//! The memory of a set: chunks of entries, one entry for each distinct key.
 //!
 //! ```text
 //! chunk: | len·2 + keyless | count (u64) | key … | record len | record … | next entry …

@@ -1,7 +1,7 @@
 //! Makes values ahead of their consumer, in order. The consumer or a thread makes them.
 //!
 //! ```text
-//!              ┌──── values made, in order, at most AHEAD of them ────▶
+//!              ┌──── values made, in order, at most MAX_QUEUED of them ────▶
 //!       thread                                                        consumer
 //!              ◀──────── used values, whose memory is reused ──────────┘
 //! ```
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 /// Most values that are made and not yet consumed. Two did not make `dedup` faster.
-const AHEAD: usize = 1;
+const MAX_QUEUED: usize = 1;
 
 /// Replaces an old value by the next one. Returns false if no value follows.
 type Make<T, E> = Box<dyn FnMut(&mut T) -> Result<bool, E> + Send>;
@@ -20,21 +20,21 @@ type Make<T, E> = Box<dyn FnMut(&mut T) -> Result<bool, E> + Send>;
 /// A source of values of type `T`. It makes one value after the other until the last or an error.
 ///
 /// If the source is dropped early, the thread ends after its next value.
-pub struct Ahead<T, E> {
-    hand: Hand<T, E>,
+pub struct Prefetcher<T, E> {
+    handoff: Handoff<T, E>,
 }
 
 /// The maker of the values.
-enum Hand<T, E> {
+enum Handoff<T, E> {
     /// The consumer makes the values.
-    Own(Make<T, E>),
+    Inline(Make<T, E>),
     /// A thread makes the values.
-    Other { made: Receiver<Result<T, E>>, used: Sender<T>, thread: JoinHandle<()> },
+    Thread { made: Receiver<Result<T, E>>, used: Sender<T>, thread: JoinHandle<()> },
     /// All values have been made.
-    None,
+    Ended,
 }
 
-impl<T, E> Ahead<T, E>
+impl<T, E> Prefetcher<T, E>
 where
     T: Default + Send + 'static,
     E: Send + 'static,
@@ -42,50 +42,50 @@ where
     /// Creates a source of the values that `make` returns. The consumer makes them until
     /// [`start`](Self::start).
     pub fn new(make: impl FnMut(&mut T) -> Result<bool, E> + Send + 'static) -> Self {
-        Self { hand: Hand::Own(Box::new(make)) }
+        Self { handoff: Handoff::Inline(Box::new(make)) }
     }
 
     /// Makes the remaining values on a thread. If the system provides no thread, the consumer
     /// continues to make them.
     pub fn start(&mut self) {
-        let Hand::Own(_) = &self.hand else { return };
-        let (sender, made) = sync_channel(AHEAD);
-        let (used, rooms) = channel();
+        let Handoff::Inline(_) = &self.handoff else { return };
+        let (sender, made) = sync_channel(MAX_QUEUED);
+        let (used, used_values) = channel();
         // `make` is sent after the thread has started: a thread that fails to start would drop it.
         let (give, take) = channel::<Make<T, E>>();
         let work = move || {
             if let Ok(make) = take.recv() {
-                make_all(make, &sender, &rooms);
+                make_all(make, &sender, &used_values);
             }
         };
-        let Ok(thread) = thread::Builder::new().name("ahead".into()).spawn(work) else { return };
-        let other = Hand::Other { made, used, thread };
-        if let Hand::Own(make) = std::mem::replace(&mut self.hand, other) {
+        let Ok(thread) = thread::Builder::new().name("prefetch".into()).spawn(work) else { return };
+        let other = Handoff::Thread { made, used, thread };
+        if let Handoff::Inline(make) = std::mem::replace(&mut self.handoff, other) {
             give.send(make).expect("the thread waits for it");
         }
     }
 
-    /// Replaces the used value `thing` by the next one. Returns false if no value follows.
+    /// Replaces the used value `value` by the next one. Returns false if no value follows.
     ///
     /// # Errors
     ///
     /// The error of `make`. No value follows an error.
-    pub fn next(&mut self, thing: &mut T) -> Result<bool, E> {
-        let next = match &mut self.hand {
-            Hand::Own(make) => make(thing),
-            Hand::Other { made, used, .. } => {
+    pub fn next(&mut self, value: &mut T) -> Result<bool, E> {
+        let next = match &mut self.handoff {
+            Handoff::Inline(make) => make(value),
+            Handoff::Thread { made, used, .. } => {
                 // The thread drops the receiver after the last value.
-                used.send(std::mem::take(thing)).ok();
+                used.send(std::mem::take(value)).ok();
                 match made.recv() {
                     Ok(next) => next.map(|next| {
-                        *thing = next;
+                        *value = next;
                         true
                     }),
                     // The thread closes the channel after the last value.
                     Err(_) => Ok(false),
                 }
             }
-            Hand::None => Ok(false),
+            Handoff::Ended => Ok(false),
         };
         if !matches!(next, Ok(true)) {
             self.end();
@@ -95,7 +95,7 @@ where
 
     /// Waits for the thread and propagates its panic.
     fn end(&mut self) {
-        if let Hand::Other { thread, .. } = std::mem::replace(&mut self.hand, Hand::None)
+        if let Handoff::Thread { thread, .. } = std::mem::replace(&mut self.handoff, Handoff::Ended)
             && let Err(panic) = thread.join()
         {
             std::panic::resume_unwind(panic);
@@ -107,12 +107,12 @@ where
 fn make_all<T: Default, E>(
     mut make: Make<T, E>,
     made: &SyncSender<Result<T, E>>,
-    rooms: &Receiver<T>,
+    used_values: &Receiver<T>,
 ) {
     loop {
-        let mut thing = rooms.try_recv().unwrap_or_default();
-        let next = match make(&mut thing) {
-            Ok(true) => Ok(thing),
+        let mut value = used_values.try_recv().unwrap_or_default();
+        let next = match make(&mut value) {
+            Ok(true) => Ok(value),
             Ok(false) => return,
             Err(error) => Err(error),
         };
@@ -133,7 +133,7 @@ mod tests {
     /// `inline` numbers; a thread makes the rest.
     fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
         let mut next = 0;
-        let mut ahead = Ahead::new(move |number: &mut Vec<u64>| {
+        let mut prefetcher = Prefetcher::new(move |number: &mut Vec<u64>| {
             number.clear();
             number.push(next);
             next += 1;
@@ -142,9 +142,9 @@ mod tests {
         let (mut number, mut found) = (Vec::new(), Vec::new());
         loop {
             if found.len() as u64 == inline {
-                ahead.start();
+                prefetcher.start();
             }
-            match ahead.next(&mut number) {
+            match prefetcher.next(&mut number) {
                 Ok(true) => found.extend_from_slice(&number),
                 end => return (found, end),
             }
@@ -162,19 +162,19 @@ mod tests {
 
     #[test]
     fn the_end_is_no_error() {
-        for is_ahead in [false, true] {
+        for is_on_thread in [false, true] {
             let mut left = 3;
-            let mut ahead = Ahead::new(move |thing: &mut u64| {
-                *thing = left;
+            let mut prefetcher = Prefetcher::new(move |value: &mut u64| {
+                *value = left;
                 left = left.saturating_sub(1);
-                Ok::<_, String>(*thing > 0)
+                Ok::<_, String>(*value > 0)
             });
-            if is_ahead {
-                ahead.start();
+            if is_on_thread {
+                prefetcher.start();
             }
-            let (mut thing, mut found) = (0, Vec::new());
-            while ahead.next(&mut thing).unwrap() {
-                found.push(thing);
+            let (mut value, mut found) = (0, Vec::new());
+            while prefetcher.next(&mut value).unwrap() {
+                found.push(value);
             }
             assert_eq!(found, [3, 2, 1]);
         }
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     #[should_panic = "what makes them"]
     fn a_panic_is_no_end() {
-        let mut ahead = Ahead::new(|_: &mut u64| -> Result<bool, String> {
+        let mut prefetcher = Prefetcher::new(|_: &mut u64| -> Result<bool, String> {
             panic!("what makes them is broken")
         });
-        ahead.start();
-        ahead.next(&mut 0).ok();
+        prefetcher.start();
+        prefetcher.next(&mut 0).ok();
     }
 
     #[test]
@@ -195,32 +195,32 @@ mod tests {
         let made = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let fresh = Arc::clone(&made);
         let mut left = 1000;
-        let mut ahead = Ahead::new(move |thing: &mut Vec<u8>| {
-            if thing.capacity() == 0 {
-                thing.reserve(100);
+        let mut prefetcher = Prefetcher::new(move |value: &mut Vec<u8>| {
+            if value.capacity() == 0 {
+                value.reserve(100);
                 fresh.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
             left -= 1;
             Ok::<_, String>(left > 0)
         });
-        ahead.start();
-        let mut thing = Vec::new();
-        while ahead.next(&mut thing).unwrap() {}
+        prefetcher.start();
+        let mut value = Vec::new();
+        while prefetcher.next(&mut value).unwrap() {}
         let made = made.load(std::sync::atomic::Ordering::Relaxed);
-        assert!(made <= AHEAD + 3, "{made} things");
+        assert!(made <= MAX_QUEUED + 3, "{made} values");
     }
 
     #[test]
     fn one_that_is_dropped_ends_the_thread() {
         let alive = Arc::new(());
         let held = Arc::clone(&alive);
-        let mut ahead = Ahead::new(move |_: &mut u8| {
+        let mut prefetcher = Prefetcher::new(move |_: &mut u8| {
             let _ = &held;
             Ok::<_, String>(true)
         });
-        ahead.start();
-        assert_eq!(ahead.next(&mut 0), Ok(true));
-        drop(ahead);
+        prefetcher.start();
+        assert_eq!(prefetcher.next(&mut 0), Ok(true));
+        drop(prefetcher);
         while Arc::strong_count(&alive) > 1 {
             thread::yield_now();
         }

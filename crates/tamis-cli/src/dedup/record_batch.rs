@@ -3,15 +3,16 @@
 use memchr::memchr_iter;
 use tamis::Hasher;
 
-use super::digest::Width;
-use super::window::{Mark, Odd, Timer};
+use crate::dedup::digest::Width;
+use crate::dedup::window::{OddTimes, SliceStart, Timer};
 use crate::key::KeyRule;
+use crate::record_reader::InputPosition;
 use crate::records::Block;
 
 /// The maximum number of records that are compared together. Their digests stay in the L1 cache.
 pub const BATCH: usize = 1024;
 
-/// The maximum number of records in a cut. The digests and bounds of short records take more memory
+/// The maximum number of records in a batch. The digests and bounds of short records take more memory
 /// than the records, so a limit in bytes is not enough.
 const MOST_RECORDS: usize = 8 << 10;
 
@@ -19,7 +20,7 @@ const MOST_RECORDS: usize = 8 << 10;
 const HASH_BATCH: usize = 64;
 
 /// The rule that computes the digests of records.
-pub struct Rule {
+pub struct RecordRule {
     /// Extracts the key of a record.
     pub key: KeyRule,
     /// Computes the digest of a key.
@@ -32,18 +33,9 @@ pub struct Rule {
     pub timer: Option<Timer>,
 }
 
-/// A position in the inputs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The index of the input.
-    pub input: usize,
-    /// The byte offset in the input after decompression.
-    pub at_bytes: u64,
-}
-
-/// Whole records and their digests. The buffers are reused for the next cut.
+/// Whole records and their digests. The buffers are reused for the next batch.
 #[derive(Default)]
-pub struct Cut<D> {
+pub struct RecordBatch<D> {
     /// The bytes of the records.
     pub block: Block,
     // Record `i` is `block[bounds[i]..bounds[i + 1]]`, its delimiter included.
@@ -52,14 +44,14 @@ pub struct Cut<D> {
     keys: Keys,
     // The starts of the slices of a window. Invariant: the first mark is at record 0, and the
     // others follow in order.
-    marks: Vec<Mark>,
+    marks: Vec<SliceStart>,
     delimiter: u8,
     /// The number of records without a key. They are compared as whole records.
     pub keyless: u64,
     /// The numbers of records without a time and of late records. Both are in the latest slice.
-    pub odd: Odd,
+    pub odd: OddTimes,
     /// The position in the inputs at which the records end.
-    pub end: Place,
+    pub end: InputPosition,
     /// The number of bytes read so far from all inputs, before decompression.
     pub consumed_bytes: u64,
     /// If true, the source may block before the next bytes, so the caller should flush results now.
@@ -74,7 +66,7 @@ struct Keys {
     ends: Vec<(usize, bool)>,
 }
 
-impl<D: Width> Cut<D> {
+impl<D: Width> RecordBatch<D> {
     /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the
     /// last one.
     pub fn find_records(&mut self, delimiter: u8) -> usize {
@@ -93,8 +85,8 @@ impl<D: Width> Cut<D> {
     }
 
     /// Computes the digests of the records, and assigns the records to slices.
-    pub fn digest(&mut self, rule: &mut Rule, scratch: &mut Vec<u8>) {
-        (self.keyless, self.odd) = (0, Odd::default());
+    pub fn digest(&mut self, rule: &mut RecordRule, scratch: &mut Vec<u8>) {
+        (self.keyless, self.odd) = (0, OddTimes::default());
         self.digests.clear();
         self.keys.bytes.clear();
         self.keys.ends.clear();
@@ -105,7 +97,7 @@ impl<D: Width> Cut<D> {
         if let Some(timer) = &mut rule.timer {
             self.odd = timer.mark(records.clone(), &mut self.marks);
         } else if self.marks.is_empty() {
-            self.marks.push(Mark::default());
+            self.marks.push(SliceStart::default());
         }
         if rule.key.is_whole() {
             self.digests.resize(records.len(), D::default());
@@ -146,25 +138,30 @@ impl<D: Width> Cut<D> {
         (found as f64 * parts.max(1.0)) as u64
     }
 
-    /// Returns the records in batches. All records of a batch are in the same slice.
-    pub fn batches(&self) -> impl Iterator<Item = Batch<'_, D>> {
+    /// Returns the records in parts. All records of a batch are in the same slice.
+    pub fn parts(&self) -> impl Iterator<Item = BatchPart<'_, D>> {
         let ends = self.marks.iter().skip(1).map(|next| next.from).chain([self.len()]);
-        self.marks.iter().zip(ends).flat_map(move |(&Mark { from, slice }, end)| {
+        self.marks.iter().zip(ends).flat_map(move |(&SliceStart { from, slice }, end)| {
             let starts = (from..end).step_by(BATCH);
-            starts.map(move |from| Batch { cut: self, from, len: BATCH.min(end - from), slice })
+            starts.map(move |from| BatchPart {
+                batch: self,
+                from,
+                len: BATCH.min(end - from),
+                slice,
+            })
         })
     }
 }
 
-/// Consecutive records of a cut.
-pub struct Batch<'a, D> {
-    cut: &'a Cut<D>,
+/// Consecutive records of a batch.
+pub struct BatchPart<'a, D> {
+    batch: &'a RecordBatch<D>,
     from: usize,
     len: usize,
     slice: Option<u64>,
 }
 
-impl<'a, D> Batch<'a, D> {
+impl<'a, D> BatchPart<'a, D> {
     /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.len
@@ -178,7 +175,7 @@ impl<'a, D> Batch<'a, D> {
 
     /// Returns the digests.
     pub fn digests(&self) -> &'a [D] {
-        &self.cut.digests[self.from..self.from + self.len]
+        &self.batch.digests[self.from..self.from + self.len]
     }
 
     /// Returns record `i` without its delimiter.
@@ -186,14 +183,14 @@ impl<'a, D> Batch<'a, D> {
     pub fn record(&self, i: usize) -> &'a [u8] {
         let record = self.span(i, i + 1);
         // Only the last record of an input can lack its delimiter.
-        record.strip_suffix(&[self.cut.delimiter]).unwrap_or(record)
+        record.strip_suffix(&[self.batch.delimiter]).unwrap_or(record)
     }
 
     /// Returns the key of record `i`, and whether the record has a key. A record without a key is
     /// its own key. Without stored keys, returns the record and true.
     #[inline]
     pub fn key(&self, i: usize) -> (&'a [u8], bool) {
-        let keys = &self.cut.keys;
+        let keys = &self.batch.keys;
         let at = self.from + i;
         let Some(&(end, is_key)) = keys.ends.get(at) else { return (self.record(i), true) };
         let start = if at == 0 { 0 } else { keys.ends[at - 1].0 };
@@ -203,18 +200,18 @@ impl<'a, D> Batch<'a, D> {
     /// Returns the bytes of records `from..to` with their delimiters.
     #[inline]
     pub fn span(&self, from: usize, to: usize) -> &'a [u8] {
-        let bounds = &self.cut.bounds[self.from..=self.from + self.len];
-        &self.cut.block[bounds[from]..bounds[to]]
+        let bounds = &self.batch.bounds[self.from..=self.from + self.len];
+        &self.batch.block[bounds[from]..bounds[to]]
     }
 
     /// Tests whether the last record lacks its delimiter.
     pub fn is_unterminated(&self) -> bool {
-        self.span(0, self.len).last() != Some(&self.cut.delimiter)
+        self.span(0, self.len).last() != Some(&self.batch.delimiter)
     }
 
     /// Returns the byte that ends a record.
     pub fn delimiter(&self) -> u8 {
-        self.cut.delimiter
+        self.batch.delimiter
     }
 }
 
@@ -224,22 +221,22 @@ mod tests {
     use crate::key::KeyArgs;
     use crate::records::Blocks;
 
-    fn cut(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
+    fn records_of(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let key = KeyArgs::default().rule();
         let hasher = Hasher::default();
-        let mut rule = Rule { key, hasher, delimiter: b'\n', keeps_keys: false, timer: None };
+        let mut rule = RecordRule { key, hasher, delimiter: b'\n', keeps_keys: false, timer: None };
         let mut blocks = Blocks::new(bytes, b'\n');
-        let (mut cut, mut found) = (Cut::<u64>::default(), Vec::new());
-        while blocks.read_block(&mut cut.block).unwrap() {
-            let end = cut.find_records(b'\n');
-            blocks.take_back(&mut cut.block, end);
-            cut.digest(&mut rule, &mut Vec::new());
-            for batch in cut.batches() {
-                assert!(batch.len() <= BATCH && batch.len() == batch.digests().len());
-                for i in 0..batch.len() {
-                    let is_last = i + 1 == batch.len();
-                    found.push((batch.record(i).to_vec(), is_last && batch.is_unterminated()));
-                    assert_eq!(batch.digests()[i], rule.hasher.hash(batch.record(i)));
+        let (mut batch, mut found) = (RecordBatch::<u64>::default(), Vec::new());
+        while blocks.read_block(&mut batch.block).unwrap() {
+            let end = batch.find_records(b'\n');
+            blocks.take_back(&mut batch.block, end);
+            batch.digest(&mut rule, &mut Vec::new());
+            for part in batch.parts() {
+                assert!(part.len() <= BATCH && part.len() == part.digests().len());
+                for i in 0..part.len() {
+                    let is_last = i + 1 == part.len();
+                    found.push((part.record(i).to_vec(), is_last && part.is_unterminated()));
+                    assert_eq!(part.digests()[i], rule.hasher.hash(part.record(i)));
                 }
             }
         }
@@ -248,27 +245,27 @@ mod tests {
 
     #[test]
     fn half_of_the_input_has_half_of_the_records() {
-        let mut cut = Cut::<u64> { consumed_bytes: 500, ..Cut::default() };
-        assert_eq!(cut.expected_distinct(30, 1000), 60);
+        let mut batch = RecordBatch::<u64> { consumed_bytes: 500, ..RecordBatch::default() };
+        assert_eq!(batch.expected_distinct(30, 1000), 60);
         // A file that grows during the run yields more bytes than its size at the start.
-        assert_eq!(cut.expected_distinct(30, 400), 30);
-        cut.consumed_bytes = 0;
-        assert_eq!(cut.expected_distinct(0, 1000), 0);
+        assert_eq!(batch.expected_distinct(30, 400), 30);
+        batch.consumed_bytes = 0;
+        assert_eq!(batch.expected_distinct(0, 1000), 0);
     }
 
     #[test]
     fn batches_hold_every_record_once() {
-        assert_eq!(cut(b""), []);
-        assert_eq!(cut(b"\n"), [(vec![], false)]);
+        assert_eq!(records_of(b""), []);
+        assert_eq!(records_of(b"\n"), [(vec![], false)]);
         assert_eq!(
-            cut(b"a\n\nb"),
+            records_of(b"a\n\nb"),
             [(b"a".to_vec(), false), (vec![], false), (b"b".to_vec(), true)]
         );
         for len in [BATCH, MOST_RECORDS, 2 * MOST_RECORDS] {
             for len in len - 1..=len + 1 {
-                assert_eq!(cut(&b"x\n".repeat(len)).len(), len);
+                assert_eq!(records_of(&b"x\n".repeat(len)).len(), len);
                 let text = [&b"x\n".repeat(len)[..], b"y"].concat();
-                assert_eq!(cut(&text).last(), Some(&(b"y".to_vec(), true)));
+                assert_eq!(records_of(&text).last(), Some(&(b"y".to_vec(), true)));
             }
         }
     }

@@ -1,0 +1,76 @@
+//! Estimates the number of records before a run reads the inputs.
+
+use std::path::PathBuf;
+
+use crate::input::{Input, total_len_bytes};
+use crate::records::Blocks;
+use crate::unpack::PACKED_BLOCK_BYTES;
+
+/// An estimate for all inputs from the first blocks of the first input.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Estimated number of records.
+    pub records: f64,
+    /// True if the inputs are plain. Then only the record length is estimated.
+    pub is_bound: bool,
+}
+
+/// Bytes that a sample decompresses from a compressed input to estimate the compression ratio.
+const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
+
+impl Sample {
+    /// Reads the first blocks. Returns `None` if the size of the inputs is unknown.
+    pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
+        let total_bytes = total_len_bytes(paths)? as f64;
+        let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
+        let is_bound = !blocks.reader().is_packed();
+        let (mut records, mut len_bytes) = (0, 0);
+        while let Some(block) = blocks.next_block().ok()? {
+            records += memchr::memchr_iter(delimiter, block).count();
+            len_bytes += block.len() as u64;
+            if is_bound || len_bytes >= PACKED_SAMPLE_BYTES {
+                break;
+            }
+        }
+        let mut used_bytes = len_bytes;
+        if !is_bound {
+            // A part of the consumed bytes is not decompressed yet. The larger of two lower bounds
+            // for the used bytes is taken.
+            let consumed_bytes = blocks.reader().consumed_bytes();
+            used_bytes = consumed_bytes.saturating_sub(PACKED_BLOCK_BYTES as u64);
+            used_bytes = used_bytes.max(consumed_bytes / 4);
+        }
+        let records = records.max(1) as f64;
+        Some(Self { records: total_bytes * records / used_bytes.max(1) as f64, is_bound })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn a_sample_guesses_the_number_of_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let mut text = Vec::new();
+        (0..500_000_u64).for_each(|i| writeln!(text, "line {}", i * 7919).unwrap());
+        std::fs::write(&path, &text).unwrap();
+        let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
+        assert!(sample.is_bound && (4e5..6e5).contains(&sample.records), "{sample:?}");
+        for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
+            std::fs::write(&path, packed).unwrap();
+            let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
+            assert!(!sample.is_bound && (4.5e5..1.2e6).contains(&sample.records), "{sample:?}");
+        }
+        assert!(Sample::of(&[PathBuf::from("-")], b'\n').is_none());
+    }
+}

@@ -1,0 +1,29 @@
+//! The description of a filter, as text and as JSON.
+
+use serde_json::Value;
+
+use crate::table::align;
+
+/// What `tamis info` reports about a filter.
+pub struct Description {
+    /// The names and values of a text table.
+    pub rows: Vec<(String, String)>,
+    /// The same properties for programs.
+    pub json: Value,
+    /// Messages for the user, without the name of the filter.
+    pub notes: Vec<String>,
+    /// True if the filter is over its planned rate.
+    pub is_over_rate: bool,
+    /// The cells of the filter in the table of a file with several filters.
+    pub table_row: Vec<String>,
+}
+
+impl Description {
+    /// Appends a text table below `name`.
+    pub fn text(&self, name: &str, text: &mut String) {
+        let rows = self.rows.iter().map(|(name, value)| vec![format!("  {name}"), value.clone()]);
+        text.push_str(name);
+        text.push('\n');
+        align(text, &rows.collect::<Vec<_>>(), &[]);
+    }
+}

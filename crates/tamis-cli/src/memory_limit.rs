@@ -1,0 +1,60 @@
+//! Divides the memory of `--memory` among the parts of a command.
+//!
+//! The limit applies to the whole process. The resident memory stays below it, except for up to
+//! 6 MB of code and system libraries.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::byte_size::ByteSize;
+use crate::exit::Failure;
+use crate::input::is_stdin;
+use crate::packing::Packing;
+use crate::read::read_up_to;
+use crate::unpack;
+
+/// Memory of the program besides its sets and filters: its code and its read and write buffers.
+pub const OWN_BYTES: u64 = 8 << 20;
+
+/// Smallest useful size of a set.
+const LEAST_SET_BYTES: u64 = 1 << 20;
+
+/// Reserves memory for unpacking `inputs` and returns the rest of `limit` for sets and filters.
+/// Returns `u64::MAX` if there is no limit.
+///
+/// # Errors
+///
+/// A message if the limit is too small for any work.
+pub fn left_bytes(limit: Option<ByteSize>, inputs: &[PathBuf]) -> Result<u64, Failure> {
+    let Some(limit) = limit else { return Ok(u64::MAX) };
+    let least = ByteSize { bytes: OWN_BYTES + LEAST_SET_BYTES };
+    if limit < least {
+        return Err(Failure::new(format!("--memory {limit} is too little: give at least {least}")));
+    }
+    let bytes = limit.bytes - OWN_BYTES;
+    set_aside(inputs, bytes);
+    Ok(bytes - unpack::aside().min(bytes))
+}
+
+/// Reserves memory for the decompression of `paths`, at most half of `max_bytes`. Data that need
+/// more memory are rejected later.
+pub fn set_aside(paths: &[PathBuf], max_bytes: u64) {
+    /// Reserve for a pipe, whose data may be compressed.
+    const PIPE_BYTES: u64 = 4 << 20;
+    let of_path = |path: &PathBuf| {
+        if is_stdin(path) || !path.is_file() {
+            PIPE_BYTES.min(max_bytes / 16)
+        } else {
+            needed_bytes(path).unwrap_or(0).min(max_bytes / 2)
+        }
+    };
+    let needed = paths.iter().map(of_path).max().unwrap_or(0);
+    unpack::limit_memory(needed);
+}
+
+/// Reads the memory needed for decompression from the start of a file.
+fn needed_bytes(path: &Path) -> Option<u64> {
+    let mut head = [0; 64];
+    let filled = read_up_to(&mut File::open(path).ok()?, &mut head).ok()?;
+    Some(Packing::needed_bytes(&head[..filled]))
+}

@@ -1,0 +1,525 @@
+//! A filter in a file of any format: queried in place, changed in memory, replaced atomically.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tamis::{Answers, AnyFilter, BitView, Bits, Filter as _, HashFunction};
+use tamis_formats::{
+    Contents, DecodeError, DecodeErrorKind, DecodeOptions, EncodeError, FilterInfo, Format, Funnel,
+    ReadError, TamisFile,
+};
+
+use crate::clock::now_millis;
+use crate::column_type::ColumnType;
+use crate::decode_options::{funnel, missing_to_write};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::file_bytes::{Bytes, FileContent, LoadedFile};
+use crate::input;
+use crate::items::{ItemBatch, ItemEncoding};
+use crate::key::KeyRule;
+use crate::map::Mapped;
+use crate::metadata::expect_same_items;
+use crate::numbers::{Count, Rate, holds};
+use crate::output::{Output, is_same_file};
+
+/// A filter of any format, read from a file.
+pub struct OpenFilter {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The path as typed.
+    pub name: String,
+    /// The format of the file.
+    pub format: &'static Format,
+    /// The filter.
+    pub contents: FilterContents,
+    /// The decode options that the user gave.
+    pub options: DecodeOptions,
+    /// The funnel of the items, if the user or the file states it.
+    pub funnel: Option<Funnel>,
+    /// The Parquet column of the filter. It determines the item type unless the user states it.
+    pub column: Option<ColumnType>,
+    /// The uncompressed size of the file.
+    pub len_bytes: u64,
+    /// True if the file holds only this filter. The command may then replace the file.
+    pub is_whole_file: bool,
+    /// True if the file is compressed.
+    pub is_packed: bool,
+}
+
+/// The bits of a filter.
+pub enum FilterContents {
+    /// A mapped Tamis file. Its words are used in place.
+    Mapped(Mapped),
+    /// A decoded copy of a file of any format.
+    Decoded(Contents),
+}
+
+/// A row group of a Parquet table without a filter of its column. It may contain any item.
+pub struct NoFilter {
+    /// The name of the row group and the column.
+    pub name: String,
+}
+
+impl NoFilter {
+    /// Returns the failure of a command that needs the filter. `consequence` ends the message.
+    pub fn failure(&self, consequence: &str) -> Failure {
+        Failure::new(format!("{}: has no filter{consequence}", self.name))
+    }
+}
+
+/// The verification of a mapped filter before its words are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Verify the checksums: one pass over the file finds every flipped bit.
+    Verify,
+    /// Skip the verification: the words were verified before, or the command copies them and
+    /// verifies the copy.
+    Assume,
+}
+
+/// A filter with a higher rate than this is reported as over-full.
+const OVERFULL_RATE: f64 = 0.3;
+
+impl OpenFilter {
+    /// Opens a Tamis file. A mapped file stays in place.
+    ///
+    /// # Errors
+    ///
+    /// A message if the bytes are not a complete Tamis filter.
+    pub fn tamis(path: &Path, file: LoadedFile, trust: Trust) -> Result<Self, Failure> {
+        let (name, is_packed) = (input::name(path), file.is_packed);
+        let failure = |error: DecodeError| Failure::new(format!("{name}: {error}"));
+        let (contents, len_bytes) = match file.content {
+            FileContent::Tamis(file) => {
+                let len_bytes = file.len_bytes();
+                (FilterContents::Decoded(Contents::new(*file)), len_bytes)
+            }
+            FileContent::Bytes(bytes) => {
+                let len_bytes = bytes.len() as u64;
+                let decode = |bytes: &[u8]| {
+                    let file = TamisFile::decode(bytes).map_err(failure)?;
+                    Ok(FilterContents::Decoded(Contents::new(file)))
+                };
+                let contents = match bytes {
+                    Bytes::Copied(bytes) => decode(&bytes)?,
+                    Bytes::Mapped(bytes) => match TamisFile::view(&bytes) {
+                        Ok(_) => {
+                            if trust == Trust::Verify {
+                                TamisFile::verify(&bytes).map_err(failure)?;
+                            }
+                            FilterContents::Mapped(bytes)
+                        }
+                        Err(error) if error.kind == DecodeErrorKind::NotInPlace => decode(&bytes)?,
+                        Err(error) => return Err(failure(error)),
+                    },
+                };
+                (contents, len_bytes)
+            }
+        };
+        Ok(Self { len_bytes, is_packed, ..Self::of_contents(path, contents) })
+    }
+
+    /// Returns a Tamis filter that is not in a file yet and will be written to `path`.
+    pub fn new(path: &Path, file: TamisFile) -> Self {
+        Self::of_contents(path, FilterContents::Decoded(Contents::new(file)))
+    }
+
+    fn of_contents(path: &Path, contents: FilterContents) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            name: input::name(path),
+            format: Format::named("tamis").expect("the first row"),
+            contents,
+            options: DecodeOptions::default(),
+            funnel: None,
+            column: None,
+            len_bytes: 0,
+            is_whole_file: true,
+            is_packed: false,
+        }
+    }
+
+    /// Copies a mapped filter into memory, so that the command can change it.
+    ///
+    /// # Errors
+    ///
+    /// A message for a damaged filter that was opened with [`Trust::Assume`].
+    pub fn into_decoded(self) -> Result<Self, Failure> {
+        let FilterContents::Mapped(bytes) = &self.contents else { return Ok(self) };
+        let file = TamisFile::read_from(&bytes[..], u64::MAX).map_err(|error| match error {
+            ReadError::Io(error) => Failure::io(&self.name, &error),
+            ReadError::Decode(error) => Failure::new(format!("{}: {error}", self.name)),
+        })?;
+        Ok(Self { contents: FilterContents::Decoded(Contents::new(file)), ..self })
+    }
+
+    /// Returns the decoded filter.
+    ///
+    /// # Panics
+    ///
+    /// If the filter is mapped: see [`into_decoded`](Self::into_decoded).
+    pub fn contents(&self) -> &Contents {
+        match &self.contents {
+            FilterContents::Decoded(contents) => contents,
+            FilterContents::Mapped(_) => panic!("{}: is not decoded", self.name),
+        }
+    }
+
+    /// Returns the decoded filter for changes.
+    ///
+    /// # Panics
+    ///
+    /// If the filter is mapped: see [`into_decoded`](Self::into_decoded).
+    pub fn contents_mut(&mut self) -> &mut Contents {
+        match &mut self.contents {
+            FilterContents::Decoded(contents) => contents,
+            FilterContents::Mapped(_) => panic!("{}: is not decoded", self.name),
+        }
+    }
+
+    /// Returns the decoded filter for changes, if it is a Tamis filter.
+    ///
+    /// # Panics
+    ///
+    /// If the filter is mapped: see [`into_decoded`](Self::into_decoded).
+    pub fn tamis_mut(&mut self) -> Option<&mut TamisFile> {
+        self.contents_mut().downcast_mut()
+    }
+
+    /// Returns the filter at the present time, if it is a Tamis filter. Its words stay in place.
+    ///
+    /// # Errors
+    ///
+    /// No error that opening the filter has not returned before.
+    pub fn view(&self) -> Result<Option<TamisFile<BitView<'_>>>, Failure> {
+        let mut view = match &self.contents {
+            FilterContents::Mapped(bytes) => TamisFile::view(bytes)
+                .map_err(|error| Failure::new(format!("{}: {error}", self.name)))?,
+            FilterContents::Decoded(contents) => {
+                let Some(file) = contents.downcast_ref::<TamisFile>() else { return Ok(None) };
+                let filter = file.filter.as_view().expect("a filter that was read has not grown");
+                TamisFile { filter, added: file.added, metadata: file.metadata.clone() }
+            }
+        };
+        view.filter.advance(now_millis());
+        Ok(Some(view))
+    }
+
+    /// Checks that the file was not modified since it was opened. After a modification, the bytes
+    /// read may belong neither to the old filter nor to the new one.
+    ///
+    /// # Errors
+    ///
+    /// A message if it was modified.
+    pub fn check_unchanged(&self) -> Result<(), Failure> {
+        match &self.contents {
+            FilterContents::Mapped(bytes) => bytes.check_unchanged(&self.name),
+            FilterContents::Decoded(_) => Ok(()),
+        }
+    }
+
+    /// Returns the funnel of the items.
+    ///
+    /// # Errors
+    ///
+    /// A message if neither the file nor the user states it.
+    pub fn funnel(&self) -> Result<Funnel, Failure> {
+        funnel(self.format, self.funnel, &self.name)
+    }
+
+    /// Returns how the filter takes the items that `rule` extracts.
+    ///
+    /// # Errors
+    ///
+    /// A message if the filter holds items of another type, or if neither the file nor the user
+    /// states the funnel.
+    pub fn encoding(&self, rule: &KeyRule) -> Result<ItemEncoding, Failure> {
+        match self.contents().downcast_ref::<TamisFile>() {
+            Some(file) => {
+                expect_same_items(&file.metadata, rule, &self.name)?;
+                Ok(ItemEncoding::Hash(file.filter.hasher()))
+            }
+            None => self.funnel().map(ItemEncoding::Key),
+        }
+    }
+
+    /// Prepares queries for the items that `rule` extracts.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`encoding`](Self::encoding).
+    pub fn lookup(&self, rule: &KeyRule) -> Result<Lookup<'_>, Failure> {
+        match self.view()? {
+            Some(file) => {
+                expect_same_items(&file.metadata, rule, &self.name)?;
+                Ok(Lookup::Tamis(Box::new(file)))
+            }
+            None => Ok(Lookup::Foreign(self.contents(), self.funnel()?)),
+        }
+    }
+
+    /// Rejects a compressed file for a change in place: the command would replace it by an
+    /// uncompressed file of the same name.
+    ///
+    /// # Errors
+    ///
+    /// A message if the file is compressed.
+    pub fn check_unpacked(&self) -> Result<(), Failure> {
+        if !self.is_packed {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "{}: is compressed, and would be replaced by an uncompressed file of that name: \
+             decompress it first (gunzip, unzstd), and change that file",
+            self.name
+        )))
+    }
+
+    /// Rejects `output` if it is the source file and that file holds more than this filter.
+    ///
+    /// # Errors
+    ///
+    /// A message if `output` is that file.
+    pub fn check_output(&self, output: &Path) -> Result<(), Failure> {
+        if self.is_whole_file || !is_same_file(&self.path, output) {
+            return Ok(());
+        }
+        let format = self.format.name;
+        Err(Failure::new(format!(
+            "{}: the file holds more than this filter: copy the filter to a file of its own with \
+             'tamis convert --to {format}', and change the copy",
+            self.name
+        )))
+    }
+
+    /// Returns the state of the decoded filter if it is over its planned rate.
+    fn excess(&self, info: &FilterInfo) -> Option<RateExcess> {
+        let planned = self.contents().exceeded_rate(info, self.options.rate)?;
+        Some(RateExcess { items: info.items, capacity: None, rate: info.rate, planned })
+    }
+
+    /// Returns the notes about the rate of the decoded filter, and its state if it is over its
+    /// planned rate.
+    pub fn rate_notes(&self, info: &FilterInfo) -> (Vec<String>, Option<RateExcess>) {
+        let (mut notes, excess) = (Vec::new(), self.excess(info));
+        if info.rate > OVERFULL_RATE {
+            notes.push(format!("over-full: finds {:.0} % of absent items", info.rate * 100.0));
+        }
+        notes.extend(excess.as_ref().map(RateExcess::to_string));
+        (notes, excess)
+    }
+
+    /// Writes the warnings about the decoded filter to stderr.
+    pub fn warn(&self) {
+        for warning in self.contents().info().warnings {
+            note!("{}: {warning}", self.name);
+        }
+    }
+
+    /// Writes the notes about the rate of the filter at the present time to stderr.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`view`](Self::view).
+    pub fn report_rate(&self) -> Result<Exit, Failure> {
+        let (notes, excess) = match self.view()? {
+            Some(file) => {
+                let excess = RateExcess::of(&file);
+                (excess.iter().map(RateExcess::to_string).collect(), excess)
+            }
+            None => self.rate_notes(&self.contents().info()),
+        };
+        notes.iter().for_each(|note| note!("{}: {note}", self.name));
+        Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
+    }
+
+    /// Replaces `output` by the changed filter after the new file is complete and on disk. With
+    /// `force`, also if the filter is over its planned rate.
+    ///
+    /// # Errors
+    ///
+    /// A message if the filter is over its planned rate, and the errors of
+    /// [`save_as`](Self::save_as). The old file is then unchanged.
+    pub fn save(&self, output: &Path, force: bool) -> Outcome {
+        let (notes, excess) = match self.contents().downcast_ref::<TamisFile>() {
+            Some(file) => {
+                let excess = RateExcess::of(file);
+                (excess.iter().map(RateExcess::to_string).collect(), excess)
+            }
+            None => self.rate_notes(&self.contents().info()),
+        };
+        let name = input::name(output);
+        if let Some(excess) = excess.as_ref().filter(|_| !force) {
+            return Err(Failure::new(format!(
+                "{name}: {excess}; nothing was written: build one for more items, or accept it with --force"
+            )));
+        }
+        notes.iter().for_each(|note| note!("{name}: {note}"));
+        self.save_as(output, self.format, &self.options)?;
+        Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
+    }
+
+    /// Replaces `path` by the filter in `format`, after the new file is complete and on disk.
+    ///
+    /// Only the owner may read a filter with a secret key, unless the old file had other
+    /// permissions.
+    ///
+    /// # Errors
+    ///
+    /// A message if the format cannot hold the filter, or if the disk is full. The old file is then
+    /// unchanged.
+    pub fn save_as(
+        &self,
+        path: &Path,
+        format: &Format,
+        options: &DecodeOptions,
+    ) -> Result<(), Failure> {
+        let is_secret = self
+            .contents()
+            .downcast_ref::<TamisFile>()
+            .is_some_and(|file| file.filter.hasher().function() == HashFunction::Sip13);
+        let output =
+            if is_secret { Output::open_private(path)? } else { Output::open(Some(path))? };
+        let mut writer = OutputWriter { output, failure: None };
+        let written = self.write(&mut writer, path, format, options);
+        if let Some(failure) = writer.failure.take() {
+            return Err(failure);
+        }
+        written?;
+        writer.output.finish()
+    }
+
+    /// Writes the filter to `out`. Messages use `path`, the final name.
+    ///
+    /// # Errors
+    ///
+    /// A message if the format cannot hold the filter, or the error of `out`.
+    pub fn write(
+        &self,
+        out: &mut dyn io::Write,
+        path: &Path,
+        format: &Format,
+        options: &DecodeOptions,
+    ) -> Result<(), Failure> {
+        (format.encode)(self.contents(), options, out)
+            .map_err(|error| self.not_written(error, path, format, options))
+    }
+
+    /// Returns the failure to write the filter to `path` in `format`.
+    pub fn not_written(
+        &self,
+        error: EncodeError,
+        path: &Path,
+        format: &Format,
+        options: &DecodeOptions,
+    ) -> Failure {
+        let (name, to) = (&self.name, format.name);
+        match error {
+            EncodeError::Missing(parameter) => {
+                missing_to_write(parameter, options, format, &input::name(path))
+            }
+            EncodeError::Several { filters, rate } => Failure::new(format!(
+                "{name}: {to} holds one filter, and this file has {filters}: joined, their rate is {}; accept it with \
+                 --union, or build one filter from the items with --items FILE",
+                Rate(rate)
+            )),
+            EncodeError::NeedsItems(why) => {
+                Failure::new(format!("{name}: {why}: build one from the items, with --items FILE"))
+            }
+            EncodeError::Io(error) => Failure::io(input::name(path), &error),
+            error => Failure::new(format!("{name}: {error}")),
+        }
+    }
+}
+
+/// A filter prepared for queries.
+pub enum Lookup<'a> {
+    /// A Tamis filter, used in place.
+    Tamis(Box<TamisFile<BitView<'a>>>),
+    /// A filter of another system.
+    Foreign(&'a Contents, Funnel),
+}
+
+impl Lookup<'_> {
+    /// Returns how the filter takes items.
+    pub fn encoding(&self) -> ItemEncoding {
+        match self {
+            Lookup::Tamis(file) => ItemEncoding::Hash(file.filter.hasher()),
+            Lookup::Foreign(_, funnel) => ItemEncoding::Key(*funnel),
+        }
+    }
+
+    /// Tests a batch of items, encoded as [`encoding`](Self::encoding) requires, and writes the
+    /// answers to a bit mask.
+    pub fn contains_each(&mut self, batch: &ItemBatch, answers: &mut Answers) {
+        match self {
+            Lookup::Tamis(file) => {
+                file.filter.advance(now_millis());
+                file.filter.contains_hashes(batch.hashes(), answers.reset(batch.len()));
+            }
+            Lookup::Foreign(contents, _) => contents.contains_each(&batch.keys(), answers),
+        }
+    }
+
+    /// Returns the filter if it counts the copies of an item.
+    pub fn counting(&self) -> Option<&AnyFilter<BitView<'_>>> {
+        match self {
+            Lookup::Tamis(file) if file.filter.plan().kind().can_remove() => Some(&file.filter),
+            _ => None,
+        }
+    }
+}
+
+/// The state of a filter that is over its planned rate.
+pub struct RateExcess {
+    items: f64,
+    /// The planned number of items, if the file stores it.
+    capacity: Option<u64>,
+    rate: f64,
+    planned: f64,
+}
+
+impl RateExcess {
+    /// Returns the state of a Tamis filter if it is over its planned rate.
+    pub fn of<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Option<Self> {
+        file.is_over_rate().then(|| {
+            let (filter, plan) = (&file.filter, file.filter.plan());
+            let (items, rate) = (filter.estimate_items(), filter.estimate_rate());
+            Self { items, capacity: Some(plan.items()), rate, planned: plan.rate() }
+        })
+    }
+}
+
+impl fmt::Display for RateExcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "over its rate: {}", holds(self.items))?;
+        if let Some(capacity) = self.capacity {
+            write!(f, ", planned for {}", Count(capacity))?;
+        }
+        write!(f, "; its rate is {}, not {}", Rate(self.rate), Rate(self.planned))
+    }
+}
+
+/// Adapts an [`Output`] to [`Write`]. It stores the failure, which names the file.
+struct OutputWriter {
+    output: Output,
+    /// The failure of the last write, if it failed.
+    failure: Option<Failure>,
+}
+
+impl Write for OutputWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.output.write(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                Err(io::Error::other("kept as `failure`"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

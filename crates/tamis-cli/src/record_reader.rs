@@ -1,0 +1,199 @@
+//! Reads the records of a command's inputs in order, in blocks of whole records.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+use crate::input::{self, Input};
+use crate::progress::Progress;
+use crate::records::{Block, Blocks, records};
+
+/// A position in the inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InputPosition {
+    /// The index of the input.
+    pub input: usize,
+    /// The byte offset in the input after decompression.
+    pub at_bytes: u64,
+}
+
+/// Reads several inputs, one after the other.
+pub struct RecordReader {
+    paths: Vec<PathBuf>,
+    delimiter: u8,
+    position: InputPosition,
+    // The blocks of the input at `position`, if that input is open.
+    blocks: Option<Blocks<Input>>,
+    is_unpacked_ahead: bool,
+    // The bytes read from the inputs before `position`, before decompression.
+    done_bytes: u64,
+}
+
+impl RecordReader {
+    /// Creates a reader of the inputs `paths`. Each record ends with `delimiter`.
+    pub fn new(paths: &[PathBuf], delimiter: u8) -> Self {
+        Self {
+            paths: paths.to_vec(),
+            delimiter,
+            position: InputPosition::default(),
+            blocks: None,
+            is_unpacked_ahead: false,
+            done_bytes: 0,
+        }
+    }
+
+    /// Starts at `position`, which an earlier run has reached.
+    #[must_use]
+    pub fn starting_at(self, position: InputPosition) -> Self {
+        Self { position, ..self }
+    }
+
+    /// Decompresses on a second thread.
+    #[must_use]
+    pub fn unpacking_ahead(self, is_unpacked_ahead: bool) -> Self {
+        Self { is_unpacked_ahead, ..self }
+    }
+
+    /// Reads the next records into `block`. All of them are records of one input. Returns false at
+    /// the end of the inputs.
+    ///
+    /// # Errors
+    ///
+    /// A message with the name of the input that cannot be read.
+    pub fn next(&mut self, block: &mut Block) -> Result<bool, Failure> {
+        loop {
+            let Some(path) = self.paths.get(self.position.input) else { return Ok(false) };
+            if self.blocks.is_none() {
+                let mut input = Input::open(path)?;
+                if self.is_unpacked_ahead {
+                    input = input.unpacked_ahead();
+                }
+                skip(&mut input, self.position.at_bytes)?;
+                self.blocks = Some(Blocks::new(input, self.delimiter));
+            }
+            let blocks = self.blocks.as_mut().expect("opened above");
+            let is_there = blocks.read_block(block);
+            if is_there.map_err(|error| blocks.reader().failure(&error))? {
+                self.position.at_bytes += block.len() as u64;
+                return Ok(true);
+            }
+            self.done_bytes += blocks.reader().consumed_bytes();
+            self.blocks = None;
+            self.position = InputPosition { input: self.position.input + 1, at_bytes: 0 };
+        }
+    }
+
+    /// Keeps the first `len_bytes` of the last block read, which must be complete records. The
+    /// next block starts with the other records.
+    pub fn take_back(&mut self, block: &mut Block, len_bytes: usize) {
+        self.position.at_bytes -= (block.len() - len_bytes) as u64;
+        if let Some(blocks) = &mut self.blocks {
+            blocks.take_back(block, len_bytes);
+        }
+    }
+
+    /// Returns the position after the last block.
+    pub fn position(&self) -> InputPosition {
+        self.position
+    }
+
+    /// Returns the number of bytes read so far from all inputs, before decompression.
+    pub fn consumed_bytes(&self) -> u64 {
+        let of_input = self.blocks.as_ref().map_or(0, |blocks| blocks.reader().consumed_bytes());
+        self.done_bytes + of_input
+    }
+
+    /// Tests whether the input may block before its next bytes, as a pipe does. The caller should
+    /// then write its results.
+    pub fn may_wait(&self) -> bool {
+        self.blocks.as_ref().is_some_and(Blocks::may_wait)
+    }
+
+    /// Passes all blocks to `visit` until it breaks. Draws the progress.
+    ///
+    /// # Errors
+    ///
+    /// An error of reading or of `visit`.
+    pub fn for_each(
+        mut self,
+        mut visit: impl FnMut(&RecordBlock<'_>) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut progress = Progress::new(input::total_len_bytes(&self.paths));
+        let (mut block, mut of_input, mut records_before) = (Block::default(), 0, 0);
+        while self.next(&mut block)? {
+            if self.position.input != of_input {
+                (of_input, records_before) = (self.position.input, 0);
+            }
+            let (path, delimiter) = (&self.paths[of_input], self.delimiter);
+            let records = RecordBlock { bytes: &block, delimiter, path, records_before };
+            if visit(&records)?.is_break() {
+                break;
+            }
+            records_before += memchr::memchr_iter(delimiter, &block).count() as u64;
+            progress.at(self.consumed_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Consecutive records of one input.
+pub struct RecordBlock<'a> {
+    bytes: &'a [u8],
+    /// The byte that ends a record.
+    pub delimiter: u8,
+    path: &'a Path,
+    // The number of records of the input before this block.
+    records_before: u64,
+}
+
+impl<'a> RecordBlock<'a> {
+    /// Iterates over the records, without their delimiters.
+    pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        records(self.bytes, self.delimiter)
+    }
+
+    /// Returns the failure for the record at `index`. The message names its file and line.
+    pub fn failure(&self, index: usize, why: &str) -> Failure {
+        let line = self.records_before + index as u64 + 1;
+        Failure::new(format!("{}: line {line}: {why}", input::name(self.path)))
+    }
+}
+
+/// Skips the bytes that an earlier run has processed.
+fn skip(input: &mut Input, len_bytes: u64) -> Result<(), Failure> {
+    let mut rest = std::io::Read::take(&mut *input, len_bytes);
+    let skipped = std::io::copy(&mut rest, &mut std::io::sink());
+    match skipped.map_err(|error| input.failure(&error))? {
+        skipped if skipped == len_bytes => Ok(()),
+        skipped => Err(Failure::new(format!(
+            "{}: ends at byte {skipped}, but an earlier run has read {len_bytes}; give it the same \
+             input, or --restart",
+            input.name()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_line_of_its_own_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        let many: String = (0..100_000).map(|i| format!("line {i}\n")).collect();
+        std::fs::write(&paths[0], &many).unwrap();
+        std::fs::write(&paths[1], many + "last").unwrap();
+        let mut found = Vec::new();
+        let read = RecordReader::new(&paths, b'\n').for_each(|block| {
+            if let Some(index) = block.records().position(|record| record == b"last") {
+                return Err(block.failure(index, "is here"));
+            }
+            found.extend(block.records().map(<[u8]>::to_vec));
+            Ok(ControlFlow::Continue(()))
+        });
+        let Err(Failure::Message(line)) = read else { panic!() };
+        assert_eq!(line, format!("{}: line 100001: is here", paths[1].display()));
+        assert!(found.len() >= 100_000);
+    }
+}
