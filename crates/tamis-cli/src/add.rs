@@ -14,7 +14,7 @@ use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 
-/// Adds items to a filter
+/// Add items to a filter
 ///
 /// The command changes the filter in memory and then replaces the file. The file stays unchanged if anything fails,
 /// or if the filter would exceed its rate.
@@ -34,7 +34,7 @@ pub struct Args {
     /// The filter to change
     filter: PathBuf,
 
-    /// Add with exit status 3 even if there are more items than the rate allows
+    /// Write the filter even if its false positive rate then exceeds the planned one; the exit status is 3
     #[arg(long)]
     force: bool,
 

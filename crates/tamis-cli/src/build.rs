@@ -21,11 +21,11 @@ use crate::metadata::MetadataArgs;
 use crate::numbers::{Count, Rate};
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
-use crate::output::{check_filter_output, refuse_input_as_output};
+use crate::output::{check_filter_output, refuse_input_as_output, refuse_name_of_other_format};
 use crate::repeats::{Inserter, RepeatArgs};
 use crate::window_span::{WindowSpan, even_slices};
 
-/// Builds a filter from items and writes it to a file
+/// Build a filter from items and write it to a file
 ///
 /// Without --items, the command counts the distinct items first and builds a filter of that size. It reads files and
 /// pipes once and keeps 11 to 22 bytes in memory for each distinct item, and eight for each repeat that a filter
@@ -45,7 +45,7 @@ Examples:
 
 Exit status: 0 built, 2 failed, 3 built with --force, but over its rate.")]
 pub struct Args {
-    /// Write the filter to FILE; replaces FILE only when the filter is complete
+    /// Write the filter to FILE; replace FILE only when the filter is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -69,13 +69,13 @@ pub struct Args {
     #[arg(long, value_name = "SPAN")]
     window: Option<WindowSpan>,
 
-    /// With --window: items expire at most 1/N of the span late. With several slices, a time window keeps its rate
-    /// only if items arrive evenly; a window of few items gets more slices [default: 1 for a time; for items by the
-    /// rate, 3 to 5]
+    /// With --window: expire items in N steps. An item is kept for at least SPAN and at most SPAN/N longer. If N is
+    /// above 1, a window of time keeps its rate only if items arrive evenly. A window of few items takes more steps
+    /// [default: 1 for a time; for items 3 to 5, by the rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
 
-    /// With --window: a repeat restarts the span of its item
+    /// With --window: restart the span of an item when it is repeated
     #[arg(long)]
     refresh: bool,
 
@@ -97,7 +97,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
 
-    /// Finish with exit status 3 even if there are more items than the rate allows
+    /// Write the filter even if its false positive rate exceeds --rate; the exit status is 3
     #[arg(long)]
     force: bool,
 
@@ -144,7 +144,7 @@ impl ValueEnum for KindArg {
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     args.check()?;
-    refuse_other_format(&args.output)?;
+    refuse_name_of_other_format(&args.output, Format::named("tamis").expect("the first row"))?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;
     refuse_input_as_output(args.like.as_slice(), &args.output)?;
@@ -380,17 +380,4 @@ fn empty(
     let mut filter = AnyFilter::Window(if refreshes { window.refreshing() } else { window });
     filter.advance(now_millis());
     Ok(filter)
-}
-
-/// Rejects an output whose file name belongs to the format of another system.
-fn refuse_other_format(output: &Path) -> Result<(), Failure> {
-    match Format::of_path(output).first() {
-        Some(format) if format.name != "tamis" => Err(Failure::new(format!(
-            "{}: 'build' writes Tamis files, and this name is one of {}: name it .tamis, then convert it with \
-             'tamis convert --items'",
-            input::name(output),
-            format.name
-        ))),
-        _ => Ok(()),
-    }
 }

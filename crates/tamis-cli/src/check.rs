@@ -16,7 +16,7 @@ use crate::output::{Output, refuse_endless};
 use crate::parquet_table;
 use crate::record_reader::{RecordBlock, RecordReader};
 
-/// Prints the lines that are in a filter, as grep does
+/// Print the lines that are in a filter, as grep does
 ///
 /// A line that is not printed is certainly not in the filter. A printed line is in the filter, except for false
 /// positives at the filter's rate. With several filters, each line is printed once for each filter
@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long)]
     no_verify: bool,
 
-    /// Exit with 0 or 1 even if a filter that is over its rate found lines
+    /// Exit with status 0 or 1, instead of 3, if a filter exceeds its planned false positive rate
     #[arg(long)]
     force: bool,
 
@@ -129,7 +129,7 @@ impl Args {
             return Ok((&self.filters, &self.files));
         }
         if self.files.is_empty() {
-            return Err(Failure::new("which filter? tamis check FILTER [FILES]"));
+            return Err(Failure::new("no filter is given: tamis check FILTER [FILES]"));
         }
         Ok(self.files.split_at(1))
     }

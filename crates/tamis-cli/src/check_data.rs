@@ -8,13 +8,13 @@ use crate::byte_size::ByteSize;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::numbers::Count;
 
-/// Checks the data files of a stopped server
+/// Check the data files of a stopped server
 ///
-/// Reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. Needs as much memory as the
-/// server.
+/// The command reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. It needs as
+/// much memory as the server.
 ///
-/// With --repair, writes the valid data as a new snapshot, keeps the old files in the folder damaged-N inside DIR, and lists what
-/// is lost. Changes nothing if a server can start with the files.
+/// With --repair, it writes the valid data as a new snapshot, keeps the old files in the folder damaged-N inside DIR, and lists what
+/// is lost. It changes nothing if a server can start with the files.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -6,9 +6,9 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::output::Output;
+use crate::output::write_whole;
 
-/// Prints a completion script for a shell
+/// Print a completion script for a shell
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,19 +25,17 @@ pub struct CompletionsArgs {
 pub fn completions(args: &CompletionsArgs) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "tamis", &mut script);
-    let mut output = Output::open(None)?;
-    output.write(&script)?;
-    output.finish()?;
+    write_whole(None, &script)?;
     Ok(Exit::Yes)
 }
 
-/// Writes the manual pages, one for each command
+/// Write the manual pages, one for each command
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
   tamis man ~/.local/share/man/man1 && man tamis-dedup")]
 pub struct ManArgs {
-    /// The folder in which they go; made if it is missing
+    /// The folder for the pages; created if it is missing
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
@@ -62,7 +60,5 @@ fn write_pages(command: &clap::Command, folder: &Path) -> Result<(), Failure> {
     let path = folder.join(man.get_filename());
     let mut page = Vec::new();
     man.render(&mut page).map_err(|error| Failure::io(path.display(), &error))?;
-    let mut output = Output::open(Some(&path))?;
-    output.write(&page)?;
-    output.finish()
+    write_whole(Some(&path), &page)
 }

@@ -13,7 +13,7 @@ use crate::key::{KeyArgs, RecordArgs, rate};
 use crate::numbers::Count;
 use crate::output::check_filter_output;
 
-/// Converts a filter to the format of another system
+/// Convert a filter to the format of another system
 ///
 /// The command copies the bits if both systems hash and place items in the same way; the order of bits and bytes may
 /// differ. Otherwise it needs the items: with --items, it builds OUT from them and tests each item in both filters.
@@ -32,11 +32,11 @@ pub struct Args {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Write the converted filter to OUT; replaces OUT only when complete; '-' is standard output
+    /// Write the converted filter to OUT; replace OUT only when it is complete; '-' is standard output
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// Format of OUT [default: by its file name]
+    /// Format of OUT: see 'tamis formats' [default: by the file name of OUT]
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
@@ -44,20 +44,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
-    /// With --items: how an item becomes bytes in OUT, if not as in IN
+    /// With --items: how the system that reads OUT converts an item to bytes, as --funnel does for IN [default: --funnel]
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser(), requires = "items")]
     to_funnel: Option<String>,
 
-    /// With --to-funnel: how text becomes bytes in OUT [default: --charset]
+    /// With --to-funnel text or twice: how the system that reads OUT encodes text [default: --charset]
     #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser(), requires = "to_funnel")]
     to_charset: Option<Charset>,
 
-    /// Capacity of OUT in items; of a bitmap of integers, the number of values [default: the items in FILE; --items-planned
-    /// if the format does not store it]
+    /// Number of items that OUT is planned for. For a bitmap of integers: the number of values [default: the number of
+    /// items in FILE; --items-planned if the format does not store it]
     #[arg(long, value_name = "N")]
     to_items: Option<Count>,
 
-    /// Planned rate of OUT [default: that of IN, or 0.01; --rate-planned if the format does not store it]
+    /// False positive rate that OUT is planned for [default: that of IN, or 0.01; --rate-planned if the format does not store it]
     #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
@@ -70,7 +70,8 @@ pub struct Args {
     #[arg(long)]
     union: bool,
 
-    /// With --items: convert even if IN lacks some of the items or holds many others, or if OUT is over its rate
+    /// With --items: write OUT even if IN lacks some of the items or holds many others, or if the false positive rate of
+    /// OUT exceeds the planned one (exit status 3)
     #[arg(long, requires = "items")]
     force: bool,
 

@@ -20,12 +20,13 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
-    /// How that system converts an item to bytes (Guava's funnel): bytes, hex, text, twice, chars, int, long, unsigned, unsigned-int, float, double, hash128,
-    /// hash-string, hash-integer, ... for Java's hashCode, long-be, double-be for Hive, or orc-bytes, orc-long, orc-double
+    /// How the other system converts an item to the bytes that it hashes, as Guava's funnels do. Strings: text or twice
+    /// (with --charset), chars, bytes, hex. Numbers: int, long, unsigned, unsigned-int, float, double. Java's hashCode:
+    /// hash-string, hash-integer, ... Hashes: hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 
-    /// How that system encodes text: UTF-8, GBK, ISO-8859-1, ...
+    /// How the other system encodes text: UTF-8, GBK, ISO-8859-1, ...
     #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser())]
     pub charset: Option<Charset>,
 
@@ -53,7 +54,7 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "HASH")]
     pub block_hash: Option<Hash256>,
 
-    /// The filter hashes with MD5 (pybloom_live before 4)
+    /// Hash with MD5 (pybloom_live before 4)
     #[arg(long)]
     pub md5: bool,
 
@@ -61,7 +62,7 @@ pub struct DecodeArgs {
     #[arg(skip)]
     pub is_charset_of_output: bool,
 
-    /// The command asks the filter for items, so that what they are is needed.
+    /// The command needs the type of the items.
     #[arg(skip)]
     pub requires_funnel: bool,
 }
@@ -126,7 +127,7 @@ impl DecodeArgs {
 pub fn parse_funnel(name: &str, charset: Option<Charset>, option: &str) -> Result<Funnel, Failure> {
     Funnel::named(name, charset).ok_or_else(|| {
         let charsets = Charset::ALL.map(Charset::name).join(", ");
-        Failure::new(format!("funnel {name}: in which charset? add {option} ({charsets})"))
+        Failure::new(format!("funnel {name} needs a charset: add {option} ({charsets})"))
     })
 }
 
@@ -144,13 +145,13 @@ pub fn has_charset(funnel: Funnel) -> bool {
 pub fn funnel(format: &Format, options: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
     match (options, format.items) {
         (Some(funnel), _) if !format.item_domain.accepts(funnel) => Err(Failure::new(format!(
-            "{name}: {} has no such items: say another funnel ({})",
+            "{name}: {} cannot hold items of this funnel: give another one ({})",
             format.name,
             funnel_names(format.item_domain)
         ))),
         (Some(funnel), _) | (None, Items::Default(funnel)) => Ok(funnel),
         (None, Items::Unspecified) => Err(Failure::new(format!(
-            "{name}: its bytes do not say what its items are: say --funnel ({})",
+            "{name}: the file does not store the type of its items: give --funnel ({})",
             funnel_names(format.item_domain)
         ))),
     }
@@ -188,7 +189,7 @@ pub fn missing(
         options[0].push_str(&format!(" ({keys})"));
     }
     if decode.requires_funnel && decode.funnel.is_none() && format.items == Items::Unspecified {
-        phrases.push("what its items are".to_owned());
+        phrases.push("the type of its items".to_owned());
         options.push(format!("--funnel ({})", funnel_names(format.item_domain)));
     }
     let last = phrases.pop().expect("one at least");
@@ -197,7 +198,7 @@ pub fn missing(
         false => format!("{} and {last}", phrases.join(", ")),
     };
     let mut all =
-        vec![format!("{name}: its bytes do not say {phrases}: say {}", options.join(" "))];
+        vec![format!("{name}: reading it requires {phrases}: give {}", options.join(" "))];
     if !keys.is_empty() {
         all.push("'tamis info --keys' lists all keys".to_owned());
     }
@@ -210,11 +211,11 @@ pub fn missing(
 /// Returns a clause for a parameter, and its option.
 fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
     match parameter {
-        Parameter::Items => ("for how many items it was planned", "--items-planned N"),
-        Parameter::Rate => ("for which rate it was planned", "--rate-planned R"),
-        Parameter::Key => ("which of its keys is meant", "--key KEY"),
-        Parameter::Version => ("of which version it is", "--format-version V"),
-        Parameter::BlockHash => ("of which block it is", "--block-hash HASH"),
+        Parameter::Items => ("the planned number of items", "--items-planned N"),
+        Parameter::Rate => ("the planned rate", "--rate-planned R"),
+        Parameter::Key => ("the key to read", "--key KEY"),
+        Parameter::Version => ("its version", "--format-version V"),
+        Parameter::BlockHash => ("the hash of its block", "--block-hash HASH"),
         other => (other.name(), "its option"),
     }
 }
@@ -240,14 +241,14 @@ pub fn missing_to_write(
     Failure::new(format!("{name}: {}", asked.join("; ")))
 }
 
-/// Returns the question for a parameter of a filter to be written.
+/// Returns the message for a missing parameter of a filter to be written.
 pub fn asked_of_output(parameter: Parameter) -> &'static str {
     match parameter {
-        Parameter::Items => "for how many items is it planned? say --to-items N",
-        Parameter::Rate => "for which rate is it planned? say --to-rate R",
-        Parameter::Version => "of which version is it to be? say --to-version V",
-        Parameter::BlockHash => "of which block is it? say --block-hash HASH",
-        Parameter::Key => "under which key is it stored? say --key KEY",
+        Parameter::Items => "the planned number of items is missing: give --to-items N",
+        Parameter::Rate => "the planned rate is missing: give --to-rate R",
+        Parameter::Version => "the version is missing: give --to-version V",
+        Parameter::BlockHash => "the hash of its block is missing: give --block-hash HASH",
+        Parameter::Key => "the key is missing: give --key KEY",
         _ => "a parameter is missing that the page of its format names",
     }
 }

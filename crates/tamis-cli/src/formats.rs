@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use tamis_formats::{FORMATS, Format, Items};
 
 use crate::exit::{Exit, Outcome};
-use crate::output::Output;
+use crate::output::write_whole;
 use crate::table::align;
 
-/// Lists the systems whose filters tamis reads and writes
+/// List the systems whose filters tamis reads and writes
 ///
 /// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are recognised by
 /// their bytes; the others need --format.
@@ -15,7 +15,7 @@ use crate::table::align;
 #[command(after_help = "\
 Examples:
   tamis formats
-  tamis formats --json | jq -r '.[] | select(.asks_for_funnel) | .name'")]
+  tamis formats --json | jq -r '.[] | select(.requires_funnel) | .name'")]
 pub struct Args {
     /// Print a JSON list
     #[arg(long)]
@@ -34,15 +34,13 @@ pub fn run(args: &Args) -> Outcome {
         text.push_str(REMARK);
         text
     };
-    let mut output = Output::open(None)?;
-    output.write(text.as_bytes())?;
-    output.finish()?;
+    write_whole(None, text.as_bytes())?;
     Ok(Exit::Yes)
 }
 
 /// Text below the table.
-const REMARK: &str = "\nA string of Redis alone, as GET returns it, is bits and nothing else: it needs --format. 'convert' writes what \
-     the name of its OUT ends in, or --to.\n";
+const REMARK: &str = "\nThe value of a Redis string, as GET returns it, contains no format: it needs --format. 'convert' \
+     writes the format of --to, or the one of the extension of OUT.\n";
 
 fn row(format: &Format) -> Vec<String> {
     let found_by = if format.is_detectable() { "its bytes" } else { "--format" };
@@ -57,6 +55,6 @@ fn json(format: &Format) -> Value {
         "summary": format.summary,
         "extensions": format.extensions,
         "recognised": format.is_detectable(),
-        "asks_for_funnel": format.items == Items::Unspecified,
+        "requires_funnel": format.items == Items::Unspecified,
     })
 }

@@ -16,10 +16,10 @@ use crate::info::description::Description;
 use crate::messages;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
 use crate::opener::Opener;
-use crate::output::{Output, is_same_file};
+use crate::output::{is_same_file, write_whole};
 use crate::unused_options::UnusedOptions;
 
-/// Describes filters: kind, size, items, present rate and free capacity
+/// Describe filters: kind, size, items, present rate and free capacity
 ///
 /// The command verifies every byte of a file. It computes items, fill and the present rate from the bits.
 #[derive(clap::Args)]
@@ -86,9 +86,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let last = failures.pop();
     if last.is_none() || !shown.is_empty() {
-        let mut output = Output::open(None)?;
-        output.write(shown.finish(args.json).as_bytes())?;
-        output.finish()?;
+        write_whole(None, shown.finish(args.json).as_bytes())?;
     }
     for message in failures {
         messages::error(message);
@@ -187,10 +185,8 @@ fn describe(filter: &OpenFilter, args: &Args) -> Result<Description, Failure> {
         return Ok(foreign::describe(filter));
     };
     if let Some(path) = &args.svg {
-        let mut output = Output::open(Some(path))?;
         let charts = chart::charts(&filter.name, &file);
-        output.write(crate::svg::document(&charts).as_bytes())?;
-        output.finish()?;
+        write_whole(Some(path), crate::svg::document(&charts).as_bytes())?;
     }
     Ok(tamis::describe(&filter.name, &file))
 }

@@ -124,7 +124,7 @@ impl Input {
             }
             _ if is_want_of_memory(&error) => {
                 format!(
-                    "the {format} data take more memory to unpack than --memory allows; unpack them before"
+                    "decompressing the {format} data takes more memory than --memory allows; decompress them first"
                 )
             }
             _ => format!("broken {format} data within the first {at} bytes ({error})"),

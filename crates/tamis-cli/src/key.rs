@@ -19,7 +19,7 @@ pub struct KeyArgs {
         value_parser = crate::numbers::at_least_one)]
     field: Option<NonZeroUsize>,
 
-    /// Records are JSON: compare only the value at this pointer, such as /user/id
+    /// Compare only the value at this pointer in records of JSON, such as /user/id
     #[arg(long, value_name = "POINTER", value_parser = pointer)]
     json: Option<String>,
 
@@ -170,7 +170,7 @@ fn canonical_url<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> 
 /// The option that chooses the end of a record, alike in every command.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct RecordArgs {
-    /// Records end with NUL instead of newline (as from 'find -print0')
+    /// Read records that end with NUL instead of newline (as from 'find -print0')
     #[arg(short = '0', long)]
     null: bool,
 }

@@ -66,7 +66,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Answers "have I seen this?" with membership filters, for lines, items and integers.
+/// Answer "have I seen this?" for lines, items and integers with membership filters
 #[derive(Parser)]
 #[command(name = "tamis", version, propagate_version = true, max_term_width = 100)]
 struct Cli {

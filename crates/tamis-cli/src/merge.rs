@@ -1,9 +1,9 @@
 //! `tamis merge`: merges several filters into one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis::Layout;
-use tamis_formats::{Format, TamisFile};
+use tamis_formats::TamisFile;
 
 use crate::clock::{check_clock, now_millis};
 use crate::decode_options::DecodeArgs;
@@ -12,9 +12,9 @@ use crate::input;
 use crate::metadata::{MetadataArgs, common};
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
-use crate::output::check_filter_output;
+use crate::output::{check_filter_output, refuse_name_of_other_format};
 
-/// Merges filters of the same layout into one filter
+/// Merge filters of the same layout into one filter
 ///
 /// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or each with 'build --like' of
 /// the first, then merge the files. The merged filter has the plan of the first one and keeps the metadata that all
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Finish with exit status 3 even if the merged filter is over its rate
+    /// Write the merged filter even if its false positive rate exceeds the planned one; the exit status is 3
     #[arg(long)]
     force: bool,
 
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut opener = Opener::new(&args.decode);
     let mut merged = opener.one(first, Trust::Assume)?.into_decoded()?;
     args.check_metadata(&mut merged)?;
-    refuse_other_format(&args.output, merged.format)?;
+    refuse_name_of_other_format(&args.output, merged.format)?;
     merged.check_output(&args.output)?;
     if let Some(file) = merged.tamis_mut() {
         check_clock(&file.filter, &input::name(first))?;
@@ -118,19 +118,6 @@ fn merge(merged: &mut OpenFilter, other: &OpenFilter) -> Result<(), Failure> {
             other.format.name
         ))),
     }
-}
-
-/// Rejects a file name that belongs to another format than `format`.
-fn refuse_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
-    let of_path = Format::of_path(output);
-    let Some(other) = of_path.first().filter(|_| !of_path.iter().any(|of| of.name == format.name))
-    else {
-        return Ok(());
-    };
-    let (name, format, other) = (input::name(output), format.name, other.name);
-    Err(Failure::new(format!(
-        "{name}: the merged filter is of {format}, and the name is one of {other}: name it otherwise"
-    )))
 }
 
 /// Returns the first difference between two layouts, as a clause.

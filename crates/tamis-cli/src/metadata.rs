@@ -1,10 +1,10 @@
 //! The metadata that a user stores in a filter file.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tamis_formats::Metadata;
 
+use crate::clock::now_millis;
 use crate::exit::Failure;
 use crate::input;
 use crate::items::ItemArgs;
@@ -63,7 +63,7 @@ impl MetadataArgs {
             let names: Vec<String> = inputs.iter().map(|path| input::name(path)).collect();
             let names = if names.is_empty() { "standard input".into() } else { names.join(", ") };
             set(metadata, "source", &names)?;
-            set(metadata, "built", &now())?;
+            set(metadata, "built", &utc(now_millis() / 1000))?;
         }
         self.meta.iter().try_for_each(|(key, value)| set(metadata, key, value))
     }
@@ -104,15 +104,6 @@ pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, 
         set(&mut metadata, key, value)?;
     }
     Ok(metadata)
-}
-
-/// Returns the present time, or the time in `SOURCE_DATE_EPOCH` for repeatable builds.
-fn now() -> String {
-    let seconds = std::env::var("SOURCE_DATE_EPOCH")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .or_else(|| Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs()));
-    utc(seconds.unwrap_or(0))
 }
 
 /// Formats seconds since 1970 as RFC 3339.

@@ -493,9 +493,9 @@ impl RateExcess {
 
 impl fmt::Display for RateExcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "over its rate: {}", holds(self.items))?;
+        write!(f, "over its rate: it {}", holds(self.items))?;
         if let Some(capacity) = self.capacity {
-            write!(f, ", planned for {}", Count(capacity))?;
+            write!(f, " and was planned for {}", Count(capacity))?;
         }
         write!(f, "; its rate is {}, not {}", Rate(self.rate), Rate(self.planned))
     }

@@ -241,7 +241,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     if RedisValue::string_of(bytes).is_some() {
         return Err(Failure::new(format!(
-            "{name}: the DUMP of a string of Redis: say what its bits are with --format (redis-bits, java-bitmap, redis-bitmap, redis-bitmaps or redisson)"
+            "{name}: the DUMP of a Redis string, whose bits may have several formats: give one with --format (redis-bits, java-bitmap, redis-bitmap, redis-bitmaps or redisson)"
         )));
     }
     match Format::of(bytes)[..] {
@@ -258,10 +258,10 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             let state = if bytes.is_empty() {
                 "is empty"
             } else {
-                "not a Tamis filter, nor one of another system that shows what it is"
+                "not a Tamis filter, and no other format is recognised"
             };
             Err(Failure::new(format!(
-                "{name}: {state}; if it is a filter, say which with --format: 'tamis formats' lists them"
+                "{name}: {state}; if it is a filter, give its format with --format: 'tamis formats' lists them"
             )))
         }
         ref several => {
@@ -273,7 +273,7 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             }
             let names: Vec<_> = several.iter().map(|format| format.name).collect();
             Err(Failure::new(format!(
-                "{name}: may be of several formats: say which with --format ({})",
+                "{name}: several formats match its bytes: choose one with --format ({})",
                 names.join(" or ")
             )))
         }

@@ -19,7 +19,8 @@ pub use crate::output::place::{folder, is_same_file, is_stdout, sync_folder};
 use crate::output::place::{resolved, stdout};
 pub use crate::output::position::OutputPosition;
 pub use crate::output::refusals::{
-    check_filter_output, refuse_endless, refuse_input_as_output, refuse_terminal,
+    check_filter_output, refuse_endless, refuse_input_as_output, refuse_name_of_other_format,
+    refuse_terminal,
 };
 use crate::standard;
 use crate::temporary::Temporary;
@@ -225,6 +226,17 @@ impl Sink {
             Sink::Partial { file, .. } | Sink::Appended(file) => file,
         }
     }
+}
+
+/// Writes `bytes` to `path`. If `path` is `None` or `-`, writes them to standard output.
+///
+/// # Errors
+///
+/// The errors of [`Output::open`] and [`Output::write`]. The old file is then unchanged.
+pub fn write_whole(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
+    let mut output = Output::open(path)?;
+    output.write(bytes)?;
+    output.finish()
 }
 
 /// Returns the failure to create the temporary file of an output in its folder.

@@ -102,7 +102,7 @@ pub fn filters(
         contradicted.filter(|_| column.is_some() || with_filters.len() == 1)
     {
         return Err(failure(&format!(
-            "an item of its column {of_chunk} is {item}: leave out --funnel, or say --funnel hex and give its bytes"
+            "an item of its column {of_chunk} is {item}: leave out --funnel, or use --funnel hex and write items as hexadecimal bytes"
         )));
     }
     match column {
@@ -124,7 +124,7 @@ fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
     let (before, tail) = bytes.split_last_chunk().expect("a table has the magic twice");
     let len = FooterTail::try_new(tail)?.metadata_length();
     let at = before.len().checked_sub(len).ok_or_else(|| {
-        let larger = format!("damaged: its footer is said to have {len} bytes, more than the file");
+        let larger = format!("damaged: its footer has a length of {len} bytes, more than the file");
         ParquetError::General(larger)
     })?;
     Ok(&before[at..])
@@ -161,7 +161,7 @@ pub fn check_one_column(filters: &[Result<OpenFilter, NoFilter>]) -> Result<(), 
     columns.dedup();
     match (&columns[..], names.clone().next()) {
         ([_, _, ..], Some((_, name))) => Err(Failure::new(format!(
-            "{}: several columns have filters: say which with --column ({})",
+            "{}: several columns have filters: choose one with --column ({})",
             name.rsplit_once('[').map_or(&name[..], |(table, _)| table),
             columns.join(", ")
         ))),

@@ -14,10 +14,10 @@ use crate::byte_size::ByteSize;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::key::rate;
 use crate::numbers::{Count, Rate};
-use crate::output::Output;
+use crate::output::write_whole;
 use crate::table::align;
 
-/// Computes memory, items or rate for a filter of every kind
+/// Compute memory, items or rate for a filter of every kind
 ///
 /// Give two of --items, --rate and --memory; the command computes the third. Rates are exact: a filter at capacity
 /// has the printed rate.
@@ -62,21 +62,15 @@ enum Question {
 pub fn run(args: &Args) -> Outcome {
     let question = args.question()?;
     let plans: Vec<Plan> = Kind::ALL.iter().filter_map(|&kind| question.plan(kind).ok()).collect();
-    let best = match question.best() {
-        Ok(best) => best,
-        Err(error) => return Err(Failure::new(error)),
-    };
+    let best = question.best().map_err(Failure::new)?;
     let text =
         if args.json { machine(question, &plans, &best) } else { people(question, &plans, &best) };
     // The chart is written first: if this fails, nothing is printed.
     if let Some(path) = &args.svg {
-        let mut output = Output::open(Some(path))?;
-        output.write(crate::svg::document(&[chart::rate_by_memory(&best)]).as_bytes())?;
-        output.finish()?;
+        let chart = chart::rate_by_memory(&best);
+        write_whole(Some(path), crate::svg::document(&[chart]).as_bytes())?;
     }
-    let mut output = Output::open(None)?;
-    output.write(text.as_bytes())?;
-    output.finish()?;
+    write_whole(None, text.as_bytes())?;
     Ok(Exit::Yes)
 }
 

@@ -11,7 +11,7 @@ use crate::items::ItemArgs;
 use crate::numbers::Count;
 use crate::opener::tamis_to_change;
 
-/// Deletes items from a counting or cuckoo filter
+/// Delete items from a counting or cuckoo filter
 ///
 /// Each occurrence of a line in the input deletes one copy. A line that is not in the filter is refused and changes
 /// nothing. Delete only lines that were added: deleting a false positive damages other lines.

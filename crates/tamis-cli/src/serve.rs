@@ -11,7 +11,7 @@ use tamis_server::{Config, HttpPort, Server, ServerError};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::messages;
 
-/// Runs a server with RedisBloom's commands for any Redis client.
+/// Run a server with RedisBloom's commands for any Redis client
 ///
 /// The server speaks RESP2 and RESP3 and replies to BF.* and CF.* as RedisBloom does. Options have the names of
 /// Redis. A flag overrides an environment variable, which overrides the file of --config.
@@ -27,20 +27,20 @@ Examples:
   redis-cli BF.ADD seen user:1
   redis-cli BF.EXISTS seen user:2
 
-Stops on Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reloads the TLS files.")]
+The server stops on Ctrl-C, a TERM signal or the command SHUTDOWN. A HUP signal reloads the TLS files.")]
 pub struct Args {
-    /// Reads options from a TOML file, such as port = 6379 and maxmemory = "2gb"
+    /// Read options from a TOML file, such as port = 6379 and maxmemory = "2gb"
     #[arg(long, value_name = "FILE", env = "TAMIS_CONFIG")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
     flags: ConfigFlags,
 
-    /// Sets the level of messages on stderr: error, warn, info, debug
+    /// Set the level of messages on stderr: error, warn, info, debug
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TAMIS_LOGLEVEL")]
     loglevel: tracing::Level,
 
-    /// Writes each event on stderr as text, or as a line of JSON
+    /// Write each event to stderr as text, or as a line of JSON
     #[arg(long, value_name = "FORMAT", default_value = "text", env = "TAMIS_LOG_FORMAT")]
     log_format: LogFormat,
 }

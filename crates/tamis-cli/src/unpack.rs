@@ -129,7 +129,7 @@ impl<R: BufRead> Members<R> {
             } else {
                 let (name, format) = (&self.name, self.packing.name());
                 let note = format!(
-                    "{name}: bytes that are no {format} follow the {format} data and are ignored"
+                    "{name}: the bytes after the {format} data are not {format} and are ignored"
                 );
                 note_once(note);
                 return Ok(());

@@ -34,53 +34,35 @@ enum Effect {
 
 /// Every decode option.
 static OPTIONS: [DecodeOption; 10] = [
-    DecodeOption {
-        name: "--format",
-        is_given: |decode| decode.format.is_some(),
-        effect: Effect::Format,
-    },
-    DecodeOption {
-        name: "--funnel",
-        is_given: |decode| decode.funnel.is_some(),
-        effect: Effect::Items,
-    },
-    DecodeOption {
-        name: "--charset",
-        is_given: |decode| decode.charset.is_some(),
-        effect: Effect::Items,
-    },
-    DecodeOption {
-        name: "--items-planned",
-        is_given: |decode| decode.items_planned.is_some(),
-        effect: Effect::Parameter(Parameter::Items),
-    },
-    DecodeOption {
-        name: "--rate-planned",
-        is_given: |decode| decode.rate_planned.is_some(),
-        effect: Effect::Rate,
-    },
-    DecodeOption { name: "--key", is_given: |decode| decode.key.is_some(), effect: Effect::Key },
-    DecodeOption {
-        name: "--column",
-        is_given: |decode| decode.column.is_some(),
-        effect: Effect::Column,
-    },
-    DecodeOption {
-        name: "--format-version",
-        is_given: |decode| decode.format_version.is_some(),
-        effect: Effect::Parameter(Parameter::Version),
-    },
-    DecodeOption {
-        name: "--block-hash",
-        is_given: |decode| decode.block_hash.is_some(),
-        effect: Effect::Parameter(Parameter::BlockHash),
-    },
-    DecodeOption {
-        name: "--md5",
-        is_given: |decode| decode.md5,
-        effect: Effect::Parameter(Parameter::Md5),
-    },
+    DecodeOption::new("--format", |it| it.format.is_some(), Effect::Format),
+    DecodeOption::new("--funnel", |it| it.funnel.is_some(), Effect::Items),
+    DecodeOption::new("--charset", |it| it.charset.is_some(), Effect::Items),
+    DecodeOption::new(
+        "--items-planned",
+        |it| it.items_planned.is_some(),
+        Effect::Parameter(Parameter::Items),
+    ),
+    DecodeOption::new("--rate-planned", |it| it.rate_planned.is_some(), Effect::Rate),
+    DecodeOption::new("--key", |it| it.key.is_some(), Effect::Key),
+    DecodeOption::new("--column", |it| it.column.is_some(), Effect::Column),
+    DecodeOption::new(
+        "--format-version",
+        |it| it.format_version.is_some(),
+        Effect::Parameter(Parameter::Version),
+    ),
+    DecodeOption::new(
+        "--block-hash",
+        |it| it.block_hash.is_some(),
+        Effect::Parameter(Parameter::BlockHash),
+    ),
+    DecodeOption::new("--md5", |it| it.md5, Effect::Parameter(Parameter::Md5)),
 ];
+
+impl DecodeOption {
+    const fn new(name: &'static str, is_given: fn(&DecodeArgs) -> bool, effect: Effect) -> Self {
+        Self { name, is_given, effect }
+    }
+}
 
 /// The properties of a file that decide which decode options have an effect.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use clap::builder::ValueHint;
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::Cli;
 use crate::exit::{Failure, report};
@@ -50,6 +50,9 @@ pub fn line<'a>(
     if error.kind() == ErrorKind::ValueValidation {
         // The parsers of Tamis return complete messages.
         return strip(text.lines().next().unwrap_or_default()).into();
+    }
+    if let Some(ContextValue::Number(least)) = error.get(ContextKind::MinValues) {
+        return format!("at least {least} files are required; see '{name} --help'");
     }
     let said: Vec<String> = text
         .split("\n\n")
@@ -140,6 +143,7 @@ mod tests {
                 "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see 'tamis \
                  dedup --help'",
             ),
+            ("tamis ints and a", "at least 2 files are required; see 'tamis ints and --help'"),
             (
                 "tamis --no-progress ints --quiet uniq --colour",
                 "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use '-- --colour'; see \

@@ -53,7 +53,7 @@ impl Args {
         let distinct_bytes = if counts { sets_bytes / 3 * 2 } else { sets_bytes };
         let mut distinct = SecretSet::within(distinct_bytes)?;
         let mut answers = Answers::new();
-        let mut repeats = Repeated::new(self.most_copies());
+        let mut repeats = RepeatedHashes::new(self.most_copies());
         let reader = self.items_from.reader(paths);
         let count = reader.each_batch(ItemEncoding::Hash(hasher), |batch| {
             let hashes = batch.hashes();
@@ -125,14 +125,14 @@ impl Args {
 }
 
 /// Hashes of repeated items. Each hash is stored at most as often as a filter can count it.
-struct Repeated {
+struct RepeatedHashes {
     hashes: Vec<u64>,
     most_copies: u64,
     // At this length, `thin` removes copies beyond `most_copies`.
     thin_at: usize,
 }
 
-impl Repeated {
+impl RepeatedHashes {
     fn new(most_copies: u64) -> Self {
         Self { hashes: Vec::new(), most_copies, thin_at: 1 << 16 }
     }

@@ -171,7 +171,7 @@ impl Args {
         let out = input::name(&self.output);
         match options {
             None if to.items == Items::Unspecified => Err(Failure::new(format!(
-                "{out}: what is an item there? say --to-funnel ({})",
+                "{out}: the funnel of its items is missing: give --to-funnel ({})",
                 funnel_names(to.item_domain)
             ))),
             options => funnel(to, options, &out),

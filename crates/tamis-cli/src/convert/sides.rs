@@ -277,12 +277,12 @@ impl Args {
         match Format::of_path(&self.output)[..] {
             [format] => Ok(format),
             [] => Err(Failure::new(format!(
-                "{name}: in which format? say --to: 'tamis formats' lists them"
+                "{name}: the file name does not determine the format: give --to; 'tamis formats' lists the formats"
             ))),
             ref several => {
                 let names: Vec<_> = several.iter().map(|format| format.name).collect();
                 Err(Failure::new(format!(
-                    "{name}: in which format? say --to ({})",
+                    "{name}: the file name does not determine the format: give --to ({})",
                     names.join(", ")
                 )))
             }

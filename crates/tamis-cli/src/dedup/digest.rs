@@ -1,25 +1,34 @@
 //! The digests of records.
 
+use std::ops::Not;
+
 use tamis::{Digest, Hasher, Item as _};
 
 /// A digest of a fixed width.
-pub trait Width: Digest + Default {
+pub trait Width: Digest + Default + Not<Output = Self> {
     /// Hashes a key.
     fn digest(hasher: &Hasher, key: &[u8]) -> Self;
 
     /// Hashes keys: `digests[i]` is the digest of `keys[i]`.
     fn digest_each(hasher: &Hasher, keys: &[&[u8]], digests: &mut [Self]);
 
-    /// Converts the digest of a record without a key. The result must differ from the digest of an
+    /// Returns the bytes of the digest, little-endian.
+    fn to_bytes(self) -> impl AsRef<[u8]>;
+
+    /// Returns the digest of these bytes. Their number is the width of the digest.
+    fn of_bytes(bytes: &[u8]) -> Self;
+
+    /// Converts the digest of a record without a key. The result differs from the digest of an
     /// equal key.
-    fn keyless(self) -> Self;
+    fn keyless(self) -> Self {
+        !self
+    }
 
-    /// Appends the bytes of the digest, little-endian, to `bytes`.
-    fn write_to(self, bytes: &mut Vec<u8>);
-
-    /// Reads digests written by [`write_to`](Self::write_to), and replaces the contents of `out` by
-    /// them.
-    fn read_each(bytes: &[u8], out: &mut Vec<Self>);
+    /// Reads digests written one after the other, and replaces the contents of `out` by them.
+    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
+        out.clear();
+        out.extend(bytes.chunks_exact(size_of::<Self>()).map(Self::of_bytes));
+    }
 }
 
 impl Width for u64 {
@@ -32,18 +41,12 @@ impl Width for u64 {
         <&[u8]>::hash_each(keys, hasher, digests);
     }
 
-    #[inline]
-    fn keyless(self) -> Self {
-        !self
+    fn to_bytes(self) -> impl AsRef<[u8]> {
+        self.to_le_bytes()
     }
 
-    fn write_to(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
-        out.clear();
-        out.extend(bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+    fn of_bytes(bytes: &[u8]) -> Self {
+        Self::from_le_bytes(bytes.try_into().expect("eight bytes"))
     }
 }
 
@@ -57,18 +60,12 @@ impl Width for u128 {
         hasher.hash128_each(keys, digests);
     }
 
-    #[inline]
-    fn keyless(self) -> Self {
-        !self
+    fn to_bytes(self) -> impl AsRef<[u8]> {
+        self.to_le_bytes()
     }
 
-    fn write_to(self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
-    }
-
-    fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
-        out.clear();
-        out.extend(bytes.as_chunks::<16>().0.iter().map(|bytes| u128::from_le_bytes(*bytes)));
+    fn of_bytes(bytes: &[u8]) -> Self {
+        Self::from_le_bytes(bytes.try_into().expect("sixteen bytes"))
     }
 }
 

@@ -46,7 +46,7 @@ use crate::numbers::Count;
 use crate::output::{Output, folder, is_stdout, refuse_endless};
 use crate::unpack;
 
-/// Removes repeated lines: prints the first occurrence of each, in order
+/// Remove repeated lines: print the first occurrence of each, in order
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 // A time can be a field too, so `--delimiter` may be given for `--time-field` only.
@@ -59,7 +59,7 @@ pub struct Args {
     /// Files to read, plain or compressed (gzip, zstd, xz, bzip2); '-' or none is standard input
     files: Vec<PathBuf>,
 
-    /// Write to FILE; replaces it after success (it may be one of the inputs)
+    /// Write to FILE; replace it only after success (it may be one of the inputs)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -74,11 +74,11 @@ pub struct Args {
         default_missing_value = "once", help_heading = "Output")]
     repeated: Option<Repeated>,
 
-    /// Print only lines that occur once; kept in memory until the end
+    /// Print only lines that occur once, at the end of the run
     #[arg(long, conflicts_with = "repeated", help_heading = "Output")]
     unique: bool,
 
-    /// Print the number of occurrences before each line, as 'uniq -c' does; prints at the end
+    /// Print the number of occurrences before each line, as 'uniq -c' does, at the end of the run
     #[arg(short, long, help_heading = "Output")]
     count: bool,
 
@@ -105,7 +105,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "approx", help_heading = "Accuracy and memory")]
     exact: bool,
 
-    /// Be approximate from the start: a new line is dropped with at most this probability
+    /// Use an approximate filter from the start: a new line is dropped with at most this probability
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate,
         conflicts_with_all = ["full", "count", "unique"], help_heading = "Accuracy and memory")]
     approx: Option<f64>,
@@ -150,7 +150,7 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Accuracy and memory")]
     seed: Option<u64>,
 
-    /// Hash with a secret key also with --approx and --memory. Use it if an attacker can choose lines: without the
+    /// Hash with a secret key, also with --approx and --memory. Use it if an attacker can choose lines: without the
     /// key, the attacker can cause lines of others to be dropped. A --state always has its own key
     #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "Accuracy and memory")]
     keyed: bool,
@@ -176,9 +176,9 @@ Exit status: 0 done, 2 failed, 3 done, but more lines may be lost than --rate or
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Repeated {
-    /// Each repeated line once, at its second occurrence.
+    /// Each repeated line once, at its second occurrence
     Once,
-    /// Every occurrence after the first.
+    /// Every occurrence after the first
     All,
 }
 

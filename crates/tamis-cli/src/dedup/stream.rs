@@ -200,7 +200,7 @@ impl<D: Width> Stream<D> {
         if let Some(state) = &mut self.state {
             work.bytes.clear();
             let digests = part.digests();
-            new.ones().for_each(|i| digests[i].write_to(&mut work.bytes));
+            new.ones().for_each(|i| work.bytes.extend_from_slice(digests[i].to_bytes().as_ref()));
             state.remember(&work.bytes)?;
         }
         Ok(())
@@ -229,8 +229,8 @@ impl<D: Width> Stream<D> {
         if accuracy.rates.is_none() && accuracy.expected_lost > NOTABLE_LOSS {
             work.warned = true;
             work.progress.say(&format!(
-                "{} distinct records are more than {}-bit hashes serve well: {} are expected to be \
-                 taken for another by now; --hash-bits 128 makes that unheard of",
+                "{} distinct records are too many for {}-bit hashes: {} new records are expected to have \
+                 been dropped as repeats; --hash-bits 128 avoids this",
                 grouped(accuracy.distinct),
                 D::BITS,
                 shown(accuracy.expected_lost),

@@ -45,7 +45,7 @@ fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
     if let Some(column) = &filter.column {
         rows.push(("an item is", column.item.clone()));
     } else if filter.funnel.is_none() && filter.format.items == Items::Unspecified {
-        rows.push(("an item is", "not said by the bytes: --funnel, --charset".into()));
+        rows.push(("an item is", "not stored in the file: see --funnel, --charset".into()));
     }
     if let Some(planned) = filter.options.rate.or(info.planned_rate) {
         rows.push(("rate planned", Rate(planned).to_string()));

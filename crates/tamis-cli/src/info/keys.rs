@@ -8,7 +8,7 @@ use tamis_formats::Rdb;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::file_bytes::{FileContent, LoadedFile};
 use crate::input;
-use crate::output::Output;
+use crate::output::write_whole;
 use crate::table::{align, plain};
 
 /// Lists all keys of the snapshots `files`.
@@ -53,8 +53,6 @@ pub fn run(files: &[PathBuf], as_json: bool) -> Outcome {
     if as_json {
         text = format!("{:#}\n", Value::Array(list));
     }
-    let mut output = Output::open(None)?;
-    output.write(text.as_bytes())?;
-    output.finish()?;
+    write_whole(None, text.as_bytes())?;
     Ok(Exit::Yes)
 }

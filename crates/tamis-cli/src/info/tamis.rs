@@ -14,7 +14,7 @@ use crate::window_span::WindowSpan;
 
 /// Describes a filter at the present time.
 pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
-    let state = State::of(file);
+    let state = FilterState::of(file);
     let mut notes = Vec::from_iter(clock_lead(&file.filter));
     if state.is_full {
         notes.push(state.refusal());
@@ -33,7 +33,7 @@ pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
 }
 
 /// The state of a filter that several rows report.
-struct State<'a> {
+struct FilterState<'a> {
     file: &'a TamisFile<BitView<'a>>,
     items: f64,
     fill: f64,
@@ -42,7 +42,7 @@ struct State<'a> {
     is_full: bool,
 }
 
-impl<'a> State<'a> {
+impl<'a> FilterState<'a> {
     fn of(file: &'a TamisFile<BitView<'a>>) -> Self {
         Self {
             file,

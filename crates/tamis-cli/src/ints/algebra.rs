@@ -10,9 +10,9 @@ use crate::ints::memory::THREADS_BYTES;
 use crate::ints::set::IntSet;
 use crate::ints::{Reading, Writing};
 
-/// What the four jobs take.
+/// The arguments of each operation.
 #[derive(clap::Args)]
-pub struct Algebra {
+pub struct Args {
     /// Files of integers, at least two; `-` is standard input
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
@@ -24,49 +24,8 @@ pub struct Algebra {
     writing: Writing,
 }
 
-/// Prints the integers that are in all files, ascending.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Example:
-  tamis ints and monday.txt sunday.txt    who came on both days")]
-pub struct AndArgs {
-    #[command(flatten)]
-    pub(super) algebra: Algebra,
-}
-
-/// Prints the integers that are in any file, ascending.
-#[derive(clap::Args)]
-#[command(mut_arg("files", |arg| arg.num_args(1..).help("Files of integers; `-` is standard input")))]
-#[command(after_help = "\
-Example:
-  tamis ints or monday.txt sunday.txt.gz -o any.txt    who came at all")]
-pub struct OrArgs {
-    #[command(flatten)]
-    pub(super) algebra: Algebra,
-}
-
-/// Prints the integers that are in an odd number of files (of two: in one but not in both), ascending.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Example:
-  tamis ints xor before.txt after.txt    what was added or removed")]
-pub struct XorArgs {
-    #[command(flatten)]
-    pub(super) algebra: Algebra,
-}
-
-/// Prints the integers that are in the first file and in none of the others, ascending.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Example:
-  tamis ints andnot all.txt deleted.txt    what is left")]
-pub struct AndNotArgs {
-    #[command(flatten)]
-    pub(super) algebra: Algebra,
-}
-
 /// Runs `and`.
-pub fn and(args: &Algebra) -> Outcome {
+pub fn and(args: &Args) -> Outcome {
     let memory = args.reading.memory()?.less(THREADS_BYTES);
     combine(args, &args.files, |set, file| {
         let mut both = args.reading.set()?;
@@ -84,7 +43,7 @@ pub fn and(args: &Algebra) -> Outcome {
 }
 
 /// Runs `or`.
-pub fn or(args: &Algebra) -> Outcome {
+pub fn or(args: &Args) -> Outcome {
     // A missing input is skipped, because a union of the other inputs is still useful.
     combine(args, &input::present(&args.files)?, |mut set, file| {
         let mut answers = Answers::new();
@@ -94,7 +53,7 @@ pub fn or(args: &Algebra) -> Outcome {
 }
 
 /// Runs `xor`.
-pub fn xor(args: &Algebra) -> Outcome {
+pub fn xor(args: &Args) -> Outcome {
     let memory = args.reading.memory()?;
     combine(args, &args.files, |mut set, file| {
         let mut other = args.reading.set()?;
@@ -118,7 +77,7 @@ pub fn xor(args: &Algebra) -> Outcome {
 }
 
 /// Runs `andnot`.
-pub fn and_not(args: &Algebra) -> Outcome {
+pub fn and_not(args: &Args) -> Outcome {
     combine(args, &args.files, |mut set, file| {
         args.each_block(file, |values| values.iter().try_for_each(|&value| set.remove(value)))?;
         Ok(set)
@@ -127,7 +86,7 @@ pub fn and_not(args: &Algebra) -> Outcome {
 
 /// Reads the set of the first file, combines it with each other file, and prints the result.
 fn combine(
-    args: &Algebra,
+    args: &Args,
     files: &[PathBuf],
     mut with: impl FnMut(IntSet, &Path) -> Result<IntSet, Failure>,
 ) -> Outcome {
@@ -150,7 +109,7 @@ fn combine(
     Ok(Exit::Yes)
 }
 
-impl Algebra {
+impl Args {
     fn each_block(
         &self,
         file: &Path,

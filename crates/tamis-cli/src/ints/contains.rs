@@ -7,9 +7,9 @@ use tamis::Answers;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ints::{Reading, Writing};
 
-/// Prints the integers that are in SET, in the order of the input, repeats included.
+/// Print the integers that are in SET, in the order of the input, repeats included
 ///
-/// Exit status 0 if one was printed or counted, 1 if none.
+/// The exit status is 0 if an integer was printed or counted, and 1 if none was.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -9,7 +9,7 @@ use crate::ints::Reading;
 use crate::ints::repeats::RepeatSearch;
 use crate::output::Output;
 
-/// Counts integers, distinct integers, and those that occur more than once.
+/// Count integers, distinct integers, and those that occur more than once
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write to FILE; replaces it after success
+    /// Write to FILE; replace it only after success
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -5,7 +5,6 @@ mod contains;
 mod count;
 pub mod decimal;
 mod distinct;
-mod dups;
 mod memory;
 mod read;
 mod repeats;
@@ -30,7 +29,7 @@ use crate::ints::write_behind::IntWriter;
 use crate::memory_limit::set_aside;
 use crate::output::{Output, refuse_endless, refuse_terminal};
 
-/// Finds repeated and distinct integers and combines sets of integers, exactly and at any size.
+/// Find repeated and distinct integers and combine sets of integers, exactly and at any size
 #[derive(clap::Args)]
 #[command(
     long_about = LONG_ABOUT,
@@ -44,7 +43,7 @@ pub struct Args {
 }
 
 const LONG_ABOUT: &str = "\
-Finds repeated and distinct integers and combines sets of integers, exactly and at any size.
+Find repeated and distinct integers and combine sets of integers, exactly and at any size
 
 Integers from 0 to 18446744073709551615 are read from FILES, or from standard input if there are none: \
 decimal text, one per line or separated by any white space, or binary (--format). Gzip, zstd, xz and bzip2 are \
@@ -64,36 +63,95 @@ Examples:
 
 #[derive(Subcommand)]
 enum Job {
-    Dups(dups::Args),
-    Uniq(distinct::UniqArgs),
-    Sort(distinct::SortArgs),
+    /// Print each integer that occurs more than once, once, ascending
+    ///
+    /// All of u32 takes two bitmaps of 512 MiB, whatever the size of the input. The exit status is 0, also if
+    /// no integer repeats.
+    #[command(after_help = "\
+Examples:
+  tamis ints dups ids.txt                                    which ids occur more than once
+  tamis ints dups --format u32 --output-format text x.bin    binary in, text out")]
+    Dups(StreamArgs),
+
+    /// Print the first occurrence of each integer, in the order of the input
+    ///
+    /// The command prints results while it reads the input. For ascending order at the same cost, see `sort`.
+    #[command(after_help = "\
+Examples:
+  tamis ints uniq ids.txt -o once.txt          first occurrences, in the order of the input
+  zcat logs*.gz | cut -f3 | tamis ints uniq    while they arrive")]
+    Uniq(StreamArgs),
+
+    /// Print each integer once, ascending
+    ///
+    /// The result is that of `sort -n -u`, without sorting: a set of integers is in order by itself.
+    #[command(after_help = "\
+Examples:
+  tamis ints sort ids.txt                              as 'sort -n -u'
+  tamis ints sort --output-format u32 a.txt > a.bin    4 bytes each")]
+    Sort(StreamArgs),
+
     Count(count::Args),
     Contains(contains::Args),
-    And(algebra::AndArgs),
-    Or(algebra::OrArgs),
-    Xor(algebra::XorArgs),
-    Andnot(algebra::AndNotArgs),
+
+    /// Print the integers that are in all files, ascending
+    #[command(after_help = "\
+Example:
+  tamis ints and monday.txt sunday.txt    who came on both days")]
+    And(algebra::Args),
+
+    /// Print the integers that are in any file, ascending
+    #[command(mut_arg("files", |arg| arg.num_args(1..).help("Files of integers; `-` is standard input")))]
+    #[command(after_help = "\
+Example:
+  tamis ints or monday.txt sunday.txt.gz -o any.txt    who came at all")]
+    Or(algebra::Args),
+
+    /// Print the integers that are in an odd number of files (of two: in one but not in both), ascending
+    #[command(after_help = "\
+Example:
+  tamis ints xor before.txt after.txt    what was added or removed")]
+    Xor(algebra::Args),
+
+    /// Print the integers that are in the first file and in none of the others, ascending
+    #[command(after_help = "\
+Example:
+  tamis ints andnot all.txt deleted.txt    what is left")]
+    Andnot(algebra::Args),
+}
+
+/// The arguments of a job on all integers of its inputs.
+#[derive(clap::Args)]
+struct StreamArgs {
+    /// Files of integers [default: standard input]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: Reading,
+
+    #[command(flatten)]
+    writing: Writing,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     match &args.job {
-        Job::Dups(args) => dups::run(args),
+        Job::Dups(args) => distinct::dups(args),
         Job::Uniq(args) => distinct::uniq(args),
         Job::Sort(args) => distinct::sort(args),
         Job::Count(args) => count::run(args),
         Job::Contains(args) => contains::run(args),
-        Job::And(args) => algebra::and(&args.algebra),
-        Job::Or(args) => algebra::or(&args.algebra),
-        Job::Xor(args) => algebra::xor(&args.algebra),
-        Job::Andnot(args) => algebra::and_not(&args.algebra),
+        Job::And(args) => algebra::and(args),
+        Job::Or(args) => algebra::or(args),
+        Job::Xor(args) => algebra::xor(args),
+        Job::Andnot(args) => algebra::and_not(args),
     }
 }
 
 /// How integers are read, and in how much memory.
 #[derive(clap::Args)]
 struct Reading {
-    /// How the input is written
+    /// Format of the input
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: IntFormat,
 
@@ -147,11 +205,11 @@ impl Reading {
 /// Where results go, and how they are written.
 #[derive(clap::Args)]
 struct Writing {
-    /// Write to FILE; replaces it after success
+    /// Write to FILE; replace it only after success
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// How the output is written [default: as the input]
+    /// Format of the output [default: that of the input]
     #[arg(long, value_name = "FORMAT")]
     output_format: Option<IntFormat>,
 }

@@ -4,6 +4,8 @@ use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
+use tamis_formats::Format;
+
 use crate::exit::Failure;
 use crate::input::{self, is_named_packed};
 use crate::output::place::{is_same_file, is_stdout, regular_file, stdin_file, stdout_file};
@@ -53,11 +55,32 @@ pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     refuse_terminal(Some(output), "a filter is")?;
     if is_named_packed(output) {
         return Err(Failure::new(format!(
-            "{}: filters are written unpacked, and this is a name of packed data: name it otherwise, and pack it then",
+            "{}: filters are written uncompressed, and this is the name of a compressed file: choose another name, and compress the file afterwards",
             output.display()
         )));
     }
     Ok(())
+}
+
+/// Rejects a file name that belongs to another format than `format`.
+///
+/// # Errors
+///
+/// A message if `output` has such a name.
+pub fn refuse_name_of_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
+    let of_path = Format::of_path(output);
+    match of_path.first() {
+        Some(other) if of_path.iter().all(|it| it.name != format.name) => {
+            Err(Failure::new(format!(
+                "{}: the filter is written in the format {}, and this is a file name of {}: choose another \
+                 name, and convert the file with 'tamis convert'",
+                output.display(),
+                format.name,
+                other.name
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Rejects a terminal as the output of binary data. `what` names the data. An `output` of `None` is

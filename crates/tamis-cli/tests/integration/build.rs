@@ -106,11 +106,17 @@ fn parquet_filters_have_parquets_own_hash_and_words() {
 fn a_filter_is_refused_that_would_end_over_its_rate() {
     let folder = Folder::new();
     folder.write("a.txt", lines(0..3000));
-    folder
-        .refused("build --items 1000 a.txt -o a.tamis", "items, planned for 1,000; its rate is 0.");
+    folder.refused(
+        "build --items 1000 a.txt -o a.tamis",
+        "items and was planned for 1,000; its rate is 0.",
+    );
     let ended = folder.run("build --items 1000 --force a.txt -o a.tamis");
     assert_eq!(ended.status, 3);
-    assert!(ended.stderr.contains("items, planned for 1,000; its rate is 0."), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("items and was planned for 1,000; its rate is 0."),
+        "{}",
+        ended.stderr
+    );
     let ended = folder.run("info a.tamis");
     assert_eq!(ended.status, 3);
     assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);

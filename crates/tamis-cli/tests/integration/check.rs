@@ -136,7 +136,7 @@ fn a_filter_over_its_rate_is_said_to_be() {
     folder.run("build --force --items 1000 a.txt -o full.tamis");
     let ended = folder.feed("check full.tamis", "77\n");
     assert_eq!((ended.status, ended.stdout.as_str()), (3, "77\n"));
-    assert!(ended.stderr.contains("over its rate: holds about "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("over its rate: it holds about "), "{}", ended.stderr);
     assert_eq!(folder.feed("check --force full.tamis", "77\n").status, 0);
     // -v leaves out what such a filter finds.
     assert_eq!(folder.feed("check -v full.tamis", "77\n").status, 3);
@@ -171,7 +171,7 @@ fn what_is_no_filter_is_refused() {
         folder.refused(&format!("merge even.tamis {filter} -o out.tamis"), words);
         folder.refused(&format!("merge {filter} even.tamis -o out.tamis"), filter);
     }
-    folder.refused("check", "which filter?");
+    folder.refused("check", "no filter is given");
     folder.refused("check even.tamis missing.txt", "missing.txt: no such file");
     folder.refused("check even.tamis folder", "folder: is a directory");
 }

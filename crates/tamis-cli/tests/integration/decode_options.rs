@@ -34,32 +34,32 @@ fn all_that_is_missing_is_named_at_once() {
     folder.write("bits", [1, 2, 3]);
     folder.refused(
         "info --format redis-bitmap bits",
-        "bits: its bytes do not say for how many items it was planned and for which rate it was planned: say --items-planned N \
+        "bits: reading it requires the planned number of items and the planned rate: give --items-planned N \
          --rate-planned R\n",
     );
     folder.refused(
         "check --format redis-bitmap --rate-planned 0.1 bits items.txt",
-        "for how many items it was planned and what its items are: say --items-planned N --funnel (bytes, hex,",
+        "requires the planned number of items and the type of its items: give --items-planned N --funnel (bytes, hex,",
     );
     let convert = format!("convert --format redis-bitmap bits a.db {ITEMS}");
     for part in [
         "--items-planned N --rate-planned R --funnel (",
-        "a.db: what is an item there?",
-        "say --to-version V",
+        "a.db: the funnel of its items is missing",
+        "give --to-version V",
     ] {
         folder.refused(&convert, part);
     }
     let plan = "--items-planned 1000 --rate-planned 0.01";
     for part in [
-        "bits: its bytes do not say what its items are",
-        "a.db: what is an item there?",
-        "say --to-version V",
+        "bits: the file does not store the type of its items",
+        "a.db: the funnel of its items is missing",
+        "give --to-version V",
     ] {
         folder.refused(&format!("{convert} {plan}"), part);
     }
     folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
     let moved = "convert --funnel bytes a.guava b.bits --to redis-bitmaps";
-    for part in ["say --to-items N", "say --to-rate R"] {
+    for part in ["give --to-items N", "give --to-rate R"] {
         folder.refused(moved, part);
     }
 }
@@ -79,15 +79,18 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
     refused_for_all(
         &folder,
         "convert bits out",
-        &["bits: not a Tamis filter", "out: in which format? say --to"],
+        &[
+            "bits: not a Tamis filter",
+            "out: the file name does not determine the format: give --to",
+        ],
     );
     refused_for_all(
         &folder,
         "convert bits out --to cassandra --items missing.txt",
         &[
             "bits: not a Tamis",
-            "out: what is an item",
-            "say --to-version V",
+            "out: the funnel of its items is missing",
+            "give --to-version V",
             "missing.txt: no such",
         ],
     );
@@ -95,16 +98,16 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
         &folder,
         &format!("convert --format redis-bitmap bits a.db --funnel text {ITEMS} --to-funnel text"),
         &[
-            "say --items-planned N --rate-planned R",
-            "funnel text: in which charset? add --charset (",
-            "funnel text: in which charset? add --to-charset (",
-            "say --to-version V",
+            "give --items-planned N --rate-planned R",
+            "funnel text needs a charset: add --charset (",
+            "funnel text needs a charset: add --to-charset (",
+            "give --to-version V",
         ],
     );
     refused_for_all(
         &folder,
         "convert a.guava b.bits --to redis-bitmaps",
-        &["say --to-items N", "say --to-rate R", "say --funnel ("],
+        &["give --to-items N", "give --to-rate R", "give --funnel ("],
     );
     refused_for_all(
         &folder,
@@ -112,8 +115,8 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
             "convert a.guava b.roaring {ITEMS} --to-funnel text --to-version 31 --key k --md5"
         ),
         &[
-            "a.guava: its bytes do not say",
-            "in which charset",
+            "a.guava: the file does not store",
+            "needs a charset",
             "--key has no effect",
             "--md5 has no",
         ],
@@ -242,7 +245,7 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
     for name in ["ids.dump", "raw.dump"] {
         folder.refused(
             &format!("info {name}"),
-            "the DUMP of a string of Redis: say what its bits are with --format (redis-bits,",
+            "the DUMP of a Redis string, whose bits may have several formats: give one with --format (redis-bits,",
         );
         assert_eq!(
             folder.ok(&format!("check --format redis-bits {name} numbers.txt")),
@@ -360,7 +363,7 @@ fn filters_of_hadoop_rocksdb_leveldb_and_bitcoin_are_built_from_items() {
     }
     folder.refused(
         &format!("convert items.tamis out --to bip158 {ITEMS}"),
-        "of which block is it? say --block-hash HASH",
+        "the hash of its block is missing: give --block-hash HASH",
     );
 }
 
@@ -396,7 +399,7 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
             "the snapshot has no key \"nosuch\"",
         );
         folder.refused(&format!("info s.rdb --format {format} --key list"), "is a list");
-        folder.refused(&format!("info s.rdb --format {format}"), "say --key KEY (");
+        folder.refused(&format!("info s.rdb --format {format}"), "give --key KEY (");
     }
     // The other keys would be lost.
     folder.refused(&format!("add s.rdb {bits} --key bitmap items"), "holds more than this filter");

@@ -29,7 +29,7 @@ fn every_format_is_listed() {
     let rows = text.lines().skip(1).take_while(|line| !line.is_empty());
     assert_eq!(json.as_array().unwrap().len(), rows.count());
     assert_eq!(json[1]["name"], "guava");
-    assert_eq!(json[1]["asks_for_funnel"], true);
+    assert_eq!(json[1]["requires_funnel"], true);
 }
 
 #[test]
@@ -51,16 +51,16 @@ fn a_filter_is_asked_as_its_system_asks_it() {
 #[test]
 fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
     let folder = folder();
-    folder.refused("check users.guava items.txt", "say --funnel (bytes, hex, text");
+    folder.refused("check users.guava items.txt", "give --funnel (bytes, hex, text");
     folder.refused("check --funnel text users.guava items.txt", "add --charset (UTF-8,");
     folder.refused(
         "check --funnel int users.guava items.txt",
         "items.txt: line 1: not a decimal number of 32 bits: \"item 0\"",
     );
     folder.write("bits", [0xff; 20]);
-    folder.refused("info bits", "say which with --format");
-    folder.refused("info --format redis-bitmap bits", "say --items-planned N");
-    folder.refused("info --format cassandra users.guava", "say --format-version V");
+    folder.refused("info bits", "give its format with --format");
+    folder.refused("info --format redis-bitmap bits", "give --items-planned N");
+    folder.refused("info --format cassandra users.guava", "give --format-version V");
     folder.refused(
         "info --format cassandra --format-version nb items.txt",
         "items.txt: as cassandra: the number of probes at byte 0",
@@ -88,15 +88,18 @@ fn only_items_that_a_filter_can_have_are_taken() {
     }
     folder.refused(
         &format!("check ids.roaring numbers.txt {TEXT}"),
-        "roaring has no such items: say another funnel (int, long, unsigned)",
+        "roaring cannot hold items of this funnel: give another one (int, long, unsigned)",
     );
     let convert = "convert items.tamis words.bitset --to my-bloom-filter --items items.txt";
-    folder.refused(convert, "what is an item there? say --to-funnel (hash-string, hash-integer,");
+    folder.refused(
+        convert,
+        "the funnel of its items is missing: give --to-funnel (hash-string, hash-integer,",
+    );
     let ended = folder.run(&format!("{convert} --to-funnel hash-string --force"));
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(ended.stderr.contains("its six probes are the same number"), "{}", ended.stderr);
     let asked = "--format my-bloom-filter words.bitset";
-    folder.refused(&format!("check {asked} items.txt"), "say --funnel (hash-string,");
+    folder.refused(&format!("check {asked} items.txt"), "give --funnel (hash-string,");
     // What is wrong with such filters is told by `info`, not each time that one is asked.
     let count = folder.ok(&format!("check -c {asked} items.txt --funnel hash-string"));
     assert_eq!(count, "1000\n");
@@ -106,7 +109,7 @@ fn only_items_that_a_filter_can_have_are_taken() {
 fn a_version_is_told_of_each_side() {
     let folder = folder();
     let rebuild = "--items items.txt --funnel bytes";
-    folder.refused(&format!("convert items.tamis a.db {rebuild}"), "say --to-version V");
+    folder.refused(&format!("convert items.tamis a.db {rebuild}"), "give --to-version V");
     folder.ok(&format!("convert items.tamis a.db {rebuild} --to-version me"));
     folder.ok("convert a.db b.db --format-version me --to-version nb");
     let (old, new) = (folder.read("a.db"), folder.read("b.db"));
@@ -140,7 +143,7 @@ fn a_pipe_is_read_as_a_file_is() {
     let ended = folder.feed(&format!("convert {TEXT} - x.guava --items items.txt"), &tamis);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     for (start, words) in
-        [(&tamis[..8], "standard input"), (&guava[..3], "say which with --format")]
+        [(&tamis[..8], "standard input"), (&guava[..3], "give its format with --format")]
     {
         let ended = folder.feed("info -", start);
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
@@ -155,7 +158,7 @@ fn a_damaged_file_is_what_its_name_says() {
     folder.write("cut.guava", &bytes[..700]);
     folder.refused("info cut.guava", "cut.guava: as guava: truncated");
     folder.write("cut.unknown", &bytes[..700]);
-    folder.refused("info cut.unknown", "say which with --format");
+    folder.refused("info cut.unknown", "give its format with --format");
     folder.write("empty.guava", "");
     folder.refused("info empty.guava", "empty.guava: as guava: truncated");
     folder.write("empty", "");
@@ -241,7 +244,7 @@ fn bits_move_where_both_systems_place_items_alike() {
     let plan = "--items-planned 1000 --rate-planned 0.01";
     // Numbers there would be text here.
     let to = "users.guava users.bitmap --to redis-bitmaps";
-    folder.refused(&format!("convert {plan} {to}"), "say --funnel");
+    folder.refused(&format!("convert {plan} {to}"), "give --funnel");
     folder.refused(&format!("convert {plan} --funnel long {to}"), "with --items FILE");
     folder.ok(&format!("convert {plan} {TEXT} {to}"));
     // The order of bits in each byte is turned, and the words are no longer big-endian.
@@ -260,7 +263,10 @@ fn where_bits_cannot_move_the_items_are_asked_for() {
     let folder = folder();
     folder.refused(&format!("convert {TEXT} users.guava users.tamis"), "--items FILE");
     folder.refused("check --charset GBK users.guava items.txt", "--charset is for text");
-    folder.refused("convert users.guava users", "in which format? say --to");
+    folder.refused(
+        "convert users.guava users",
+        "the file name does not determine the format: give --to",
+    );
     folder.ok(&format!("convert {TEXT} users.guava users.tamis --items items.txt"));
     assert_eq!(folder.ok("check -c users.tamis items.txt"), "1000\n");
     folder.write("wrong.txt", texts(5000..6000));
@@ -358,10 +364,10 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
     );
     // The format of OUT does not store its plan: its options apply although nothing is built.
     let moved = format!("convert {TEXT} users.guava moved.bits --to redis-bitmaps");
-    folder.refused(&moved, "for how many items is it planned? say --to-items N");
+    folder.refused(&moved, "the planned number of items is missing: give --to-items N");
     folder.refused(
         &format!("{moved} --to-items 1000"),
-        "for which rate is it planned? say --to-rate R",
+        "the planned rate is missing: give --to-rate R",
     );
     folder.ok(&format!("{moved} --to-items 1000 --to-rate 0.01"));
     for option in ["--to-items 5", "--to-rate 0.5"] {
@@ -396,8 +402,8 @@ fn a_plan_that_is_told_is_kept() {
         folder.ok(&format!("check -c a.bits --format redis-bitmap {plan} items.txt")),
         "1000\n"
     );
-    folder.refused("build items.txt -o built.guava", "name it .tamis");
-    folder.refused("convert users.guava t.rdb", "say --to (");
+    folder.refused("build items.txt -o built.guava", "this is a file name of guava");
+    folder.refused("convert users.guava t.rdb", "give --to (");
 }
 
 #[test]
@@ -441,8 +447,8 @@ fn a_table_is_asked_by_row_group_and_column() {
     let info = folder.ok("info table.parquet");
     assert!(info.starts_with("table.parquet\n") && info.contains("  0  i32 "), "{info}");
     folder.refused("check table.parquet --column none", "has no column none");
-    folder.refused("check table.parquet", "say which with --column (");
-    folder.refused("merge table.parquet -o out", "say which with --column");
+    folder.refused("check table.parquet", "choose one with --column (");
+    folder.refused("merge table.parquet -o out", "choose one with --column");
     folder.refused("merge table.parquet --column i32 -o table.parquet", "the file holds more");
     folder.write("items.txt", "1\n");
     folder.refused(
@@ -450,7 +456,7 @@ fn a_table_is_asked_by_row_group_and_column() {
         "the file holds more than this filter",
     );
     folder.write("cut.parquet", &table[..table.len() - 5]);
-    folder.refused("info cut.parquet", "say which with --format");
+    folder.refused("info cut.parquet", "give its format with --format");
     // Every byte of the footer may be wrong.
     for at in (table.len() - 800..table.len() - 8).step_by(7) {
         let mut broken = table.clone();
@@ -498,9 +504,9 @@ fn a_snapshot_names_its_keys_and_says_when_it_is_cut_short() {
     let bytes = folder.copy_golden("redis_rdb/lfu.rdb", "dump.rdb");
     let ended = folder.run("info --format redis-bitmap dump.rdb");
     assert_eq!(ended.status, 2);
-    assert!(ended.stderr.contains("say --key KEY ("), "{}", ended.stderr);
+    assert!(ended.stderr.contains("give --key KEY ("), "{}", ended.stderr);
     assert!(ended.stderr.contains("bitmap") && !ended.stderr.contains("more"), "{}", ended.stderr);
-    folder.refused("info --format redis-bitmap --key bitmap dump.rdb", "say --items-planned N");
+    folder.refused("info --format redis-bitmap --key bitmap dump.rdb", "give --items-planned N");
     for len in [12, 500, bytes.len() - 1] {
         folder.write("cut.rdb", &bytes[..len]);
         folder.refused("info cut.rdb", "a snapshot of Redis: truncated");
@@ -540,7 +546,7 @@ fn packed_filters_are_asked_and_never_replaced() {
         "convert users.guava.gz users.guava.gz --to guava",
         "build items.txt -o items.tamis.zst",
     ] {
-        folder.refused(line, "filters are written unpacked");
+        folder.refused(line, "filters are written uncompressed");
     }
 }
 
@@ -608,7 +614,7 @@ fn a_merged_filter_has_a_name_of_its_format() {
         "merge items.tamis users.guava -o out.tamis",
         "does not merge with items.tamis: it is a filter of guava",
     );
-    folder.refused("merge users.guava users.guava -o out.tamis", "the name is one of tamis");
-    folder.refused("merge items.tamis items.tamis -o out.guava", "the name is one of guava");
+    folder.refused("merge users.guava users.guava -o out.tamis", "this is a file name of tamis");
+    folder.refused("merge items.tamis items.tamis -o out.guava", "this is a file name of guava");
     folder.ok("merge users.guava users.guava -o out");
 }

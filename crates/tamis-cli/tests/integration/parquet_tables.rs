@@ -53,7 +53,7 @@ fn column<T: DataType>(
 fn row_groups_become_one_filter_if_that_is_wanted() {
     let folder = folder();
     folder.refused("convert t.parquet --column s s.tamis", "'convert --union' puts them together");
-    folder.refused("convert t.parquet s.tamis --union", "say which with --column");
+    folder.refused("convert t.parquet s.tamis --union", "choose one with --column");
     let ended = folder.run("convert t.parquet --column s s.tamis --union");
     assert_ne!(ended.status, 2, "{}", ended.stderr);
     // Fuller than each of them was planned for, as it says.
@@ -94,7 +94,7 @@ fn a_funnel_that_contradicts_the_column_is_refused() {
         );
     }
     // Which column is asked first.
-    folder.refused("check t.parquet --funnel int s.txt", "say which with --column (");
+    folder.refused("check t.parquet --funnel int s.txt", "choose one with --column (");
 }
 
 #[test]

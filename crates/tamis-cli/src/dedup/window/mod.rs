@@ -54,7 +54,7 @@ pub struct WindowArgs {
         conflicts_with = "time_json", value_parser = crate::numbers::at_least_one)]
     time_field: Option<NonZeroUsize>,
 
-    /// Lines are JSON: read the time of a line from this pointer, such as /time
+    /// Read the time of a line, which is JSON, from the value at this pointer, such as /time
     #[arg(long, value_name = "POINTER", help_heading = HEADING, requires = "window",
         value_parser = crate::key::pointer)]
     time_json: Option<String>,
@@ -64,7 +64,7 @@ pub struct WindowArgs {
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: Option<u32>,
 
-    /// A dropped line restarts its window: it is printed again only after a whole window without it
+    /// Restart the window of a line when it is dropped: it is printed again only after a whole window without it
     #[arg(long, requires = "window", help_heading = HEADING)]
     refresh: bool,
 }

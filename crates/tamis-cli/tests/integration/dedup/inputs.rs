@@ -52,7 +52,7 @@ fn xz_and_bzip2_are_unpacked() {
         dedup([""; 0], &corrupt).fails_with(format);
     }
     // A dictionary of 64 MiB (xz -9) does not fit.
-    dedup(["--memory=20M"], XZ).fails_with("the xz data take more memory to unpack");
+    dedup(["--memory=20M"], XZ).fails_with("decompressing the xz data takes more memory");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn bytes_after_packed_data_are_ignored_with_a_note() {
             let run = with(rest);
             assert_eq!((run.status, &run.stdout[..]), (0, &b"one\ntwo\n"[..]), "{run:?}");
             let note = format!(
-                "tamis: standard input: bytes that are no {format} follow the {format} data and are ignored\n"
+                "tamis: standard input: the bytes after the {format} data are not {format} and are ignored\n"
             );
             assert_eq!(run.stderr, note);
         }
