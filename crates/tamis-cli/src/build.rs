@@ -4,7 +4,7 @@ mod count_first;
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span, Window};
 use tamis_formats::{Format, TamisFile};
 
@@ -58,8 +58,8 @@ pub struct Args {
     rate: f64,
 
     /// Kind of filter [default: the best for the rate]
-    #[arg(long, value_enum)]
-    kind: Option<KindArg>,
+    #[arg(long, value_parser = kind_parser())]
+    kind: Option<Kind>,
 
     /// With --kind counting: bits of a counter, which counts to 15, 255 or 65535
     #[arg(long, value_name = "BITS", value_parser = ["4", "8", "16"])]
@@ -118,27 +118,13 @@ const GROWTH_CHUNK: usize = 8192;
 /// bucket, a filter would hold at most two copies of each item.
 const BUCKET_OF_COPIES: u32 = 4;
 
-/// A [`Kind`] as a clap argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KindArg(pub Kind);
-
-impl ValueEnum for KindArg {
-    fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [KindArg; Kind::ALL.len()] = {
-            let mut all = [KindArg(Kind::SplitBlock); Kind::ALL.len()];
-            let mut i = 0;
-            while i < all.len() {
-                all[i] = KindArg(Kind::ALL[i]);
-                i += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.0.name()).help(self.0.summary()))
-    }
+/// Parses the name of a kind of filter. For clap.
+fn kind_parser() -> impl TypedValueParser<Value = Kind> {
+    let values = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.summary()));
+    PossibleValuesParser::new(values).map(|name| {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.expect("clap checked the name")
+    })
 }
 
 /// Runs the command.
@@ -210,7 +196,7 @@ impl Args {
 
     fn kind(&self) -> Option<Kind> {
         let of_window = self.window.map(|_| Kind::Window);
-        self.kind.map(|KindArg(kind)| kind).or(of_window)
+        self.kind.or(of_window)
     }
 
     /// Returns the planned number of items if the command need not count them first.
@@ -268,7 +254,7 @@ impl Args {
         }
         Ok(match self.kind {
             // Parquet's own hash: the words of the filter then equal those of a Parquet column.
-            Some(KindArg(Kind::Parquet)) => Hasher::xxh64(self.seed),
+            Some(Kind::Parquet) => Hasher::xxh64(self.seed),
             _ => Hasher::fold(self.seed),
         })
     }

@@ -176,13 +176,8 @@ pub fn missing(
     format: &Format,
     name: &str,
 ) -> Failure {
-    let options = decode.options();
-    let others = format
-        .parameters
-        .required
-        .iter()
-        .filter(|&&other| other != parameter && !options.has(other));
-    let missing = [&parameter].into_iter().chain(others).map(|&parameter| phrase(parameter));
+    let given = decode.options();
+    let missing = all_missing(parameter, &given, format).map(phrase);
     let (mut phrases, mut options): (Vec<String>, Vec<String>) =
         missing.map(|(phrase, option)| (phrase.to_owned(), option.to_owned())).unzip();
     if !keys.is_empty() {
@@ -208,6 +203,17 @@ pub fn missing(
     Failure::new(all.join("; "))
 }
 
+/// Returns `parameter` and the other parameters that the format needs and the user did not give.
+fn all_missing(
+    parameter: Parameter,
+    options: &DecodeOptions,
+    format: &Format,
+) -> impl Iterator<Item = Parameter> {
+    let required = format.parameters.required.iter().copied();
+    let others = required.filter(move |&other| other != parameter && !options.has(other));
+    std::iter::once(parameter).chain(others)
+}
+
 /// Returns a clause for a parameter, and its option.
 fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
     match parameter {
@@ -228,16 +234,7 @@ pub fn missing_to_write(
     format: &Format,
     name: &str,
 ) -> Failure {
-    let others = format
-        .parameters
-        .required
-        .iter()
-        .filter(|&&other| other != parameter && !options.has(other));
-    let asked: Vec<_> = [&parameter]
-        .into_iter()
-        .chain(others)
-        .map(|&parameter| asked_of_output(parameter))
-        .collect();
+    let asked: Vec<_> = all_missing(parameter, options, format).map(asked_of_output).collect();
     Failure::new(format!("{name}: {}", asked.join("; ")))
 }
 

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::messages;
 
 /// The exit status of a command that completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exit {
     /// Status 0: yes, or done.
+    #[default]
     Yes = 0,
     /// Status 1: no, nothing was found.
     No = 1,

@@ -107,16 +107,11 @@ fn refuse_decode_options(decode: &DecodeArgs) -> Result<(), Failure> {
 }
 
 /// The results so far.
+#[derive(Default)]
 struct Shown {
     text: String,
     list: Vec<Value>,
     exit: Exit,
-}
-
-impl Default for Shown {
-    fn default() -> Self {
-        Self { text: String::new(), list: Vec::new(), exit: Exit::Yes }
-    }
 }
 
 impl Shown {

@@ -32,13 +32,13 @@ pub fn left_bytes(limit: Option<ByteSize>, inputs: &[PathBuf]) -> Result<u64, Fa
         return Err(Failure::new(format!("--memory {limit} is too little: give at least {least}")));
     }
     let bytes = limit.bytes - OWN_BYTES;
-    set_aside(inputs, bytes);
-    Ok(bytes - unpack::aside().min(bytes))
+    reserve_unpacking(inputs, bytes);
+    Ok(bytes - unpack::reserved_bytes().min(bytes))
 }
 
 /// Reserves memory for the decompression of `paths`, at most half of `max_bytes`. Data that need
 /// more memory are rejected later.
-pub fn set_aside(paths: &[PathBuf], max_bytes: u64) {
+pub fn reserve_unpacking(paths: &[PathBuf], max_bytes: u64) {
     /// Reserve for a pipe, whose data may be compressed.
     const PIPE_BYTES: u64 = 4 << 20;
     let of_path = |path: &PathBuf| {

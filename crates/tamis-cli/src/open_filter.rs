@@ -287,7 +287,7 @@ impl OpenFilter {
         }
         let format = self.format.name;
         Err(Failure::new(format!(
-            "{}: the file holds more than this filter: copy the filter to a file of its own with \
+            "{}: the file holds more than this filter: copy the filter to a separate file with \
              'tamis convert --to {format}', and change the copy",
             self.name
         )))
@@ -324,10 +324,7 @@ impl OpenFilter {
     /// The errors of [`view`](Self::view).
     pub fn report_rate(&self) -> Result<Exit, Failure> {
         let (notes, excess) = match self.view()? {
-            Some(file) => {
-                let excess = RateExcess::of(&file);
-                (excess.iter().map(RateExcess::to_string).collect(), excess)
-            }
+            Some(file) => RateExcess::notes(&file),
             None => self.rate_notes(&self.contents().info()),
         };
         notes.iter().for_each(|note| note!("{}: {note}", self.name));
@@ -343,10 +340,7 @@ impl OpenFilter {
     /// [`save_as`](Self::save_as). The old file is then unchanged.
     pub fn save(&self, output: &Path, force: bool) -> Outcome {
         let (notes, excess) = match self.contents().downcast_ref::<TamisFile>() {
-            Some(file) => {
-                let excess = RateExcess::of(file);
-                (excess.iter().map(RateExcess::to_string).collect(), excess)
-            }
+            Some(file) => RateExcess::notes(file),
             None => self.rate_notes(&self.contents().info()),
         };
         let name = input::name(output);
@@ -481,13 +475,15 @@ pub struct RateExcess {
 }
 
 impl RateExcess {
-    /// Returns the state of a Tamis filter if it is over its planned rate.
-    pub fn of<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Option<Self> {
-        file.is_over_rate().then(|| {
-            let (filter, plan) = (&file.filter, file.filter.plan());
-            let (items, rate) = (filter.estimate_items(), filter.estimate_rate());
-            Self { items, capacity: Some(plan.items()), rate, planned: plan.rate() }
-        })
+    /// Returns the note about a Tamis filter that is over its planned rate, and its state.
+    fn notes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> (Vec<String>, Option<Self>) {
+        if !file.is_over_rate() {
+            return (Vec::new(), None);
+        }
+        let (filter, plan) = (&file.filter, file.filter.plan());
+        let (items, rate) = (filter.estimate_items(), filter.estimate_rate());
+        let excess = Self { items, capacity: Some(plan.items()), rate, planned: plan.rate() };
+        (vec![excess.to_string()], Some(excess))
     }
 }
 

@@ -2,8 +2,6 @@
 
 mod chart;
 
-pub use chart::power_of_ten;
-
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

@@ -29,6 +29,20 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// Creates a linear axis from zero to `to`, with a grid line for each `step`.
+    pub fn linear(title: &str, to: f64, step: f64, label: impl Fn(f64) -> String) -> Self {
+        let steps = (0..).map(|i| f64::from(i) * step).take_while(|&at| at <= to * 1.001);
+        let ticks = steps.map(|at| (at, label(at))).collect();
+        Self { title: title.into(), from: 0.0, to, scale: Scale::Linear, ticks }
+    }
+
+    /// Creates a logarithmic axis of false positive rates, from 10⁻ᵈ for `decades` to 1.
+    pub fn rate(decades: i32) -> Self {
+        let ticks = (0..=decades).map(|d| (10_f64.powi(-d), power_of_ten(d))).collect();
+        let title = "false positive rate".into();
+        Self { title, from: 10_f64.powi(-decades), to: 1.0, scale: Scale::Log, ticks }
+    }
+
     /// Returns the place of `value`: 0 at the origin and 1 at the far end. Values outside the axis
     /// are clamped.
     fn place(&self, value: f64) -> f64 {
@@ -37,6 +51,22 @@ impl Axis {
             Scale::Log => (value / self.from).ln() / (self.to / self.from).ln(),
         };
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
+    }
+}
+
+/// Formats 10⁻ᵈ: as a percentage down to 0.1 %, then as a power of ten.
+fn power_of_ten(d: i32) -> String {
+    match d {
+        0 => "100 %".into(),
+        1 => "10 %".into(),
+        2 => "1 %".into(),
+        3 => "0.1 %".into(),
+        _ => {
+            let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+            let power: String =
+                d.to_string().bytes().map(|digit| digits[usize::from(digit - b'0')]).collect();
+            format!("10⁻{power}")
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub fn unpack(
 }
 
 /// Memory reserved for decompression, in bytes.
-static ASIDE_BYTES: AtomicU64 = AtomicU64::new(0);
+static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
@@ -52,19 +52,19 @@ const LITTLE_BYTES: u64 = 512 << 10;
 /// Returns the memory limit of a decoder. Without `--memory`, the limit is the memory that the
 /// formats' own tools use at their highest levels. A hostile header cannot request more.
 fn most_bytes() -> u64 {
-    if IS_LIMITED.load(Ordering::Relaxed) { aside().max(LITTLE_BYTES) } else { 128 << 20 }
+    if IS_LIMITED.load(Ordering::Relaxed) { reserved_bytes().max(LITTLE_BYTES) } else { 128 << 20 }
 }
 
 /// Returns the memory reserved for decompression, in bytes.
-pub fn aside() -> u64 {
-    ASIDE_BYTES.load(Ordering::Relaxed)
+pub fn reserved_bytes() -> u64 {
+    RESERVED_BYTES.load(Ordering::Relaxed)
 }
 
 /// Limits the memory of all decoders to `bytes`. Data that need more memory are rejected.
 pub fn limit_memory(bytes: u64) {
     // Relaxed: the values are set before any input is opened.
     if bytes > LITTLE_BYTES {
-        ASIDE_BYTES.fetch_max(bytes, Ordering::Relaxed);
+        RESERVED_BYTES.fetch_max(bytes, Ordering::Relaxed);
     }
     IS_LIMITED.store(true, Ordering::Relaxed);
 }

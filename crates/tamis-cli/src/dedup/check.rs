@@ -19,20 +19,23 @@ impl Args {
             ));
         }
         // Clap ignores `requires` if the required option conflicts with another given option.
-        if self.items.is_some() && self.approx.is_none() {
-            return Err(Failure::new(
-                "--items N is the number of lines that --approx is planned for, and has no effect here: leave it out",
-            ));
-        }
-        if self.restart && self.state.is_none() {
-            return Err(Failure::new(
-                "--restart forgets an unfinished run of a --state, and has no effect here: leave it out",
-            ));
-        }
-        if self.checkpoint.is_some() && self.state.is_none() {
-            return Err(Failure::new(
-                "--checkpoint is how often a --state is saved, and has no effect here: leave it out",
-            ));
+        let is_stateless = self.state.is_none();
+        for (has_no_effect, option) in [
+            (
+                self.items.is_some() && self.approx.is_none(),
+                "--items N is the number of lines that --approx is planned for",
+            ),
+            (self.restart && is_stateless, "--restart forgets an unfinished run of a --state"),
+            (
+                self.checkpoint.is_some() && is_stateless,
+                "--checkpoint is how often a --state is saved",
+            ),
+        ] {
+            if has_no_effect {
+                return Err(Failure::new(format!(
+                    "{option}, and has no effect here: leave it out"
+                )));
+            }
         }
         let is_once = self.repeated == Some(Repeated::Once);
         self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;

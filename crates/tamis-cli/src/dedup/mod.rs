@@ -236,8 +236,8 @@ impl Args {
     }
 
     fn budget(&self) -> Budget {
-        let between_bytes = if self.is_memory_little() { 0 } else { EXCHANGE_BYTES };
-        let own_bytes = OWN_BYTES + between_bytes + unpack::aside();
+        let exchange_bytes = if self.is_memory_little() { 0 } else { EXCHANGE_BYTES };
+        let own_bytes = OWN_BYTES + exchange_bytes + unpack::reserved_bytes();
         let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
         if self.state.is_some() && self.memory.is_some() {
             // Reading and writing the state file takes buffers.

@@ -22,7 +22,7 @@ pub enum Form {
 }
 
 /// The counters and estimates of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Stats {
     /// The number of records read.
     pub records: u64,
@@ -92,29 +92,6 @@ impl Stats {
         match form {
             Form::Text => self.to_string(),
             Form::Json => serde_json::to_string(self).expect("plain data"),
-        }
-    }
-}
-
-impl Default for Stats {
-    fn default() -> Self {
-        Self {
-            records: 0,
-            written: 0,
-            distinct: 0,
-            bytes_read: 0,
-            bytes_written: 0,
-            keyless: 0,
-            timeless: 0,
-            late: 0,
-            method: String::new(),
-            expected_lost: 0.0,
-            expected_wrong: 0.0,
-            rate: None,
-            target_rate: None,
-            memory_bytes: 0,
-            window: None,
-            seconds: 0.0,
         }
     }
 }

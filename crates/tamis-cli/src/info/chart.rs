@@ -4,8 +4,7 @@ use tamis::{AnyFilter, BitView, Bits as _};
 use tamis_formats::TamisFile;
 
 use crate::numbers::{About, Rate};
-use crate::plan::power_of_ten;
-use crate::svg::{Axis, Chart, Layer, Scale, Side};
+use crate::svg::{Axis, Chart, Layer, Side};
 
 /// Number of bars in the histogram.
 const BARS: usize = 64;
@@ -64,24 +63,10 @@ fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> 
     let fill = file.filter.fill() * 100.0;
     Chart {
         title: format!("{name}: how full its {pieces} are"),
-        x: Axis {
-            title: "bits set in a block, %".into(),
-            from: 0.0,
-            to: 100.0,
-            scale: Scale::Linear,
-            ticks: (0..=10).map(|i| (f64::from(i) * 10.0, (i * 10).to_string())).collect(),
-        },
-        y: Axis {
-            title: "share of the blocks, %".into(),
-            from: 0.0,
-            to: highest,
-            scale: Scale::Linear,
-            ticks: (0..)
-                .map(|i| f64::from(i) * step)
-                .take_while(|&at| at <= highest * 1.001)
-                .map(|at| (at, format!("{}", (at * 1000.0).round() / 1000.0)))
-                .collect(),
-        },
+        x: Axis::linear("bits set in a block, %", 100.0, 10.0, |at| at.to_string()),
+        y: Axis::linear("share of the blocks, %", highest, step, |at| {
+            ((at * 1000.0).round() / 1000.0).to_string()
+        }),
         layers: vec![
             Layer::Bars { bars },
             Layer::Up { name: format!("all together {fill:.1} %"), at: fill },
@@ -106,24 +91,8 @@ fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
         .collect();
     Chart {
         title: "rate by items".into(),
-        x: Axis {
-            title: "distinct items".into(),
-            from: 0.0,
-            to: most,
-            scale: Scale::Linear,
-            ticks: (0..)
-                .map(|i| f64::from(i) * step)
-                .take_while(|&at| at <= most * 1.001)
-                .map(|at| (at, short(at)))
-                .collect(),
-        },
-        y: Axis {
-            title: "false positive rate".into(),
-            from: lowest,
-            to: 1.0,
-            scale: Scale::Log,
-            ticks: (0..=decades).map(|d| (10_f64.powi(-d), power_of_ten(d))).collect(),
-        },
+        x: Axis::linear("distinct items", most, step, short),
+        y: Axis::rate(decades),
         layers: vec![
             Layer::Across { name: format!("planned: {}", Rate(plan.rate())), at: plan.rate() },
             Layer::Up { name: format!("capacity: {}", About(capacity)), at: capacity },

@@ -48,7 +48,7 @@ impl Memory {
     /// Returns the number of bytes that the sets may take; `None` without a limit.
     pub fn bytes(&self) -> Option<u64> {
         self.limit.map(|limit| {
-            let taken_bytes = BUFFERS_BYTES + unpack::aside();
+            let taken_bytes = BUFFERS_BYTES + unpack::reserved_bytes();
             limit.bytes.saturating_sub(taken_bytes).saturating_sub(self.taken_bytes)
         })
     }

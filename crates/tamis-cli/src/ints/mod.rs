@@ -26,7 +26,7 @@ use crate::ints::memory::Memory;
 use crate::ints::read::{IntFormat, IntReader};
 use crate::ints::write::IntEncoder;
 use crate::ints::write_behind::IntWriter;
-use crate::memory_limit::set_aside;
+use crate::memory_limit::reserve_unpacking;
 use crate::output::{Output, refuse_endless, refuse_terminal};
 
 /// Find repeated and distinct integers and combine sets of integers, exactly and at any size
@@ -181,7 +181,7 @@ impl Reading {
 
     fn reader_of(&self, paths: Vec<PathBuf>) -> IntReader {
         if let Some(memory) = self.memory {
-            set_aside(&paths, memory.bytes / 2);
+            reserve_unpacking(&paths, memory.bytes / 2);
         }
         IntReader::new(paths, self.format, self.range.clone(), self.threads())
     }

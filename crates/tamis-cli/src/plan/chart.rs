@@ -3,7 +3,7 @@
 use tamis::{Kind, Plan};
 
 use crate::numbers::{Count, Rate};
-use crate::svg::{Axis, Chart, Layer, Scale, Side};
+use crate::svg::{Axis, Chart, Layer, Side};
 
 /// Upper end of the curves in bits per item. The axis is longer if the plan has more bits per item.
 const BITS_PER_ITEM: f64 = 32.0;
@@ -43,39 +43,8 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
     let decades = (-lowest.log10()).ceil().clamp(3.0, 12.0) as i32;
     Chart {
         title: format!("{} items: rate by memory", Count(best.items())),
-        x: Axis {
-            title: "bits an item".into(),
-            from: 0.0,
-            to: most,
-            scale: Scale::Linear,
-            ticks: (0..=8)
-                .map(|i| f64::from(i) * most / 8.0)
-                .map(|at| (at, format!("{at}")))
-                .collect(),
-        },
-        y: Axis {
-            title: "false positive rate".into(),
-            from: 10_f64.powi(-decades),
-            to: 1.0,
-            scale: Scale::Log,
-            ticks: (0..=decades).map(|d| (10_f64.powi(-d), power_of_ten(d))).collect(),
-        },
+        x: Axis::linear("bits an item", most, most / 8.0, |at| at.to_string()),
+        y: Axis::rate(decades),
         layers,
-    }
-}
-
-/// Formats 10⁻ᵈ: as a percentage down to 0.1 %, then as a power of ten.
-pub fn power_of_ten(d: i32) -> String {
-    match d {
-        0 => "100 %".into(),
-        1 => "10 %".into(),
-        2 => "1 %".into(),
-        3 => "0.1 %".into(),
-        _ => {
-            let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-            let power: String =
-                d.to_string().bytes().map(|digit| digits[usize::from(digit - b'0')]).collect();
-            format!("10⁻{power}")
-        }
     }
 }

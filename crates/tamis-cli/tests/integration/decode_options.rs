@@ -254,7 +254,7 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
         // Bits alone would be no payload any more.
         folder.refused(
             &format!("add --format redis-bits {name} numbers.txt"),
-            "copy the filter to a file of its own",
+            "copy the filter to a separate file",
         );
         folder.ok(&format!("convert --format redis-bits {name} {name}.redisbits"));
         assert_eq!(folder.read(&format!("{name}.redisbits")), [0b0100_0000, 0x0a]);
