@@ -185,7 +185,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     /// Queries every filter with all records of a block, then prints the result.
-    fn block(&mut self, block: &RecordBlock<'_>) -> Result<ControlFlow<()>, Failure> {
+    fn block(&mut self, block: &RecordBlock<'_>) -> Result<ControlFlow<(), usize>, Failure> {
         self.encoding = None;
         for query in &mut self.queries {
             let encoding = query.lookup.encoding();
@@ -239,7 +239,7 @@ impl Check<'_> {
         }
         // A program that reads the output from a pipe gets the answers as soon as the items arrive.
         self.output.flush()?;
-        Ok(ControlFlow::Continue(()))
+        Ok(ControlFlow::Continue(item + self.batch.skipped.len()))
     }
 
     fn finish(mut self) -> Outcome {

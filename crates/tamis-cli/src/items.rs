@@ -89,7 +89,7 @@ impl ItemReader<'_> {
             count.items += batch.len() as u64;
             count.skipped += batch.skipped.len() as u64;
             each(&batch)?;
-            Ok(ControlFlow::Continue(()))
+            Ok(ControlFlow::Continue(batch.len() + batch.skipped.len()))
         })?;
         Ok(count)
     }

@@ -109,14 +109,15 @@ impl RecordReader {
         self.blocks.as_ref().is_some_and(Blocks::may_wait)
     }
 
-    /// Passes all blocks to `visit` until it breaks. Draws the progress.
+    /// Passes all blocks to `visit` until it breaks. `visit` returns the number of records in the
+    /// block, from which the messages count lines. Draws the progress.
     ///
     /// # Errors
     ///
     /// An error of reading or of `visit`.
     pub fn for_each(
         mut self,
-        mut visit: impl FnMut(&RecordBlock<'_>) -> Result<ControlFlow<()>, Failure>,
+        mut visit: impl FnMut(&RecordBlock<'_>) -> Result<ControlFlow<(), usize>, Failure>,
     ) -> Result<(), Failure> {
         let mut progress = Progress::new(input::total_len_bytes(&self.paths));
         let (mut block, mut of_input, mut records_before) = (Block::default(), 0, 0);
@@ -126,10 +127,8 @@ impl RecordReader {
             }
             let (path, delimiter) = (&self.paths[of_input], self.delimiter);
             let records = RecordBlock { bytes: &block, delimiter, path, records_before };
-            if visit(&records)?.is_break() {
-                break;
-            }
-            records_before += memchr::memchr_iter(delimiter, &block).count() as u64;
+            let ControlFlow::Continue(len) = visit(&records)? else { break };
+            records_before += len as u64;
             progress.at(self.consumed_bytes());
         }
         Ok(())
@@ -148,6 +147,7 @@ pub struct RecordBlock<'a> {
 
 impl<'a> RecordBlock<'a> {
     /// Iterates over the records, without their delimiters.
+    #[inline]
     pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         records(self.bytes, self.delimiter)
     }
@@ -190,7 +190,7 @@ mod tests {
                 return Err(block.failure(index, "is here"));
             }
             found.extend(block.records().map(<[u8]>::to_vec));
-            Ok(ControlFlow::Continue(()))
+            Ok(ControlFlow::Continue(block.records().count()))
         });
         let Err(Failure::Message(line)) = read else { panic!() };
         assert_eq!(line, format!("{}: line 100001: is here", paths[1].display()));
