@@ -16,13 +16,14 @@ use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 
 /// Add items to a filter
 ///
-/// The command changes the filter in memory and then replaces the file. The file stays unchanged if anything fails,
-/// or if the filter would exceed its rate.
+/// The command changes the filter in memory and then replaces the file. The file stays unchanged if
+/// anything fails, or if the filter would exceed its rate.
 ///
-/// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A second run inserts it again. Delete a line at most as
-/// often as it was inserted: one more delete may remove another line. With --if-absent, adding the same
-/// file again changes nothing; do not delete from such a filter. A cuckoo filter of RedisBloom always accepts a line
-/// only if it does not have it.
+/// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A
+/// second run inserts it again. Delete a line at most as often as it was inserted: one more delete
+/// may remove another line. With --if-absent, adding the same file again changes nothing; do not
+/// delete from such a filter. A cuckoo filter of RedisBloom always accepts a line only if it does
+/// not have it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,12 +35,13 @@ pub struct Args {
     /// The filter to change
     filter: PathBuf,
 
-    /// Write the filter even if its false positive rate then exceeds the planned one; the exit status is 3
+    /// Write the filter even if its false positive rate then exceeds the planned one; the exit
+    /// status is 3
     #[arg(long)]
     force: bool,
 
-    /// Insert a line into a cuckoo or counting filter only if the filter does not have it. A false positive is then
-    /// not stored: do not delete from such a filter
+    /// Insert a line into a cuckoo or counting filter only if the filter does not have it. A false
+    /// positive is then not stored: do not delete from such a filter
     #[arg(long, conflicts_with = "copies")]
     if_absent: bool,
 
@@ -110,7 +112,8 @@ impl Args {
         let repeats = self.repeat_policy(kind)?;
         let advice = match repeats {
             RepeatPolicy::Once => {
-                "if it has some of these lines already, skip them with --if-absent if you delete nothing from this filter; \
+                "if it has some of these lines already, skip them with --if-absent if you delete \
+                 nothing from this filter; \
                  otherwise build a larger one with --items N"
             }
             _ => repeats.advice(kind),
@@ -123,7 +126,8 @@ impl Args {
             (false, _) => self.repeats.of(Some(kind)),
             (true, true) => Ok(RepeatPolicy::IfAbsent),
             (true, false) => Err(Failure::new(
-                "--if-absent is for counting and cuckoo filters: others hold a line once in any case",
+                "--if-absent is for counting and cuckoo filters: others hold a line once in any \
+                 case",
             )),
         }
     }

@@ -27,13 +27,15 @@ use crate::window_span::{WindowSpan, even_slices};
 
 /// Build a filter from items and write it to a file
 ///
-/// Without --items, the command counts the distinct items first and builds a filter of that size. It reads files and
-/// pipes once and keeps 11 to 22 bytes in memory for each distinct item, and eight for each repeat that a filter
-/// counts. With --items, only the filter is in memory, and `tamis add` can add items up to N; for a cuckoo filter
-/// without --copies, the distinct hashes are in memory too.
+/// Without --items, the command counts the distinct items first and builds a filter of that size.
+/// It reads files and pipes once and keeps 11 to 22 bytes in memory for each distinct item, and
+/// eight for each repeat that a filter counts. With --items, only the filter is in memory, and
+/// `tamis add` can add items up to N; for a cuckoo filter without --copies, the distinct hashes are
+/// in memory too.
 ///
-/// The same items in the same order with the same options give the same bytes. The order matters only for cuckoo,
-/// growing and window filters. The time matters only for window filters; SOURCE_DATE_EPOCH sets it.
+/// The same items in the same order with the same options give the same bytes. The order matters
+/// only for cuckoo, growing and window filters. The time matters only for window filters;
+/// SOURCE_DATE_EPOCH sets it.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +51,8 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Plan for N distinct items (such as 10M) instead of counting them first; with --copies each copy counts
+    /// Plan for N distinct items (such as 10M) instead of counting them first; with --copies each
+    /// copy counts
     #[arg(long, value_name = "N")]
     items: Option<Count>,
 
@@ -65,13 +68,14 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = ["4", "8", "16"])]
     counter_bits: Option<String>,
 
-    /// Expire items after a time such as 24h, or after a number of other items such as 1M-items (--kind window)
+    /// Expire items after a time such as 24h, or after a number of other items such as 1M-items
+    /// (--kind window)
     #[arg(long, value_name = "SPAN")]
     window: Option<WindowSpan>,
 
-    /// With --window: expire items in N steps. An item is kept for at least SPAN and at most SPAN/N longer. If N is
-    /// above 1, a window of time keeps its rate only if items arrive evenly. A window of few items takes more steps
-    /// [default: 1 for a time; for items 3 to 5, by the rate]
+    /// With --window: expire items in N steps. An item is kept for at least SPAN and at most SPAN/N
+    /// longer. If N is above 1, a window of time keeps its rate only if items arrive evenly. A
+    /// window of few items takes more steps [default: 1 for a time; for items 3 to 5, by the rate]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     slices: Option<u8>,
 
@@ -83,12 +87,13 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Hash with a new secret key. Use it if an attacker can choose items: without it, the attacker can cause false
-    /// positives. The file contains the key: keep the file private
+    /// Hash with a new secret key. Use it if an attacker can choose items: without it, the attacker
+    /// can cause false positives. The file contains the key: keep the file private
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
 
-    /// Build a filter that can be merged with the Tamis filter in FILE: same kind, size, rate, and seed or secret key
+    /// Build a filter that can be merged with the Tamis filter in FILE: same kind, size, rate, and
+    /// seed or secret key
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "rate", "kind", "counter_bits", "window", "slices",
         "refresh", "seed", "keyed"])]
     like: Option<PathBuf>,
@@ -164,12 +169,14 @@ impl Args {
         }
         match (kind, self.window) {
             (Some(Kind::Window), None) => Err(Failure::new(
-                "--kind window needs the span after which items are forgotten, such as --window 24h or \
+                "--kind window needs the span after which items are forgotten, such as --window \
+                 24h or \
                  --window 1M-items",
             )),
             (Some(Kind::Window), Some(WindowSpan(Span::Millis(_)))) if self.items.is_none() => {
                 Err(Failure::new(
-                    "--window with a time needs --items N: how many distinct items come in that time",
+                    "--window with a time needs --items N: how many distinct items come in that \
+                     time",
                 ))
             }
             (Some(Kind::Window) | None, Some(_)) | (_, None) => Ok(()),
@@ -233,7 +240,8 @@ impl Args {
         let like = Opener::new(&DecodeArgs::default()).one(like, Trust::Assume)?;
         let file = like.view()?.ok_or_else(|| {
             Failure::new(format!(
-                "{name}: --like takes a Tamis filter, and this is one of {}: add the items to a copy of it with \
+                "{name}: --like takes a Tamis filter, and this is one of {}: add the items to a \
+                 copy of it with \
                  'tamis add', or convert it first",
                 like.format.name
             ))
@@ -295,7 +303,8 @@ impl Args {
     fn check_memory(&self, plan: &Plan, max_bytes: u64) -> Result<(), Failure> {
         match self.memory {
             Some(limit) if plan.bytes() > max_bytes => Err(Failure::new(format!(
-                "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more memory, a \
+                "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more \
+                 memory, a \
                  higher rate or fewer items",
                 Count(plan.items()),
                 Rate(plan.rate()),
@@ -343,7 +352,8 @@ impl Args {
         match (filter, self.memory) {
             (AnyFilter::Growing(growing), Some(limit)) if growing.heap_bytes() > max_bytes => {
                 Err(Failure::new(format!(
-                    "{}: with {} items the filter needs more than --memory {limit}; nothing was written: allow more memory or a \
+                    "{}: with {} items the filter needs more than --memory {limit}; nothing was \
+                     written: allow more memory or a \
                      higher rate, or plan a filter of another kind with --items N",
                     input::name(&self.output),
                     Count(growing.len()),

@@ -18,12 +18,12 @@ use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Print the lines that are in a filter, as grep does
 ///
-/// A line that is not printed is certainly not in the filter. A printed line is in the filter, except for false
-/// positives at the filter's rate. With several filters, each line is printed once for each filter
-/// that has it, after the filter's name and a colon.
+/// A line that is not printed is certainly not in the filter. A printed line is in the filter,
+/// except for false positives at the filter's rate. With several filters, each line is printed once
+/// for each filter that has it, after the filter's name and a colon.
 ///
-/// The command maps the file and first verifies its checksums in one pass. It queries filters of other systems
-/// ('tamis formats') as those systems do.
+/// The command maps the file and first verifies its checksums in one pass. It queries filters of
+/// other systems ('tamis formats') as those systems do.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,7 +60,8 @@ pub struct Args {
     #[arg(long)]
     no_name: bool,
 
-    /// Print before each line how often it is in the filter at most; 15+ means 15 or more (counting and cuckoo filters)
+    /// Print before each line how often it is in the filter at most; 15+ means 15 or more (counting
+    /// and cuckoo filters)
     #[arg(long, conflicts_with_all = ["invert", "count", "quiet"])]
     copies: bool,
 
@@ -151,7 +152,8 @@ impl<'a> Query<'a> {
         let lookup = filter.lookup(rule)?;
         if copies && lookup.counting().is_none() {
             return Err(Failure::new(format!(
-                "{}: does not count: --copies is for counting and cuckoo filters of Tamis; leave it out",
+                "{}: does not count: --copies is for counting and cuckoo filters of Tamis; leave \
+                 it out",
                 filter.name
             )));
         }

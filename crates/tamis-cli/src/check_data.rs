@@ -10,11 +10,12 @@ use crate::numbers::Count;
 
 /// Check the data files of a stopped server
 ///
-/// The command reads the snapshot and the log as `tamis serve` does when it starts, and changes nothing. It needs as
-/// much memory as the server.
+/// The command reads the snapshot and the log as `tamis serve` does when it starts, and changes
+/// nothing. It needs as much memory as the server.
 ///
-/// With --repair, it writes the valid data as a new snapshot, keeps the old files in the folder damaged-N inside DIR, and lists what
-/// is lost. It changes nothing if a server can start with the files.
+/// With --repair, it writes the valid data as a new snapshot, keeps the old files in the folder
+/// damaged-N inside DIR, and lists what is lost. It changes nothing if a server can start with the
+/// files.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,8 @@ pub struct Args {
     /// The folder, as in `tamis serve --dir`
     dir: PathBuf,
 
-    /// Write the valid data as a new snapshot, and keep the old files in the folder damaged-N inside DIR
+    /// Write the valid data as a new snapshot, and keep the old files in the folder damaged-N
+    /// inside DIR
     #[arg(long)]
     repair: bool,
 }

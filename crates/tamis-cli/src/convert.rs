@@ -15,8 +15,9 @@ use crate::output::check_filter_output;
 
 /// Convert a filter to the format of another system
 ///
-/// The command copies the bits if both systems hash and place items in the same way; the order of bits and bytes may
-/// differ. Otherwise it needs the items: with --items, it builds OUT from them and tests each item in both filters.
+/// The command copies the bits if both systems hash and place items in the same way; the order of
+/// bits and bytes may differ. Otherwise it needs the items: with --items, it builds OUT from them
+/// and tests each item in both filters.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +33,8 @@ pub struct Args {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Write the converted filter to OUT; replace OUT only when it is complete; '-' is standard output
+    /// Write the converted filter to OUT; replace OUT only when it is complete; '-' is standard
+    /// output
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
@@ -40,38 +42,43 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     to: Option<String>,
 
-    /// Build OUT from the items in FILE, one per line, plain or compressed (gzip, zstd, xz, bzip2) (may be repeated)
+    /// Build OUT from the items in FILE, one per line, plain or compressed (gzip, zstd, xz, bzip2)
+    /// (may be repeated)
     #[arg(long, value_name = "FILE")]
     items: Vec<PathBuf>,
 
-    /// With --items: how the system that reads OUT converts an item to bytes, as --funnel does for IN [default: --funnel]
+    /// With --items: how the system that reads OUT converts an item to bytes, as --funnel does for
+    /// IN [default: --funnel]
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser(), requires = "items")]
     to_funnel: Option<String>,
 
-    /// With --to-funnel text or twice: how the system that reads OUT encodes text [default: --charset]
+    /// With --to-funnel text or twice: how the system that reads OUT encodes text [default:
+    /// --charset]
     #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser(), requires = "to_funnel")]
     to_charset: Option<Charset>,
 
-    /// Number of items that OUT is planned for. For a bitmap of integers: the number of values [default: the number of
-    /// items in FILE; --items-planned if the format does not store it]
+    /// Number of items that OUT is planned for. For a bitmap of integers: the number of values
+    /// [default: the number of items in FILE; --items-planned if the format does not store it]
     #[arg(long, value_name = "N")]
     to_items: Option<Count>,
 
-    /// False positive rate that OUT is planned for [default: that of IN, or 0.01; --rate-planned if the format does not store it]
+    /// False positive rate that OUT is planned for [default: that of IN, or 0.01; --rate-planned if
+    /// the format does not store it]
     #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
-    /// Version of the format of OUT, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since 4.1, 64 for Roaring, or 31
-    /// for Guava before 33.4
+    /// Version of the format of OUT, such as 'nb' for SSTables of Cassandra 4, 2 for Spark since
+    /// 4.1, 64 for Roaring, or 31 for Guava before 33.4
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
-    /// Merge several filters of IN, such as those of a Parquet table's row groups; the result is fuller than planned
+    /// Merge several filters of IN, such as those of a Parquet table's row groups; the result is
+    /// fuller than planned
     #[arg(long)]
     union: bool,
 
-    /// With --items: write OUT even if IN lacks some of the items or holds many others, or if the false positive rate of
-    /// OUT exceeds the planned one (exit status 3)
+    /// With --items: write OUT even if IN lacks some of the items or holds many others, or if the
+    /// false positive rate of OUT exceeds the planned one (exit status 3)
     #[arg(long, requires = "items")]
     force: bool,
 

@@ -12,7 +12,8 @@ use crate::exit::Failure;
 use crate::key::rate;
 use crate::numbers::Count;
 
-/// Decode options: parameters that the file of another system does not store. Every command that reads such a file has them.
+/// Decode options: parameters that the file of another system does not store. Every command that
+/// reads such a file has them.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "For filters of other systems")]
 pub struct DecodeArgs {
@@ -20,9 +21,10 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "FORMAT", ignore_case = true, hide_possible_values = true, value_parser = format_parser())]
     pub format: Option<String>,
 
-    /// How the other system converts an item to the bytes that it hashes, as Guava's funnels do. Strings: text or twice
-    /// (with --charset), chars, bytes, hex. Numbers: int, long, unsigned, unsigned-int, float, double. Java's hashCode:
-    /// hash-string, hash-integer, ... Hashes: hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double
+    /// How the other system converts an item to the bytes that it hashes, as Guava's funnels do.
+    /// Strings: text or twice (with --charset), chars, bytes, hex. Numbers: int, long, unsigned,
+    /// unsigned-int, float, double. Java's hashCode: hash-string, hash-integer, ... Hashes:
+    /// hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 
@@ -111,7 +113,8 @@ impl DecodeArgs {
         let is_text = funnel.is_some_and(has_charset);
         if self.charset.is_some() && !is_text && !self.is_charset_of_output {
             return Err(Failure::new(
-                "--charset is for text: add --funnel text or --funnel twice; formats whose items are always text need no --charset",
+                "--charset is for text: add --funnel text or --funnel twice; formats whose items \
+                 are always text need no --charset",
             ));
         }
         Ok(funnel)

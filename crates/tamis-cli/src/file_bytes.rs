@@ -104,7 +104,8 @@ fn raw(path: &Path) -> Result<Bytes, Failure> {
         let bytes = mapped(path)?;
         if input::starts_packed(&bytes) {
             note!(
-                "{name}: starts like compressed data but is read as plain bits: if it is compressed, rename it to .gz or .zst"
+                "{name}: starts like compressed data but is read as plain bits: if it is \
+                 compressed, rename it to .gz or .zst"
             );
         }
         return Ok(bytes);

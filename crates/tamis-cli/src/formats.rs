@@ -9,8 +9,8 @@ use crate::table::align;
 
 /// List the systems whose filters tamis reads and writes
 ///
-/// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are recognised by
-/// their bytes; the others need --format.
+/// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are
+/// recognised by their bytes; the others need --format.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

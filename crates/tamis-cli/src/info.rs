@@ -21,7 +21,8 @@ use crate::unused_options::UnusedOptions;
 
 /// Describe filters: kind, size, items, present rate and free capacity
 ///
-/// The command verifies every byte of a file. It computes items, fill and the present rate from the bits.
+/// The command verifies every byte of a file. It computes items, fill and the present rate from the
+/// bits.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -124,7 +124,8 @@ impl Input {
             }
             _ if is_want_of_memory(&error) => {
                 format!(
-                    "decompressing the {format} data takes more memory than --memory allows; decompress them first"
+                    "decompressing the {format} data takes more memory than --memory allows; \
+                     decompress them first"
                 )
             }
             _ => format!("broken {format} data within the first {at} bytes ({error})"),

@@ -14,7 +14,8 @@ use crate::record_reader::{RecordBlock, RecordReader};
 /// Which items a command reads, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct ItemArgs {
-    /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2). None, or '-', is standard input
+    /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2). None, or '-', is
+    /// standard input
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 

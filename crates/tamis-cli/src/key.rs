@@ -23,7 +23,8 @@ pub struct KeyArgs {
     #[arg(long, value_name = "POINTER", value_parser = pointer)]
     json: Option<String>,
 
-    /// Compare URLs in canonical form (case of the host, default port, dots in the path; no #fragment)
+    /// Compare URLs in canonical form (case of the host, default port, dots in the path; no
+    /// #fragment)
     #[arg(long)]
     url: bool,
 }

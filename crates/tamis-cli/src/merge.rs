@@ -16,9 +16,9 @@ use crate::output::{check_filter_output, refuse_name_of_other_format};
 
 /// Merge filters of the same layout into one filter
 ///
-/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or each with 'build --like' of
-/// the first, then merge the files. The merged filter has the plan of the first one and keeps the metadata that all
-/// share.
+/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or
+/// each with 'build --like' of the first, then merge the files. The merged filter has the plan of
+/// the first one and keeps the metadata that all share.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,8 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Write the merged filter even if its false positive rate exceeds the planned one; the exit status is 3
+    /// Write the merged filter even if its false positive rate exceeds the planned one; the exit
+    /// status is 3
     #[arg(long)]
     force: bool,
 

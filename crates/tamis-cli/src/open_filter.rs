@@ -346,7 +346,8 @@ impl OpenFilter {
         let name = input::name(output);
         if let Some(excess) = excess.as_ref().filter(|_| !force) {
             return Err(Failure::new(format!(
-                "{name}: {excess}; nothing was written: build one for more items, or accept it with --force"
+                "{name}: {excess}; nothing was written: build one for more items, or accept it \
+                 with --force"
             )));
         }
         notes.iter().for_each(|note| note!("{name}: {note}"));
@@ -414,7 +415,8 @@ impl OpenFilter {
                 missing_to_write(parameter, options, format, &input::name(path))
             }
             EncodeError::Several { filters, rate } => Failure::new(format!(
-                "{name}: {to} holds one filter, and this file has {filters}: joined, their rate is {}; accept it with \
+                "{name}: {to} holds one filter, and this file has {filters}: joined, their rate \
+                 is {}; accept it with \
                  --union, or build one filter from the items with --items FILE",
                 Rate(rate)
             )),

@@ -74,7 +74,8 @@ pub fn only(
     match (all.pop(), all.len()) {
         (Some(one), 0) => one.map_err(|none| none.failure("")),
         (_, others) => Err(Failure::new(format!(
-            "{}: has {} row groups with a filter each: 'info' and 'check' take several, and 'convert --union' puts them together",
+            "{}: has {} row groups with a filter each: 'info' and 'check' take several, and \
+             'convert --union' puts them together",
             input::name(path),
             others + 1
         ))),
@@ -187,7 +188,8 @@ impl Recognised {
         let is_bits = !is_dump && !Rdb::is_one(&bytes);
         if is_raw && is_bits && bytes.ends_with(b"\n") {
             note!(
-                "{name}: its last byte is a line feed, and is read as bits: if a program such as 'redis-cli --raw' appended it, leave \
+                "{name}: its last byte is a line feed, and is read as bits: if a program such as \
+                 'redis-cli --raw' appended it, leave \
                  it out (redis-cli -D \"\" --raw GET key)"
             );
         }
@@ -241,7 +243,8 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     if RedisValue::string_of(bytes).is_some() {
         return Err(Failure::new(format!(
-            "{name}: the DUMP of a Redis string, whose bits may have several formats: give one with --format (redis-bits, java-bitmap, redis-bitmap, redis-bitmaps or redisson)"
+            "{name}: the DUMP of a Redis string, whose bits may have several formats: give one \
+             with --format (redis-bits, java-bitmap, redis-bitmap, redis-bitmaps or redisson)"
         )));
     }
     match Format::of(bytes)[..] {
@@ -261,7 +264,8 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
                 "not a Tamis filter, and no other format is recognised"
             };
             Err(Failure::new(format!(
-                "{name}: {state}; if it is a filter, give its format with --format: 'tamis formats' lists them"
+                "{name}: {state}; if it is a filter, give its format with --format: 'tamis \
+                 formats' lists them"
             )))
         }
         ref several => {
@@ -285,15 +289,18 @@ fn java_object(name: &str, class: &str) -> Failure {
     let (what, advice) = match class.strip_prefix("cn.hutool.bloomfilter.") {
         Some(class) => (
             format!("Hutool's {class}"),
-            "and Hutool writes its filters in no other format: build a filter from the items with 'tamis build'",
+            "and Hutool writes its filters in no other format: build a filter from the items with \
+             'tamis build'",
         ),
         None => (
             format!("an object of the class {class}"),
-            "write the filter by its own method, such as Guava's writeTo, or build one from the items with 'tamis build'",
+            "write the filter by its own method, such as Guava's writeTo, or build one from the \
+             items with 'tamis build'",
         ),
     };
     Failure::new(format!(
-        "{name}: {what}, serialized by Java's ObjectOutputStream; tamis does not read Java objects: {advice}"
+        "{name}: {what}, serialized by Java's ObjectOutputStream; tamis does not read Java \
+         objects: {advice}"
     ))
 }
 

@@ -245,7 +245,8 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
         // The output file itself may be writable, so the message names the folder.
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Failure::new(format!(
-                "{name}: a new file is written in its folder {} first, and then replaces it, but: {}; allow writing to that folder, \
+                "{name}: a new file is written in its folder {} first, and then replaces it, but: \
+                 {}; allow writing to that folder, \
                  or name an output in another",
                 folder.display(),
                 plain(error)

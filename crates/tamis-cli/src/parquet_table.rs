@@ -102,7 +102,8 @@ pub fn filters(
         contradicted.filter(|_| column.is_some() || with_filters.len() == 1)
     {
         return Err(failure(&format!(
-            "an item of its column {of_chunk} is {item}: leave out --funnel, or use --funnel hex and write items as hexadecimal bytes"
+            "an item of its column {of_chunk} is {item}: leave out --funnel, or use --funnel hex \
+             and write items as hexadecimal bytes"
         )));
     }
     match column {

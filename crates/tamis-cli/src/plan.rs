@@ -17,8 +17,8 @@ use crate::table::align;
 
 /// Compute memory, items or rate for a filter of every kind
 ///
-/// Give two of --items, --rate and --memory; the command computes the third. Rates are exact: a filter at capacity
-/// has the printed rate.
+/// Give two of --items, --rate and --memory; the command computes the third. Rates are exact: a
+/// filter at capacity has the printed rate.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -161,7 +161,8 @@ fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
     align(&mut text, &rows, &[1, 2, 3, 4, 5, 6]);
     let _ = write!(
         text,
-        "\nlines: cache lines that a lookup of a member reads. (exact): the set of 64-bit hashes that \
+        "\nlines: cache lines that a lookup of a member reads. (exact): the set of 64-bit hashes \
+         that \
          `tamis dedup` keeps.\n{}: {}.\n",
         best.kind(),
         why(question, best)

@@ -23,8 +23,9 @@ pub enum RepeatPolicy {
 /// Options about repeats, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct RepeatArgs {
-    /// Insert every copy of a repeated line into a cuckoo filter, so that copies can be deleted one by one. A filter
-    /// built with --copies has space for three copies of every line, and for at most eight copies of one line
+    /// Insert every copy of a repeated line into a cuckoo filter, so that copies can be deleted one
+    /// by one. A filter built with --copies has space for three copies of every line, and for at
+    /// most eight copies of one line
     #[arg(long)]
     pub copies: bool,
 }
@@ -43,10 +44,12 @@ impl RepeatArgs {
             (_, false) => Ok(RepeatPolicy::Each),
             (_, true) if stores_copies => Ok(RepeatPolicy::Each),
             (Some(Kind::Counting), true) => Err(Failure::new(
-                "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
+                "--copies is for cuckoo filters: a counting filter counts every repeat without \
+                 it; leave it out",
             )),
             (Some(kind), true) => Err(Failure::new(format!(
-                "--copies is for cuckoo filters: a {kind} filter does not count repeats; leave it out, or build with \
+                "--copies is for cuckoo filters: a {kind} filter does not count repeats; leave it \
+                 out, or build with \
                  --kind cuckoo"
             ))),
             (None, true) => Err(Failure::new(
@@ -62,7 +65,8 @@ impl RepeatPolicy {
         match (self, kind) {
             (_, kind) if kind.grows() => "build one with a higher --rate",
             (RepeatPolicy::Each, _) => {
-                "build one for more with --copies --items N, where each copy counts, or insert each line once, without --copies"
+                "build one for more with --copies --items N, where each copy counts, or insert \
+                 each line once, without --copies"
             }
             (RepeatPolicy::Once | RepeatPolicy::IfAbsent, _) => "build one for more with --items N",
         }
@@ -111,7 +115,8 @@ impl Inserter {
             RepeatPolicy::Once => {
                 self.seen.insert_each(hashes, &mut self.new).map_err(|_| {
                     Failure::new(format!(
-                        "finding repeats among over {} distinct items takes more memory than --memory allows: allow more, \
+                        "finding repeats among over {} distinct items takes more memory than \
+                         --memory allows: allow more, \
                          or give --copies if no line is repeated",
                         Count(self.seen.len())
                     ))

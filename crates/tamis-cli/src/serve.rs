@@ -13,11 +13,13 @@ use crate::messages;
 
 /// Run a server with RedisBloom's commands for any Redis client
 ///
-/// The server speaks RESP2 and RESP3 and replies to BF.* and CF.* as RedisBloom does. Options have the names of
-/// Redis. A flag overrides an environment variable, which overrides the file of --config.
+/// The server speaks RESP2 and RESP3 and replies to BF.* and CF.* as RedisBloom does. Options have
+/// the names of Redis. A flag overrides an environment variable, which overrides the file of
+/// --config.
 ///
-/// The server writes changes to a log in the folder --dir and syncs it once a second. A crash of the machine may lose
-/// the last second; a crash of the server loses no acknowledged write. With --appendfsync always, neither loses any.
+/// The server writes changes to a log in the folder --dir and syncs it once a second. A crash of
+/// the machine may lose the last second; a crash of the server loses no acknowledged write. With
+/// --appendfsync always, neither loses any.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:

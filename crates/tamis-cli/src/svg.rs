@@ -139,7 +139,8 @@ text{fill:#e8eaf0}.tick,.note{fill:#9aa3b2}
 pub fn document(charts: &[Chart]) -> String {
     let height = HEIGHT * charts.len() as f64;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" \
          height=\"{height}\" role=\"img\">\n<style>{STYLE}</style>\n\
          <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n"
     );
@@ -179,7 +180,8 @@ impl Chart {
         let middle = (TOP + bottom) / 2.0;
         let _ = writeln!(
             svg,
-            "<text transform=\"translate(20 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            "<text transform=\"translate(20 {middle:.1}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
             escape(&self.y.title)
         );
         // Labels at the ends of curves must not overlap.

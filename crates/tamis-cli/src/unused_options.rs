@@ -164,7 +164,8 @@ impl Effect {
             Effect::Items => "the items of a Tamis filter are always bytes".to_owned(),
             Effect::Rate => "it is for filters of other systems that have a rate".to_owned(),
             Effect::Key => format!(
-                "it names a key in a Redis snapshot or in commands that load a filter; formats that take it: {}",
+                "it names a key in a Redis snapshot or in commands that load a filter; formats \
+                 that take it: {}",
                 readers_of(Parameter::Key)
             ),
             Effect::Column => "it is for Parquet tables".to_owned(),
@@ -197,7 +198,8 @@ mod tests {
     fn a_tamis_file_takes_no_decode_option_but_its_format() {
         let hash = "00".repeat(32);
         let line = format!(
-            "--funnel text --charset UTF-8 --items-planned 5 --rate-planned 0.1 --key k --column c --format-version 2 \
+            "--funnel text --charset UTF-8 --items-planned 5 --rate-planned 0.1 --key k --column \
+             c --format-version 2 \
              --block-hash {hash} --md5 --format"
         );
         let all: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();

@@ -131,27 +131,32 @@ mod tests {
             ),
             (
                 "tamis dedup --exact --approx 0.1",
-                "the argument '--exact' cannot be used with '--approx <RATE>'; see 'tamis dedup --help'",
+                "the argument '--exact' cannot be used with '--approx <RATE>'; see 'tamis dedup \
+                 --help'",
             ),
             (
                 "tamis dedup --stats=no",
-                "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see 'tamis \
+                "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see \
+                 'tamis \
                  dedup --help'",
             ),
             (
                 "tamis --quiet dedup --stats=no",
-                "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see 'tamis \
+                "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see \
+                 'tamis \
                  dedup --help'",
             ),
             ("tamis ints and a", "at least 2 files are required; see 'tamis ints and --help'"),
             (
                 "tamis --no-progress ints --quiet uniq --colour",
-                "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use '-- --colour'; see \
+                "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use \
+                 '-- --colour'; see \
                  'tamis ints uniq --help'",
             ),
             (
                 "tamis ints uniq --memory no",
-                "invalid value 'no' for '--memory <SIZE>': 'no' is not a size: write bytes, or 64K, \
+                "invalid value 'no' for '--memory <SIZE>': 'no' is not a size: write bytes, or \
+                 64K, \
                  512M, 2G, 1T",
             ),
         ] {

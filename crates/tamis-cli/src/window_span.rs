@@ -32,7 +32,8 @@ impl FromStr for WindowSpan {
         let text = text.trim();
         let wrong = || {
             format!(
-                "'{text}' is not a window: write a time such as 30s, 15m, 24h or 7d, or a number of lines \
+                "'{text}' is not a window: write a time such as 30s, 15m, 24h or 7d, or a number \
+                 of lines \
                  such as 1M-lines"
             )
         };

@@ -59,7 +59,8 @@ impl Args {
             let hashes = batch.hashes();
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
-                    "counting over {} distinct items takes more memory than --memory allows: give their \
+                    "counting over {} distinct items takes more memory than --memory allows: give \
+                     their \
                      number with --items N",
                     Count(distinct.len())
                 ))
@@ -148,7 +149,8 @@ impl RepeatedHashes {
         self.hashes.shrink_to(self.thin_at);
         if self.hashes.len() as u64 * 8 > max_bytes {
             return Err(Failure::new(
-                "counting repeated items takes more memory than --memory allows: give the number of items with \
+                "counting repeated items takes more memory than --memory allows: give the number \
+                 of items with \
                  --items N, or allow more memory",
             ));
         }

@@ -70,7 +70,8 @@ impl Args {
         })?;
         if lacking > 0 {
             self.refuse(&format!(
-                "{}: lacks {} of the {} items: the filter was made of other items, or with another --funnel or \
+                "{}: lacks {} of the {} items: the filter was made of other items, or with \
+                 another --funnel or \
                  --charset",
                 from.name,
                 Count(lacking),
@@ -159,7 +160,8 @@ impl Args {
                 let funnel = parse_funnel(name, charset, "--to-charset")?;
                 if self.to_charset.is_some() && !has_charset(funnel) {
                     return Err(Failure::new(format!(
-                        "--to-charset is for --to-funnel text or twice, not for {name}: leave it out"
+                        "--to-charset is for --to-funnel text or twice, not for {name}: leave it \
+                         out"
                     )));
                 }
                 Some(funnel)

@@ -65,7 +65,8 @@ fn check_same_items(from: &OpenFilter, to: &Format) -> Result<(), Failure> {
     }
     let (name, format) = (&from.name, to.name);
     Err(Failure::new(format!(
-        "{name}: its items are of another type than those of {format}, which has only one: build OUT from the items \
+        "{name}: its items are of another type than those of {format}, which has only one: build \
+         OUT from the items \
          with --items FILE"
     )))
 }
@@ -191,7 +192,8 @@ impl Args {
             ];
             for (_, option) in options.into_iter().filter(|&(is_in_vain, _)| is_in_vain) {
                 problems.messages.push(format!(
-                    "{option} has no effect on {} without --items FILE: leave it out, or build OUT from the items",
+                    "{option} has no effect on {} without --items FILE: leave it out, or build \
+                     OUT from the items",
                     to.name
                 ));
             }
@@ -201,7 +203,8 @@ impl Args {
             && !self.joins_several(from, to, kind)
         {
             problems.messages.push(format!(
-                "--union has no effect here: {} holds one filter, so there is nothing to join; leave it out",
+                "--union has no effect here: {} holds one filter, so there is nothing to join; \
+                 leave it out",
                 input::name(&self.input)
             ));
         }
@@ -228,14 +231,16 @@ impl Args {
             ))),
             Some(versions) if versions.are_plans && !self.is_from_items() => {
                 Err(Failure::new(format!(
-                    "--to-version {version}: versions of {} differ only in how filters are planned; leave the option out, or build \
+                    "--to-version {version}: versions of {} differ only in how filters are \
+                     planned; leave the option out, or build \
                      OUT from the items with --items FILE",
                     to.name
                 )))
             }
             Some(_) => match to.version_of_path(&self.output) {
                 Some(of_path) if of_path != &**version => Err(Failure::new(format!(
-                    "--to-version {version}: {} is a name for version {of_path}; leave the option out, or name OUT otherwise",
+                    "--to-version {version}: {} is a name for version {of_path}; leave the option \
+                     out, or name OUT otherwise",
                     input::name(&self.output)
                 ))),
                 _ => Ok(()),
@@ -277,7 +282,8 @@ impl Args {
         match Format::of_path(&self.output)[..] {
             [format] => Ok(format),
             [] => Err(Failure::new(format!(
-                "{name}: the file name does not determine the format: give --to; 'tamis formats' lists the formats"
+                "{name}: the file name does not determine the format: give --to; 'tamis formats' \
+                 lists the formats"
             ))),
             ref several => {
                 let names: Vec<_> = several.iter().map(|format| format.name).collect();

@@ -82,7 +82,8 @@ impl Args {
         {
             let names: Vec<_> = checkpoint.inputs.iter().map(|id| id.name.as_str()).collect();
             return Err(Failure::new(format!(
-                "a run over {} was killed before its end: give it the same input again, or forget it \
+                "a run over {} was killed before its end: give it the same input again, or forget \
+                 it \
                  with --restart",
                 names.join(", ")
             )));

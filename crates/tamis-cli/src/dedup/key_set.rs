@@ -52,9 +52,9 @@ const SLOT_BYTES: u64 = 16;
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
-/// The distance between the stages, in records. The line of the table is prefetched 2 × PREFETCH_DISTANCE
-/// records before the comparison, and the key PREFETCH_DISTANCE records before it. Distances of 16 and 64 were
-/// equally fast.
+/// The distance between the stages, in records. The line of the table is prefetched 2 ×
+/// PREFETCH_DISTANCE records before the comparison, and the key PREFETCH_DISTANCE records before
+/// it. Distances of 16 and 64 were equally fast.
 const PREFETCH_DISTANCE: usize = 32;
 
 /// Marks a record whose hash is not in its home line.
@@ -298,7 +298,8 @@ impl KeySet {
             Keep::Record => "leave out --exact and --full to go on approximately",
         };
         Failure::new(format!(
-            "records kept whole do not fit: {distinct} distinct ones fill {limit}; give more --memory, or {advice}"
+            "records kept whole do not fit: {distinct} distinct ones fill {limit}; give more \
+             --memory, or {advice}"
         ))
     }
 

@@ -91,8 +91,8 @@ pub struct Args {
     #[arg(long, help_heading = "Accuracy and memory")]
     full: bool,
 
-    /// Width of the compared hashes: 64 bits are enough for 60 million distinct lines, 128 for any number
-    /// [default: by the size of the input; 128 for a new --state]
+    /// Width of the compared hashes: 64 bits are enough for 60 million distinct lines, 128 for any
+    /// number [default: by the size of the input; 128 for a new --state]
     #[arg(long, value_name = "BITS", value_parser = ["64", "128"],
         conflicts_with_all = ["full", "approx"], help_heading = "Accuracy and memory")]
     hash_bits: Option<String>,
@@ -105,12 +105,14 @@ pub struct Args {
     #[arg(long, conflicts_with = "approx", help_heading = "Accuracy and memory")]
     exact: bool,
 
-    /// Use an approximate filter from the start: a new line is dropped with at most this probability
+    /// Use an approximate filter from the start: a new line is dropped with at most this
+    /// probability
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate,
         conflicts_with_all = ["full", "count", "unique"], help_heading = "Accuracy and memory")]
     approx: Option<f64>,
 
-    /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if they arrive evenly
+    /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if
+    /// they arrive evenly
     #[arg(long, value_name = "N", requires = "approx", help_heading = "Accuracy and memory")]
     items: Option<Count>,
 
@@ -145,13 +147,14 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = crate::numbers::threads)]
     threads: Option<NonZeroUsize>,
 
-    /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with --approx, or with --memory
-    /// and without --exact, use seed 0: equal input gives equal output
+    /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with
+    /// --approx, or with --memory and without --exact, use seed 0: equal input gives equal output
     #[arg(long, value_name = "N", help_heading = "Accuracy and memory")]
     seed: Option<u64>,
 
-    /// Hash with a secret key, also with --approx and --memory. Use it if an attacker can choose lines: without the
-    /// key, the attacker can cause lines of others to be dropped. A --state always has its own key
+    /// Hash with a secret key, also with --approx and --memory. Use it if an attacker can choose
+    /// lines: without the key, the attacker can cause lines of others to be dropped. A --state
+    /// always has its own key
     #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "Accuracy and memory")]
     keyed: bool,
 

@@ -62,7 +62,8 @@ impl CountingRun {
                         Err((done, _)) => from = done,
                     }
                     progress.say(&format!(
-                        "{} distinct records fill the memory: going on approximately, with the records in a \
+                        "{} distinct records fill the memory: going on approximately, with the \
+                         records in a \
                          temporary file",
                         set.len()
                     ));

@@ -12,8 +12,8 @@ use crate::records::Block;
 /// The maximum number of records that are compared together. Their digests stay in the L1 cache.
 pub const BATCH: usize = 1024;
 
-/// The maximum number of records in a batch. The digests and bounds of short records take more memory
-/// than the records, so a limit in bytes is not enough.
+/// The maximum number of records in a batch. The digests and bounds of short records take more
+/// memory than the records, so a limit in bytes is not enough.
 const MOST_RECORDS: usize = 8 << 10;
 
 /// The number of records in one call of the hash function.

@@ -18,7 +18,8 @@ impl Args {
             note!("{timeless} {lines} no timestamp; the latest one before was used");
             if stats.timeless == stats.records {
                 return Err(Failure::new(
-                    "no line has a readable timestamp: check the field; Unix seconds, milliseconds and \
+                    "no line has a readable timestamp: check the field; Unix seconds, \
+                     milliseconds and \
                      2026-11-21T10:00:00Z are accepted",
                 ));
             }
@@ -27,7 +28,8 @@ impl Args {
             let late = stats::grouped(stats.late);
             let lines = if stats.late == 1 { "line" } else { "lines" };
             note!(
-                "{late} {lines} more than a window older than an earlier line; the latest timestamp was used: \
+                "{late} {lines} more than a window older than an earlier line; the latest \
+                 timestamp was used: \
                  check for a timestamp far in the future"
             );
         }
@@ -46,7 +48,8 @@ impl Args {
                 (Some(_), wrong) if !self.count => {
                     let wrong = shown(wrong);
                     format!(
-                        "{wrong} lines that occur once are expected to be printed as repeats, and {lost} repeats to \
+                        "{wrong} lines that occur once are expected to be printed as repeats, and \
+                         {lost} repeats to \
                          be left out"
                     )
                 }
@@ -57,7 +60,8 @@ impl Args {
                 (_, wrong) if self.count => {
                     let wrong = shown(wrong);
                     format!(
-                        "{lost} new lines are expected to be lost beside {distinct} distinct ones, and {wrong} counts \
+                        "{lost} new lines are expected to be lost beside {distinct} distinct \
+                         ones, and {wrong} counts \
                          to be too high"
                     )
                 }
@@ -83,7 +87,8 @@ impl Args {
                 "of dropping a new line"
             };
             note!(
-                "the probability {of} rose to {rate:.1e}, above the target of {target:.1e}; {advice}"
+                "the probability {of} rose to {rate:.1e}, above the target of {target:.1e}; \
+                 {advice}"
             );
             return Ok(Exit::OverRate);
         }

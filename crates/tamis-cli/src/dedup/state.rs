@@ -154,8 +154,8 @@ impl State {
         self.hasher
     }
 
-    /// BatchReader the log to the end of the last finished run, or to `end` if the run resumes at that
-    /// offset.
+    /// BatchReader the log to the end of the last finished run, or to `end` if the run resumes at
+    /// that offset.
     ///
     /// # Errors
     ///

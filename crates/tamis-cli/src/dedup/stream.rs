@@ -229,7 +229,8 @@ impl<D: Width> Stream<D> {
         if accuracy.rates.is_none() && accuracy.expected_lost > NOTABLE_LOSS {
             work.warned = true;
             work.progress.say(&format!(
-                "{} distinct records are too many for {}-bit hashes: {} new records are expected to have \
+                "{} distinct records are too many for {}-bit hashes: {} new records are expected \
+                 to have \
                  been dropped as repeats; --hash-bits 128 avoids this",
                 grouped(accuracy.distinct),
                 D::BITS,

@@ -79,7 +79,8 @@ impl Memory {
             return Failure::new("the system has not enough memory for the distinct integers");
         };
         Failure::new(format!(
-            "the distinct integers outgrow --memory {limit}: give more, or state a narrow --range (all of u32 takes \
+            "the distinct integers outgrow --memory {limit}: give more, or state a narrow --range \
+             (all of u32 takes \
              512 MiB, and 1.1 GiB to find repeats)"
         ))
     }

@@ -46,8 +46,10 @@ const LONG_ABOUT: &str = "\
 Find repeated and distinct integers and combine sets of integers, exactly and at any size
 
 Integers from 0 to 18446744073709551615 are read from FILES, or from standard input if there are none: \
-decimal text, one per line or separated by any white space, or binary (--format). Gzip, zstd, xz and bzip2 are \
-unpacked by their first bytes. The command never sorts on disk and is never approximate. It keeps few integers in a compressed \
+decimal text, one per line or separated by any white space, or binary (--format). Gzip, zstd, xz \
+and bzip2 are \
+unpacked by their first bytes. The command never sorts on disk and is never approximate. It keeps \
+few integers in a compressed \
 set, and many in a bitmap with one bit for each of the 2^32 values of u32: 512 MiB for any \
 number of integers. It keeps larger integers in a hash set, or in a compressed set if they are \
 close together.";
@@ -65,8 +67,8 @@ Examples:
 enum Job {
     /// Print each integer that occurs more than once, once, ascending
     ///
-    /// All of u32 takes two bitmaps of 512 MiB, whatever the size of the input. The exit status is 0, also if
-    /// no integer repeats.
+    /// All of u32 takes two bitmaps of 512 MiB, whatever the size of the input. The exit status is
+    /// 0, also if no integer repeats.
     #[command(after_help = "\
 Examples:
   tamis ints dups ids.txt                                    which ids occur more than once
@@ -75,7 +77,8 @@ Examples:
 
     /// Print the first occurrence of each integer, in the order of the input
     ///
-    /// The command prints results while it reads the input. For ascending order at the same cost, see `sort`.
+    /// The command prints results while it reads the input. For ascending order at the same cost,
+    /// see `sort`.
     #[command(after_help = "\
 Examples:
   tamis ints uniq ids.txt -o once.txt          first occurrences, in the order of the input
@@ -84,7 +87,8 @@ Examples:
 
     /// Print each integer once, ascending
     ///
-    /// The result is that of `sort -n -u`, without sorting: a set of integers is in order by itself.
+    /// The result is that of `sort -n -u`, without sorting: a set of integers is in order by
+    /// itself.
     #[command(after_help = "\
 Examples:
   tamis ints sort ids.txt                              as 'sort -n -u'
@@ -107,7 +111,8 @@ Example:
   tamis ints or monday.txt sunday.txt.gz -o any.txt    who came at all")]
     Or(algebra::Args),
 
-    /// Print the integers that are in an odd number of files (of two: in one but not in both), ascending
+    /// Print the integers that are in an odd number of files (of two: in one but not in both),
+    /// ascending
     #[command(after_help = "\
 Example:
   tamis ints xor before.txt after.txt    what was added or removed")]
@@ -163,7 +168,8 @@ struct Reading {
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
 
-    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for each processor]
+    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for
+    /// each processor]
     #[arg(long, value_name = "N", value_parser = crate::numbers::threads)]
     threads: Option<NonZeroUsize>,
 }

@@ -55,7 +55,8 @@ pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     refuse_terminal(Some(output), "a filter is")?;
     if is_named_packed(output) {
         return Err(Failure::new(format!(
-            "{}: filters are written uncompressed, and this is the name of a compressed file: choose another name, and compress the file afterwards",
+            "{}: filters are written uncompressed, and this is the name of a compressed file: \
+             choose another name, and compress the file afterwards",
             output.display()
         )));
     }
@@ -72,7 +73,8 @@ pub fn refuse_name_of_other_format(output: &Path, format: &Format) -> Result<(),
     match of_path.first() {
         Some(other) if of_path.iter().all(|it| it.name != format.name) => {
             Err(Failure::new(format!(
-                "{}: the filter is written in the format {}, and this is a file name of {}: choose another \
+                "{}: the filter is written in the format {}, and this is a file name of {}: \
+                 choose another \
                  name, and convert the file with 'tamis convert'",
                 output.display(),
                 format.name,

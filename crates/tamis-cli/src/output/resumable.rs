@@ -101,7 +101,8 @@ impl Output {
 fn lock_part(file: &File, name: &str) -> Result<(), Failure> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Failure::new(format!(
-            "{name}: another run with a --state is writing to it; wait for its end, or name another output"
+            "{name}: another run with a --state is writing to it; wait for its end, or name \
+             another output"
         ))),
         // Some network file systems do not support locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),

@@ -71,7 +71,8 @@ impl Header {
         let (version, width_bytes) = (found[8], found[9]);
         if !(1..=VERSION).contains(&version) {
             return Err(Failure::new(format!(
-                "{name}: is a state of version {version}, and this program reads versions up to {VERSION}; use the \
+                "{name}: is a state of version {version}, and this program reads versions up to \
+                 {VERSION}; use the \
                  newer tamis"
             )));
         }

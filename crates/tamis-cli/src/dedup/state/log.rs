@@ -149,6 +149,7 @@ fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
 /// Returns the failure for a damaged state file.
 pub(super) fn damaged(name: &str, at: u64) -> Failure {
     Failure::new(format!(
-        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start over"
+        "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start \
+         over"
     ))
 }

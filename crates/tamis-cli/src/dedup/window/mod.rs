@@ -38,18 +38,19 @@ const HEADING: &str = "Expiry";
 /// The options of a window.
 #[derive(clap::Args)]
 pub struct WindowArgs {
-    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w, or a
-    /// number of lines such as 1M-lines
+    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w,
+    /// or a number of lines such as 1M-lines
     #[arg(long, value_name = "SPAN", help_heading = HEADING,
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<WindowSpan>,
 
-    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time of arrival]
+    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time
+    /// of arrival]
     ///
-    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or nanoseconds; or a
-    /// date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21 (UTC unless it says
-    /// otherwise). Time never goes backwards: a line with an earlier time, or without a time, gets the latest time
-    /// before it.
+    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
+    /// nanoseconds; or a date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
+    /// 2026-11-21 (UTC unless it says otherwise). Time never goes backwards: a line with an earlier
+    /// time, or without a time, gets the latest time before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::numbers::at_least_one)]
     time_field: Option<NonZeroUsize>,
@@ -59,12 +60,14 @@ pub struct WindowArgs {
         value_parser = crate::key::pointer)]
     time_json: Option<String>,
 
-    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer [default: 4]
+    /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer
+    /// [default: 4]
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         value_parser = clap::value_parser!(u32).range(1..=255))]
     slices: Option<u32>,
 
-    /// Restart the window of a line when it is dropped: it is printed again only after a whole window without it
+    /// Restart the window of a line when it is dropped: it is printed again only after a whole
+    /// window without it
     #[arg(long, requires = "window", help_heading = HEADING)]
     refresh: bool,
 }
@@ -90,12 +93,14 @@ impl WindowArgs {
         match window.0 {
             Span::Items(_) if self.time_field.is_some() || self.time_json.is_some() => {
                 Err(Failure::new(format!(
-                    "a --window of {window} needs no time: leave --time-field and --time-json out, or give \
+                    "a --window of {window} needs no time: leave --time-field and --time-json \
+                     out, or give \
                      it a time such as 24h"
                 )))
             }
             Span::Millis(_) if is_approx && !has_items => Err(Failure::new(format!(
-                "--approx needs --items with a --window of {window}: how many distinct lines come in that \
+                "--approx needs --items with a --window of {window}: how many distinct lines come \
+                 in that \
                  time"
             ))),
             _ => Ok(()),

@@ -72,7 +72,8 @@ impl<D: Width> Recent<D> {
         let plan = Plan::window(items, rate, shape.slices).map_err(Failure::new)?;
         if plan.bytes() > shape.max_bytes {
             return Err(Failure::new(format!(
-                "{} distinct lines in a window at a rate of {} take {}, and --memory leaves {}: give more \
+                "{} distinct lines in a window at a rate of {} take {}, and --memory leaves {}: \
+                 give more \
                  --memory, a higher rate, or a shorter --window with fewer --items",
                 Count(items),
                 Rate(rate),
@@ -149,7 +150,8 @@ impl<D: Width> Recent<D> {
             self.shape.max_bytes
         };
         Failure::new(format!(
-            "a window of {} does not fit: its distinct lines fill {}; give more --memory, a shorter --window, \
+            "a window of {} does not fit: its distinct lines fill {}; give more --memory, a \
+             shorter --window, \
              or be approximate with --approx",
             self.shape.span,
             ByteSize { bytes },
