@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::input;
 use crate::ints::memory::THREADS_BYTES;
 use crate::ints::set::IntSet;
-use crate::ints::{Reading, Writing};
+use crate::ints::streams::{Reading, Writing};
 
 /// The arguments of each operation.
 #[derive(clap::Args)]

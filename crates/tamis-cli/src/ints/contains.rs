@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tamis::Answers;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::ints::{Reading, Writing};
+use crate::ints::streams::{Reading, Writing};
 
 /// Print the integers that are in SET, in the order of the input, repeats included
 ///

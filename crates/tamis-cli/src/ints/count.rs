@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::exit::{Exit, Outcome};
-use crate::ints::Reading;
 use crate::ints::repeats::RepeatSearch;
+use crate::ints::streams::Reading;
 use crate::output::Output;
 
 /// Count integers, distinct integers, and those that occur more than once

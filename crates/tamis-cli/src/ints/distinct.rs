@@ -3,8 +3,8 @@
 use tamis::Answers;
 
 use crate::exit::{Exit, Outcome};
-use crate::ints::StreamArgs;
 use crate::ints::repeats::RepeatSearch;
+use crate::ints::streams::StreamArgs;
 
 /// Runs `uniq`.
 pub fn uniq(args: &StreamArgs) -> Outcome {

@@ -10,24 +10,14 @@ mod read;
 mod repeats;
 mod set;
 mod sparse;
+mod streams;
 mod write;
 mod write_behind;
 
-use std::num::NonZeroUsize;
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
-
 use clap::Subcommand;
 
-use crate::byte_size::ByteSize;
-use crate::exit::{Failure, Outcome};
-use crate::input;
-use crate::ints::memory::Memory;
-use crate::ints::read::{IntFormat, IntReader};
-use crate::ints::write::IntEncoder;
-use crate::ints::write_behind::IntWriter;
-use crate::memory_limit::reserve_unpacking;
-use crate::output::{Output, refuse_endless, refuse_terminal};
+use crate::exit::Outcome;
+use crate::ints::streams::StreamArgs;
 
 /// Find repeated and distinct integers and combine sets of integers, exactly and at any size
 #[derive(clap::Args)]
@@ -125,19 +115,6 @@ Example:
     Andnot(algebra::Args),
 }
 
-/// The arguments of a job on all integers of its inputs.
-#[derive(clap::Args)]
-struct StreamArgs {
-    /// Files of integers [default: standard input]
-    files: Vec<PathBuf>,
-
-    #[command(flatten)]
-    reading: Reading,
-
-    #[command(flatten)]
-    writing: Writing,
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
     match &args.job {
@@ -150,117 +127,5 @@ pub fn run(args: &Args) -> Outcome {
         Job::Or(args) => algebra::or(args),
         Job::Xor(args) => algebra::xor(args),
         Job::Andnot(args) => algebra::and_not(args),
-    }
-}
-
-/// How integers are read, and in how much memory.
-#[derive(clap::Args)]
-struct Reading {
-    /// Format of the input
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: IntFormat,
-
-    /// Reject integers outside A..=B; a narrow range above u32 gets its own bitmap
-    #[arg(long, value_name = "A..=B", value_parser = parse_range)]
-    range: Option<RangeInclusive<u64>>,
-
-    /// Fail if more memory than this is needed, such as 600M or 2G (at least 16M)
-    #[arg(long, value_name = "SIZE")]
-    memory: Option<ByteSize>,
-
-    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for
-    /// each processor]
-    #[arg(long, value_name = "N", value_parser = crate::numbers::threads)]
-    threads: Option<NonZeroUsize>,
-}
-
-impl Reading {
-    /// Opens a reader of `files`. A missing file is an error.
-    fn reader(&self, files: &[PathBuf]) -> Result<IntReader, Failure> {
-        Ok(self.reader_of(input::checked(files)?))
-    }
-
-    /// Opens a reader of the files that exist, and skips missing ones.
-    fn reader_of_present(&self, files: &[PathBuf]) -> Result<IntReader, Failure> {
-        Ok(self.reader_of(input::present(files)?))
-    }
-
-    fn reader_of(&self, paths: Vec<PathBuf>) -> IntReader {
-        if let Some(memory) = self.memory {
-            reserve_unpacking(&paths, memory.bytes / 2);
-        }
-        IntReader::new(paths, self.format, self.range.clone(), self.threads())
-    }
-
-    /// Returns the maximum number of threads.
-    fn threads(&self) -> usize {
-        let available = || std::thread::available_parallelism().ok();
-        self.threads.or_else(available).map_or(1, NonZeroUsize::get)
-    }
-
-    fn memory(&self) -> Result<Memory, Failure> {
-        Memory::new(self.memory)
-    }
-
-    /// Creates an empty set.
-    fn set(&self) -> Result<set::IntSet, Failure> {
-        Ok(set::IntSet::new(self.range.as_ref(), self.memory()?))
-    }
-}
-
-/// Where results go, and how they are written.
-#[derive(clap::Args)]
-struct Writing {
-    /// Write to FILE; replace it only after success
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Format of the output [default: that of the input]
-    #[arg(long, value_name = "FORMAT")]
-    output_format: Option<IntFormat>,
-}
-
-impl Writing {
-    /// Opens a writer for the results of `inputs`.
-    fn writer(&self, reading: &Reading, inputs: &[&[PathBuf]]) -> Result<IntWriter, Failure> {
-        for files in inputs {
-            let stdin = [PathBuf::from("-")];
-            let files = if files.is_empty() { &stdin } else { *files };
-            refuse_endless(files, self.output.as_deref())?;
-        }
-        let format = self.output_format.unwrap_or(reading.format);
-        if format != IntFormat::Text {
-            refuse_terminal(self.output.as_deref(), "these integers are")?;
-        }
-        let output = Output::open(self.output.as_deref())?;
-        Ok(IntWriter::new(IntEncoder::new(output, format), reading.threads()))
-    }
-}
-
-/// Reads a range such as `0..=999` or `0-999`, both ends included.
-fn parse_range(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let wrong = || format!("'{text}' is not a range: write the first and last value as 0..=999");
-    let (first, last) =
-        text.split_once("..=").or_else(|| text.split_once('-')).ok_or_else(wrong)?;
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
-    let range = number(first)?..=number(last)?;
-    if range.is_empty() {
-        return Err(format!("'{text}' holds no value: put the smaller one first"));
-    }
-    Ok(range)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_first_and_last() {
-        assert_eq!(parse_range("0..=999"), Ok(0..=999));
-        assert_eq!(parse_range("5-5"), Ok(5..=5));
-        for text in ["", "5", "..=", "1..5", "5..=4", "-1..=4", "a..=b", "0..=18446744073709551616"]
-        {
-            assert!(parse_range(text).is_err(), "{text}");
-        }
     }
 }
