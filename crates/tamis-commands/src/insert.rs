@@ -6,7 +6,7 @@ use tamis::{Answers, Kind, NoRoom, TryInsert as _};
 use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 
 use crate::batch::{Batch, BatchItems, Family, Refusal};
-use crate::bf::create_default;
+use crate::bf::reserve::create_default;
 use crate::run::{Change, Env, Outcome};
 use crate::scalable_bloom::ExpandError;
 use crate::text::{self, Text, bf, tm};

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::kind::Kind;
-
 /// The parameters that, with the kind and the number of bits, determine the place of an item.
 ///
 /// Files store a geometry as one number, [`to_number`](Self::to_number).
@@ -54,12 +52,6 @@ impl Geometry {
             Geometry::Slots { bits, bucket } => bits | bucket << 8,
             Geometry::Prefixes { bits, split_at } => bits | split_at << 8,
         }
-    }
-    /// Restores the geometry of a filter of this kind from the number that files store. Returns `None` if the kind has
-    /// no geometry with this number.
-    #[must_use]
-    pub fn from_number(kind: Kind, number: u32) -> Option<Geometry> {
-        kind.sizing().geometry(number)
     }
 }
 

@@ -7,11 +7,12 @@
 ///
 /// A row contains the documentation of the kind, its name in code, its number in files, its filter type over storage
 /// `B`, the function that creates an empty filter from a plan and a hasher, its formulas (`Sizing`), and its properties.
+/// The file that calls the macro imports the names that it uses.
 macro_rules! kinds {
     ($then:ident) => {
         $then! {
             /// Split-block Bloom, 512-bit blocks of eight 64-bit lanes: the default.
-            SplitBlock = 1, Bloom<SplitBlock, B>, Bloom::new, crate::strategy::sizing::SPLIT_BLOCK, {
+            SplitBlock = 1, Bloom<SplitBlock, B>, Bloom::new, SPLIT_BLOCK, {
                 name: "split-block",
                 summary: "one cache line per lookup; the fastest for rates of 0.3 % and above",
                 can_remove: false,
@@ -20,7 +21,7 @@ macro_rules! kinds {
                 grows: false,
             };
             /// Split-block Bloom as in Parquet files: 256-bit blocks of eight 32-bit lanes.
-            Parquet = 2, Bloom<Parquet, B>, Bloom::new, crate::strategy::sizing::PARQUET, {
+            Parquet = 2, Bloom<Parquet, B>, Bloom::new, PARQUET, {
                 name: "parquet",
                 summary: "the same in the layout of Parquet's column filters",
                 can_remove: false,
@@ -29,7 +30,7 @@ macro_rules! kinds {
                 grows: false,
             };
             /// The Bloom filter of 1970: any number of bits and probes.
-            Classic = 3, Bloom<Classic, B>, Bloom::new, crate::strategy::classic::sizing::ClassicSizing, {
+            Classic = 3, Bloom<Classic, B>, Bloom::new, ClassicSizing, {
                 name: "classic",
                 summary: "the fewest bits; one cache line per probe",
                 can_remove: false,
@@ -38,7 +39,7 @@ macro_rules! kinds {
                 grows: false,
             };
             /// Blocks of 128 counters, eight lanes of 16: items can be removed.
-            Counting = 4, Counting<B>, Counting::new, crate::bloom::counting::sizing::SIZING, {
+            Counting = 4, Counting<B>, Counting::new, COUNTING, {
                 name: "counting",
                 summary: "supports deletes and counts up to 15 or more; over four times the bits",
                 can_remove: true,
@@ -47,7 +48,7 @@ macro_rules! kinds {
                 grows: false,
             };
             /// Fingerprints in one of two buckets: items can be removed and counted, in few bits.
-            Cuckoo = 5, Cuckoo<B>, Cuckoo::new, crate::cuckoo::sizing::CuckooSizing, {
+            Cuckoo = 5, Cuckoo<B>, Cuckoo::new, CuckooSizing, {
                 name: "cuckoo",
                 summary: "supports deletes and counts up to 4; two cache lines per lookup",
                 can_remove: true,
@@ -56,7 +57,7 @@ macro_rules! kinds {
                 grows: false,
             };
             /// Prefixes of hashes in pages that split: any number of items.
-            Growing = 6, Growing<B>, Growing::new, crate::growing::sizing::GrowingSizing, {
+            Growing = 6, Growing<B>, Growing::new, GrowingSizing, {
                 name: "growing",
                 summary: "any number of items at a constant rate",
                 can_remove: false,
@@ -65,7 +66,7 @@ macro_rules! kinds {
                 grows: true,
             };
             /// A ring of filters of small blocks: items are forgotten once they are out of the window.
-            Window = 7, Window<B>, Window::for_plan, crate::window::sizing::SIZING, {
+            Window = 7, Window<B>, Window::for_plan, WINDOW, {
                 name: "window",
                 summary: "items expire after a time, or after a number of other items",
                 can_remove: false,

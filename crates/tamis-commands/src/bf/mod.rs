@@ -3,7 +3,7 @@
 mod dump;
 mod info;
 mod insert;
-mod reserve;
+pub(crate) mod reserve;
 
 use tamis_resp::Reply;
 
@@ -15,7 +15,7 @@ use crate::value::Value;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};
 pub(crate) use insert::{insert, items_start};
-pub(crate) use reserve::{create_default, reserve};
+pub(crate) use reserve::reserve;
 
 /// `BF.CARD key`
 pub(crate) fn card(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {

@@ -1,8 +1,15 @@
 //! The formulas of each kind.
 
+use crate::bloom::counting::sizing::SIZING as COUNTING;
+use crate::cuckoo::sizing::CuckooSizing;
+use crate::geometry::Geometry;
+use crate::growing::sizing::GrowingSizing;
 use crate::kind::Kind;
 use crate::kind_table::kinds;
 use crate::plan::sizing::Sizing;
+use crate::strategy::classic::sizing::ClassicSizing;
+use crate::strategy::sizing::{PARQUET, SPLIT_BLOCK};
+use crate::window::sizing::SIZING as WINDOW;
 
 macro_rules! define_sizing {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, $row:tt;)*) => {
@@ -17,3 +24,12 @@ macro_rules! define_sizing {
     };
 }
 kinds!(define_sizing);
+
+impl Geometry {
+    /// Restores the geometry of a filter of this kind from the number that files store. Returns
+    /// `None` if the kind has no geometry with this number.
+    #[must_use]
+    pub fn from_number(kind: Kind, number: u32) -> Option<Geometry> {
+        kind.sizing().geometry(number)
+    }
+}
