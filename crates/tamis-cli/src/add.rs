@@ -113,8 +113,7 @@ impl Args {
         let advice = match repeats {
             RepeatPolicy::Once => {
                 "if it has some of these lines already, skip them with --if-absent if you delete \
-                 nothing from this filter; \
-                 otherwise build a larger one with --items N"
+                 nothing from this filter; otherwise build a larger one with --items N"
             }
             _ => repeats.advice(kind),
         };

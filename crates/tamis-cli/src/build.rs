@@ -170,8 +170,7 @@ impl Args {
         match (kind, self.window) {
             (Some(Kind::Window), None) => Err(Failure::new(
                 "--kind window needs the span after which items are forgotten, such as --window \
-                 24h or \
-                 --window 1M-items",
+                 24h or --window 1M-items",
             )),
             (Some(Kind::Window), Some(WindowSpan(Span::Millis(_)))) if self.items.is_none() => {
                 Err(Failure::new(
@@ -241,8 +240,7 @@ impl Args {
         let file = like.view()?.ok_or_else(|| {
             Failure::new(format!(
                 "{name}: --like takes a Tamis filter, and this is one of {}: add the items to a \
-                 copy of it with \
-                 'tamis add', or convert it first",
+                 copy of it with 'tamis add', or convert it first",
                 like.format.name
             ))
         })?;
@@ -304,8 +302,7 @@ impl Args {
         match self.memory {
             Some(limit) if plan.bytes() > max_bytes => Err(Failure::new(format!(
                 "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more \
-                 memory, a \
-                 higher rate or fewer items",
+                 memory, a higher rate or fewer items",
                 Count(plan.items()),
                 Rate(plan.rate()),
                 ByteSize { bytes: plan.bytes() },

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(short, long = "filter", value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
-    /// The filter (unless -f is given), then files of lines; none, or '-', is standard input
+    /// The filter (unless -f is given), then files of lines; '-' or none is standard input
     #[arg(value_name = "FILTER|FILES")]
     files: Vec<PathBuf>,
 
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(short, long, conflicts_with = "count")]
     quiet: bool,
 
-    /// Print lines without the filter's name, once each
+    /// Print each line once, without the name of the filter
     #[arg(long)]
     no_name: bool,
 

@@ -25,7 +25,7 @@ Examples:
 Exit status: 0 a server can start with these files, 1 they are damaged, or data was lost in the
 repair, 2 the check failed.")]
 pub struct Args {
-    /// The folder, as in `tamis serve --dir`
+    /// Data folder, as in `tamis serve --dir`
     dir: PathBuf,
 
     /// Write the valid data as a new snapshot, and keep the old files in the folder damaged-N

@@ -16,7 +16,7 @@ Examples:
   tamis completions zsh > \"${fpath[1]}/_tamis\"
   tamis completions fish > ~/.config/fish/completions/tamis.fish")]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to generate the script for
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -35,7 +35,7 @@ pub fn completions(args: &CompletionsArgs) -> Outcome {
 Example:
   tamis man ~/.local/share/man/man1 && man tamis-dedup")]
 pub struct ManArgs {
-    /// The folder for the pages; created if it is missing
+    /// Folder for the pages; it is created if it is missing
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

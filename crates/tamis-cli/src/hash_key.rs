@@ -21,6 +21,6 @@ pub fn random_hasher() -> Result<Hasher, Failure> {
 pub fn random_words<const N: usize>() -> Result<[u64; N], Failure> {
     let mut words = [[0; 8]; N];
     getrandom::fill(words.as_flattened_mut())
-        .map_err(|error| Failure::new(format!("the system gives no random key: {error}")))?;
+        .map_err(|error| Failure::new(format!("the system returned no random key: {error}")))?;
     Ok(words.map(u64::from_le_bytes))
 }

@@ -34,7 +34,7 @@ Examples:
 
 Exit status: 0 shown, 2 failed, 3 a filter is over its rate.")]
 pub struct Args {
-    /// Filters
+    /// Filter files to describe
     #[arg(required = true, value_name = "FILTERS")]
     files: Vec<PathBuf>,
 
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// List the keys of Redis snapshots instead: database, type and key
+    /// List the keys of Redis snapshots (database, type and key) and decode no filter
     #[arg(long, conflicts_with = "svg")]
     keys: bool,
 

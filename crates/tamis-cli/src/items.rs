@@ -14,7 +14,7 @@ use crate::record_reader::{RecordBlock, RecordReader};
 /// Which items a command reads, alike in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct ItemArgs {
-    /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2). None, or '-', is
+    /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2); '-' or none is
     /// standard input
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,

@@ -28,7 +28,7 @@ Examples:
 
 Exit status: 0 merged, 2 failed, 3 merged with --force, but over its rate.")]
 pub struct Args {
-    /// Filters of one layout
+    /// Filters to merge; they must have the same layout
     #[arg(required = true, value_name = "FILTERS")]
     filters: Vec<PathBuf>,
 
@@ -133,7 +133,7 @@ fn difference(one: &Layout, other: &Layout) -> Option<String> {
     } else if *hasher == one.hasher {
         None
     } else if hasher.to_string() == one.hasher.to_string() {
-        Some("its secret key is another".into())
+        Some("its secret key is different".into())
     } else {
         Some(format!("its hash is {hasher}, not {}", one.hasher))
     }

@@ -37,9 +37,7 @@ impl FromStr for Count {
             }
         };
         if count == 0 {
-            return Err(format!(
-                "'{text}' is no number of items to plan for: it must be above zero"
-            ));
+            return Err(format!("'{text}' is not a valid number of items: it must be above zero"));
         }
         Ok(Count(count))
     }
@@ -47,13 +45,13 @@ impl FromStr for Count {
 
 /// Parses a whole number of at least one, such as the number of a field.
 pub fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a whole number above zero that fits here"))
+    text.parse().map_err(|_| format!("'{text}' is not a whole number above zero, or is too large"))
 }
 
 /// Parses a number of threads.
 pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MAX_THREADS);
-    threads.ok_or_else(|| format!("'{text}' is no number of threads: write 1 to {MAX_THREADS}"))
+    threads.ok_or_else(|| format!("'{text}' is not a number of threads: write 1 to {MAX_THREADS}"))
 }
 
 /// Most threads that a user may request. No machine runs more at once; more threads would only use

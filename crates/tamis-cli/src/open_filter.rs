@@ -415,9 +415,8 @@ impl OpenFilter {
                 missing_to_write(parameter, options, format, &input::name(path))
             }
             EncodeError::Several { filters, rate } => Failure::new(format!(
-                "{name}: {to} holds one filter, and this file has {filters}: joined, their rate \
-                 is {}; accept it with \
-                 --union, or build one filter from the items with --items FILE",
+                "{name}: {to} holds one filter, and this file has {filters}: joined, their rate is \
+                 {}; accept it with --union, or build one filter from the items with --items FILE",
                 Rate(rate)
             )),
             EncodeError::NeedsItems(why) => {

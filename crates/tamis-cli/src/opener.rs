@@ -189,8 +189,7 @@ impl Recognised {
         if is_raw && is_bits && bytes.ends_with(b"\n") {
             note!(
                 "{name}: its last byte is a line feed, and is read as bits: if a program such as \
-                 'redis-cli --raw' appended it, leave \
-                 it out (redis-cli -D \"\" --raw GET key)"
+                 'redis-cli --raw' appended it, leave it out (redis-cli -D \"\" --raw GET key)"
             );
         }
         bytes.check_unchanged(&name)?;

@@ -246,8 +246,7 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Failure::new(format!(
                 "{name}: a new file is written in its folder {} first, and then replaces it, but: \
-                 {}; allow writing to that folder, \
-                 or name an output in another",
+                 {}; allow writing to that folder, or name an output in another",
                 folder.display(),
                 plain(error)
             ))

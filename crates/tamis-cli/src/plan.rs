@@ -27,7 +27,7 @@ Examples:
   tamis plan --items 1G --memory 1G        the rate
   tamis plan --items 10M --rate 1% --svg plan.svg")]
 pub struct Args {
-    /// Number of distinct items (such as 10M: powers of 1000)
+    /// Number of distinct items (such as 10M, in powers of 1000)
     #[arg(long, value_name = "N")]
     items: Option<Count>,
 
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "R", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Memory of the filter (such as 512M: powers of 1024)
+    /// Memory of the filter (such as 512M, in powers of 1024)
     #[arg(long, value_name = "SIZE")]
     memory: Option<ByteSize>,
 

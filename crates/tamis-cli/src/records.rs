@@ -139,7 +139,7 @@ impl<R: Read> Blocks<R> {
 fn grow(buffer: &mut Vec<u8>, len: usize) -> io::Result<()> {
     let more = len.saturating_sub(buffer.len());
     buffer.try_reserve_exact(more).map_err(|_| {
-        let text = format!("no memory for a record of more than {} bytes", buffer.len());
+        let text = format!("not enough memory for a record of more than {} bytes", buffer.len());
         io::Error::new(io::ErrorKind::OutOfMemory, text)
     })?;
     buffer.resize(buffer.len() + more, 0);

@@ -70,12 +70,12 @@ pub fn run(args: &Args) -> Outcome {
     }
     let lines = |n: u64| format!("{} {}", Count(n), if n == 1 { "line" } else { "lines" });
     if absent > 0 {
-        note!("{name}: {} not in it: nothing was changed for these", lines(absent));
+        note!("{name}: {} not in it; they were ignored", lines(absent));
     }
     if saturated > 0 {
         note!(
-            "{name}: {} stayed: added more often than the filter can count; build it again, with \
-             wider counters",
+            "{name}: {} not removed: the items were added more often than a counter can count; \
+             rebuild the filter with wider counters",
             lines(saturated)
         );
     }

@@ -49,8 +49,7 @@ impl RepeatArgs {
             )),
             (Some(kind), true) => Err(Failure::new(format!(
                 "--copies is for cuckoo filters: a {kind} filter does not count repeats; leave it \
-                 out, or build with \
-                 --kind cuckoo"
+                 out, or build with --kind cuckoo"
             ))),
             (None, true) => Err(Failure::new(
                 "--copies is for cuckoo filters: leave it out, or build with --kind cuckoo",
@@ -116,8 +115,7 @@ impl Inserter {
                 self.seen.insert_each(hashes, &mut self.new).map_err(|_| {
                     Failure::new(format!(
                         "finding repeats among over {} distinct items takes more memory than \
-                         --memory allows: allow more, \
-                         or give --copies if no line is repeated",
+                         --memory allows: allow more, or give --copies if no line is repeated",
                         Count(self.seen.len())
                     ))
                 })?;

@@ -83,7 +83,7 @@ pub enum Side {
 pub enum Layer {
     /// A curve with its name at the end. `class` is 1 to 7.
     Line { name: String, class: u8, points: Vec<(f64, f64)> },
-    /// Bars on the lower axis. Each bar has a start, an end and a height.
+    /// Bars that start at the lower axis. Each bar has a start, an end and a height.
     Bars { bars: Vec<(f64, f64, f64)> },
     /// A dashed horizontal line at a value of the vertical axis.
     Across { name: String, at: f64 },

@@ -198,9 +198,8 @@ mod tests {
     fn a_tamis_file_takes_no_decode_option_but_its_format() {
         let hash = "00".repeat(32);
         let line = format!(
-            "--funnel text --charset UTF-8 --items-planned 5 --rate-planned 0.1 --key k --column \
-             c --format-version 2 \
-             --block-hash {hash} --md5 --format"
+            "--funnel text --charset UTF-8 --items-planned 5 --rate-planned 0.1 --key k --column c \
+             --format-version 2 --block-hash {hash} --md5 --format"
         );
         let all: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
         assert_eq!(left(&format!("{line} guava"), "tamis", FilterLocation::File), all);

@@ -137,27 +137,23 @@ mod tests {
             (
                 "tamis dedup --stats=no",
                 "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see \
-                 'tamis \
-                 dedup --help'",
+                 'tamis dedup --help'",
             ),
             (
                 "tamis --quiet dedup --stats=no",
                 "invalid value 'no' for '--stats[=<FORM>]' [possible values: text, json]; see \
-                 'tamis \
-                 dedup --help'",
+                 'tamis dedup --help'",
             ),
             ("tamis ints and a", "at least 2 files are required; see 'tamis ints and --help'"),
             (
                 "tamis --no-progress ints --quiet uniq --colour",
-                "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use \
-                 '-- --colour'; see \
-                 'tamis ints uniq --help'",
+                "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use '-- \
+                 --colour'; see 'tamis ints uniq --help'",
             ),
             (
                 "tamis ints uniq --memory no",
                 "invalid value 'no' for '--memory <SIZE>': 'no' is not a size: write bytes, or \
-                 64K, \
-                 512M, 2G, 1T",
+                 64K, 512M, 2G, 1T",
             ),
         ] {
             assert_eq!(message(words), expected, "{words}");

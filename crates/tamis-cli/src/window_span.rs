@@ -33,8 +33,7 @@ impl FromStr for WindowSpan {
         let wrong = || {
             format!(
                 "'{text}' is not a window: write a time such as 30s, 15m, 24h or 7d, or a number \
-                 of lines \
-                 such as 1M-lines"
+                 of lines such as 1M-lines"
             )
         };
         if let Some(number) = NOUNS.iter().find_map(|noun| text.strip_suffix(noun)) {

@@ -1,9 +1,10 @@
-//! `--memory` is a promise for the whole process: at most 6 MB more are resident at any moment, whatever the command, the
-//! input and the outcome.
+//! `--memory` limits the whole process: at any moment, for any command and input, at most 6 MB more
+//! are resident.
 
 #![cfg(target_os = "linux")]
 
-// A separate program: Linux counts the memory of the parent at the fork in the peak of the child.
+// This is a separate program because Linux counts the memory of the parent process, at the fork, in
+// the peak of the child.
 #[allow(dead_code, reason = "the other tests of the program use the rest")]
 #[path = "integration/program.rs"]
 mod program;
@@ -17,14 +18,15 @@ use program::Folder;
 
 const MB: u64 = 1 << 20;
 
-/// Waits for a program; returns how it ended, and how many bytes of it were resident at most.
+/// Waits for a program. Returns its exit status and its peak resident memory, in bytes.
 ///
-/// The system counts this process too, up to the start of the other program: so it must stay small itself.
+/// Until the other program starts, the system counts the memory of this process, so this process
+/// must stay small.
 fn wait(child: &Child) -> (ExitStatus, u64) {
-    // SAFETY: of numbers only, which may be zero.
+    // SAFETY: `rusage` consists of integers, and all of them may be zero.
     let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
     let id = child.id() as libc::pid_t;
-    // SAFETY: both places are there, and nobody else waits for the program.
+    // SAFETY: both pointers are valid, and no other code waits for this child.
     assert_eq!(unsafe { libc::wait4(id, &mut status, 0, &mut usage) }, id);
     (ExitStatus::from_raw(status), usage.ru_maxrss as u64 * 1024)
 }

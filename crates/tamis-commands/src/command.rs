@@ -15,7 +15,7 @@ pub struct Command {
     pub name: &'static str,
     /// The number of words it takes, including its name.
     pub arity: Arity,
-    /// What it does to keys and to the server.
+    /// The effects of the command on keys and on the server.
     pub flags: &'static [Flag],
     /// The access categories; every command is either fast or slow.
     pub categories: &'static [Category],

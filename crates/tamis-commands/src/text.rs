@@ -177,7 +177,7 @@ pub mod tm {
     /// A filter of fixed size is full.
     pub const FULL: Text =
         "ERR the filter is full: TM.RESERVE a filter with more ITEMS, or with KIND growing";
-    /// The place of an item is full of other items, which only chosen hashes cause.
+    /// The place of an item is full. This happens only if an attacker chooses the items.
     pub const CROWDED: Text = "ERR too many items hash to the place of this item, as in an attack; other items can still be \
          added: set hash-key and TM.RESERVE a new filter";
     /// There is not enough memory to grow the filter.

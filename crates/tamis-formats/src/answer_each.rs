@@ -1,4 +1,4 @@
-//! Batches of items for filters that have no batch operations of their own.
+//! Batches of items for filters that have no batch operations.
 
 use std::convert::Infallible;
 

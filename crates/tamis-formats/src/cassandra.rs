@@ -89,7 +89,7 @@ impl Release {
     }
 }
 
-/// The half of the hash that is the start of the probes. The other half is the step.
+/// Which half of the hash is the start of the probes. The other half is the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HalfOrder {
     H1First,
@@ -286,7 +286,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_whole)
 }
 
-/// Returns the releases of the version in the options.
+/// Returns the range of Cassandra releases that write the version given in the options.
 fn release_option(options: &DecodeOptions) -> Result<Release, CreateError> {
     let version = options.version.as_deref();
     let version = version.ok_or(CreateError::Missing(Parameter::Version))?;

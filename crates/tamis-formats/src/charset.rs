@@ -27,7 +27,7 @@ pub enum Charset {
     Utf16Be,
     /// UTF-16, little-endian, without a byte order mark.
     Utf16Le,
-    /// GBK in Java's table, which differs from the WHATWG's in 184 characters.
+    /// GBK as Java encodes it. 184 characters differ from the WHATWG encoding.
     Gbk,
     /// GB 18030 of 2022 in Java's table, which differs from the WHATWG's in 19 private use
     /// characters.

@@ -50,7 +50,7 @@ pub enum DecodeErrorKind {
     },
     /// A checksum does not match.
     Checksum,
-    /// Bytes or bits that must be zero are not.
+    /// Bytes or bits that must be zero are not zero.
     NotZero,
     /// The value is outside what the format allows.
     Invalid {

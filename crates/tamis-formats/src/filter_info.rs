@@ -1,6 +1,6 @@
 //! What is reported about a filter.
 
-/// What is reported about a filter.
+/// The report about a filter of any format.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
     /// The hash and the rule, in a few words.

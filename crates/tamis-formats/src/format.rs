@@ -46,11 +46,11 @@ pub struct Format {
 /// The parameters of a format that its files do not store.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters {
-    /// Those that reading and writing require.
+    /// The parameters that reading and writing require.
     pub required: &'static [Parameter],
-    /// Those that reading also uses if they are given.
+    /// The parameters that reading also uses if they are given.
     pub reading: &'static [Parameter],
-    /// Those that writing also uses if they are given.
+    /// The parameters that writing also uses if they are given.
     pub writing: &'static [Parameter],
 }
 

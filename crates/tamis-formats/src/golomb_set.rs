@@ -101,10 +101,10 @@ impl GolombSet {
     /// # Errors
     ///
     /// [`DecodeError`] if the number of items is not in its shortest form or is 2³² or more, if
-    /// values are missing or out of range, or if whole bytes follow. Other libraries differ:
-    /// rust-bitcoin accepts trailing bytes, reads bytes without a number of items as the empty set,
-    /// and notices missing values only when it reaches them. Bitcoin Core accepts values out of
-    /// range, which no builder writes; a stream of ones would then take long to read.
+    /// values are missing or out of range, or if bytes follow the last value. Other libraries
+    /// differ: rust-bitcoin accepts trailing bytes, reads bytes without a number of items as the
+    /// empty set, and notices missing values only when it reaches them. Bitcoin Core accepts values
+    /// out of range, which no builder writes; a stream of ones would then take long to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })

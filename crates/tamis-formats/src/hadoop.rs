@@ -1,4 +1,5 @@
-//! Hadoop's `util.bloom` filters, as their `write` writes them. Layout: `docs/formats/hadoop.md`.
+//! Hadoop's `util.bloom` filters, in the format of their method `write`. Layout:
+//! `docs/formats/hadoop.md`.
 
 mod counting;
 mod dynamic;

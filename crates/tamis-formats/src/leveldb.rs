@@ -40,8 +40,8 @@ pub(crate) const FORMAT: Format = Format {
 /// log₂ of the bytes of data that share a filter. It is the same in every table.
 const BASE_LG: u8 = 11;
 
-/// The trailer behind the offsets: the offset of the offsets, and log₂ of the bytes of data per
-/// filter.
+/// The trailer after the table of offsets: the position of that table, and log₂ of the bytes of
+/// data per filter.
 const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 
 /// A filter with more probes is of a later kind, and every item may be in it.

@@ -69,10 +69,10 @@ const SIZE: &str = "number of bytes";
 const CHOICES: [(&str, &str); 3] =
     [("algorithm", "1 (BLOCK)"), ("hash", "1 (XXHASH)"), ("compression", "1 (UNCOMPRESSED)")];
 
-/// Thrift's compact protocol: the next field, a struct.
+/// Thrift's compact protocol: the header of the next field, which is a struct.
 const NEXT_STRUCT: u8 = 0x1c;
 
-/// Thrift's compact protocol: the next field, a number of 32 bits.
+/// Thrift's compact protocol: the header of the next field, which is a 32-bit integer.
 const NEXT_I32: u8 = 0x15;
 
 /// Halves a filter while its estimated rate stays at or below `max_rate`, as the Rust crate does

@@ -1,5 +1,4 @@
-//! The probe rule of Python's `pybloom_live`: each probe has a part of the bits, a slice, of its
-//! own.
+//! The probe rule of Python's `pybloom_live`: each probe has its own part of the bits, a slice.
 
 use std::fmt;
 

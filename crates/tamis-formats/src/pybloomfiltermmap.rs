@@ -108,7 +108,7 @@ impl fmt::Display for Seeds {
     }
 }
 
-/// Returns the plan of the original: `(bits, probes)`.
+/// Returns the plan of the Python library: `(bits, probes)`.
 ///
 /// # Examples
 ///

@@ -21,7 +21,7 @@ pub(crate) struct RdbReader<'a> {
     bytes: &'a [u8],
     /// The memory that further strings may take.
     left_bytes: u64,
-    /// Whether a string would have taken more.
+    /// Whether a string was rejected because it exceeds `left_bytes`.
     is_over: bool,
 }
 

@@ -91,7 +91,8 @@ impl RedisBitmaps {
     ///
     /// [`OutOfMemory`] if the allocation of another bitmap fails. The item has been inserted.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, OutOfMemory> {
-        // With one bitmap, the class does not test first. The changed bits give the same result.
+        // With one bitmap, the Java class inserts without a test. The number of changed bits shows
+        // whether the item is new.
         let is_new = if self.bitmaps.len() > 1 && self.contains(key) {
             false
         } else {

@@ -78,8 +78,8 @@ impl ProbeRule for StreamLib {
     fn each_probe(&self, (mut c, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let bits = self.words * 64;
         (0..self.probes).map(move |_| {
-            // Java's remainder keeps the sign of the sum. Its absolute value is the remainder of
-            // the absolute value.
+            // In Java, `abs(sum % bits)` equals `abs(sum) % bits`, because the remainder keeps the
+            // sign of the sum.
             let bit = c.unsigned_abs() % bits;
             c = c.wrapping_add(step);
             bit.into()

@@ -285,8 +285,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 
     /// Tests whether the rate of the filter is above the planned one. Reads all bits.
     ///
-    /// A filter with no more inserts than its capacity is never over its rate, whatever chance did
-    /// to its bits. A filter without a count is judged by its bits.
+    /// A filter with no more inserts than its capacity is never over its rate, even if more bits
+    /// are set than expected. Without a count of inserts, the bits decide.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         !self.is_counted_within() && self.filter.is_over_rate()

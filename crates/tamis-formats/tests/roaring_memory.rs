@@ -37,7 +37,7 @@ fn short_before_long() -> Vec<u8> {
     bytes
 }
 
-/// So many bitmaps of 32 bits, of one value each, with the head that is shortest.
+/// Returns the bytes of `maps` 32-bit bitmaps with one value each and the shortest header.
 fn lonely(maps: u32) -> Vec<u8> {
     let map = [0x3b, 0x30, 0, 0, 0, 1, 0, 0, 0, 7, 0];
     let maps_of = |i: u32| i.to_le_bytes().into_iter().chain(map);

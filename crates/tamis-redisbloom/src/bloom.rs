@@ -138,7 +138,7 @@ impl RedisBloom {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn emptied(&self) -> Result<Self, OutOfMemory> {
-        // Not planned again: the capacity in a forged header may not match its bits.
+        // The layer keeps its size, because the capacity in a forged header may not match its bits.
         let first = Layer::zeroed(RedisLayer { items: 0, ..*self.layers[0].numbers() })?;
         Ok(Self { layers: vec![first], items: 0, ..*self })
     }
@@ -210,8 +210,8 @@ impl RedisBloom {
 
     /// Inserts many items in order and overlaps their memory accesses. Calls `each` with the result of each item.
     ///
-    /// A refused item does not stop later items, which may be present already. A caller that wants to stop there, as
-    /// `BF.MADD` does, returns false from `each`.
+    /// A refused item does not stop later items, which may be present already. To stop at the first
+    /// refused item, as `BF.MADD` does, the caller returns false from `each`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -420,7 +420,7 @@ fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
 const OPTION_NO_ROUND: u32 = 1;
 /// An option in a header: hashes have 64 bits.
 const OPTION_HASH_64: u32 = 4;
-/// An option in a header: there is no second layer.
+/// An option in a header: the filter never adds a layer.
 const OPTION_FIXED: u32 = 8;
 
 /// The limit that a server has for arguments.

@@ -57,7 +57,7 @@ fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(word: &[u8]) -> T {
     std::str::from_utf8(word).unwrap().parse().unwrap()
 }
 
-/// Splits the options in front of ITEMS from the items.
+/// Splits the options before ITEMS from the items.
 fn split_at_items(words: &[Vec<u8>]) -> (&[Vec<u8>], &[Vec<u8>]) {
     let at = words.iter().position(|word| word == b"ITEMS").unwrap();
     (&words[..at], &words[at + 1..])
@@ -195,7 +195,7 @@ fn answers(case: &Value) -> Vec<(Vec<u8>, bool)> {
     asked.chain(wrong).collect()
 }
 
-/// The value behind a name in a flat list of both.
+/// Returns the value after `name` in a flat list of names and values.
 fn info<'a>(case: &'a Value, name: &str) -> &'a Value {
     let pairs = list(&case["info_resp2"]).as_chunks::<2>().0;
     &pairs.iter().find(|[key, _]| text(key)[1..] == *name).unwrap()[1]

@@ -11,7 +11,8 @@ const OF_THREAD: u64 = 4;
 /// The maximum number of simultaneous connections to the HTTP port. A browser opens six.
 pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
 
-/// Further connections for `/healthz` only, while all others wait for responses.
+/// The number of additional connections that serve only `/healthz`. They are used when all other
+/// HTTP connections wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
 /// Returns how many files the server may open beside one for each client.

@@ -1,4 +1,4 @@
-//! Memory that belongs to no key: commands that are arriving, queued transactions, watched keys,
+//! Memory that belongs to no key: incomplete commands, queued transactions, watched keys,
 //! copies and dumps.
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A server under a low limit of open files. It is the limit of the whole process, so this test has a process of its own.
+//! A server under a low limit of open files. The limit applies to the whole process, so this test
+//! has its own process.
 #![cfg(unix)]
 
 #[path = "../../../tests/exchanges/client.rs"]

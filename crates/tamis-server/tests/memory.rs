@@ -1,4 +1,4 @@
-//! `maxmemory`: what counts, what is refused, and that deletes make room again.
+//! `maxmemory`: which memory counts, which commands are rejected, and that deletes free memory.
 
 #[path = "../../../tests/exchanges/client.rs"]
 mod client;
@@ -41,13 +41,13 @@ fn a_compressed_payload_takes_no_more_than_is_left() {
     };
     assert_eq!(client.say(&restore("small", 10)), Reply::ok());
     assert_eq!(client.say(&["STRLEN", "small"]), Reply::Integer(2641));
-    // 26 MB of 300 KB, which are decoded on a thread of their own.
+    // 26 MB of 300 KB, which are decoded on a separate thread.
     assert_eq!(client.say(&restore("large", 100_000)), Reply::error(OOM));
     assert_eq!(client.say(&restore("large", 10_000)), Reply::error(OOM));
     assert_eq!(client.say(&["EXISTS", "large"]), Reply::Integer(0));
 }
 
-/// Runs a test in a process of its own, where nobody else takes memory.
+/// Runs a test in its own process, so that no other test takes memory.
 fn alone(name: &str, test: impl FnOnce()) {
     const VARIABLE: &str = "TAMIS_TEST_ALONE";
     if std::env::var(VARIABLE).is_ok_and(|it| it == name) {
@@ -60,7 +60,7 @@ fn alone(name: &str, test: impl FnOnce()) {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The memory of this process that is there, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
@@ -73,7 +73,7 @@ fn used(client: &mut Client) -> u64 {
     line.parse().unwrap()
 }
 
-/// Sends commands some hundred at a time, each of which is answered without an error.
+/// Sends commands in groups of some hundred. No reply may be an error.
 fn send_all(client: &mut Client, commands: impl Iterator<Item = Vec<Vec<u8>>>) {
     let mut commands = commands.peekable();
     while commands.peek().is_some() {
@@ -89,10 +89,10 @@ fn line(text: &str) -> Vec<Vec<u8>> {
     text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// Tells that what the server counts is what the process has taken, but for a tenth.
+/// Checks that the memory that the server counts is within a tenth of the memory of the process.
 fn counts_what_it_takes(count: usize, command: impl Fn(usize) -> Vec<Vec<u8>>) -> f64 {
     let (_server, mut client) = start(0);
-    // What connections and threads take is not of keys.
+    // The memory of connections and threads does not count for keys.
     send_all(&mut client, (0..1000).map(|i| line(&format!("SET warm:{i} x"))));
     send_all(&mut client, (0..300).map(|i| command(count + i)));
     let (resident_before, used_before) = (resident(), used(&mut client));
@@ -110,7 +110,7 @@ fn counts_what_it_takes(count: usize, command: impl Fn(usize) -> Vec<Vec<u8>>) -
     counted / count as f64
 }
 
-/// What `TM.RESERVE` makes of 100 items.
+/// The filter that `TM.RESERVE` creates for 100 items.
 const KINDS: [&str; 7] = [
     "KIND split-block ITEMS 100",
     "KIND classic ITEMS 100",
@@ -141,7 +141,7 @@ fn an_empty_filter_takes_300_bytes_before_and_after_a_restart() {
             let Reply::Bulk(key) = key else { panic!() };
             let reply = client.say(&[b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()]);
             let Reply::Integer(bytes) = reply else { panic!("{reply:?}") };
-            // Each key here has a table to itself, mostly.
+            // Most keys here are alone in the table of their shard.
             assert!(bytes <= 300 + 40, "{}: {bytes}", String::from_utf8_lossy(&key));
         }
     };
@@ -316,7 +316,7 @@ fn a_transaction_that_waits_counts() {
     assert!(used(&mut other) >= 500_000);
     assert_eq!(other.say(&line("SET k v")), Reply::error(OOM));
     assert!(matches!(client.say(&line("EXEC")), Reply::Error(_)));
-    // Replies on their way may count.
+    // Replies that are not sent yet may count.
     assert!(used(&mut other) < 1024);
     assert_eq!(other.say(&line("SET k v")), Reply::ok());
 }
@@ -381,7 +381,7 @@ fn a_sparse_string_is_as_long_in_replies_as_it_says() {
 #[test]
 fn every_way_to_dump_is_refused_to_clients_that_do_not_read() {
     const MAX: u64 = 80 << 20;
-    // What sockets do not take of a reply counts.
+    // The part of a reply that the socket does not accept counts.
     const REPLY: u64 = 16 << 20;
     for dump in ["DUMP f", "TM.DUMP f", "BF.SCANDUMP f 1", "CF.SCANDUMP c 1"] {
         let (server, mut client) = start(MAX);
@@ -397,7 +397,7 @@ fn every_way_to_dump_is_refused_to_clients_that_do_not_read() {
         for client in &mut slow {
             client.send(&line(dump));
         }
-        // Each of them is answered in the end, although it reads nothing meanwhile.
+        // Each client finally gets its reply, although it reads nothing meanwhile.
         let began = std::time::Instant::now();
         let stats = |client: &mut Client| text_of(client.say(&["INFO", "commandstats"]));
         let name = dump.split(' ').next().unwrap().to_ascii_lowercase();
@@ -442,7 +442,7 @@ fn a_transaction_whose_replies_pass_the_limit_runs_and_ends_the_connection() {
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 3mb 0 0"];
     assert_eq!(client.say(&limit), Reply::ok());
     assert_eq!(client.say(&line("MULTI")), Reply::ok());
-    // No command refuses such a reply by itself.
+    // No single command rejects a reply of this length.
     let word = "x".repeat(100_000);
     let mut commands = vec![vec!["ECHO".to_owned(), word]; 40];
     commands.extend(["INCR n", "STRLEN n"].map(|it| it.split(' ').map(str::to_owned).collect()));
@@ -453,7 +453,7 @@ fn a_transaction_whose_replies_pass_the_limit_runs_and_ends_the_connection() {
     assert_eq!(client.try_receive(), None);
     let mut other = Client::connect(server.addresses()[0]);
     assert_eq!(other.say(&line("GET n")), Reply::Bulk(b"1".to_vec()));
-    // A read behind the limit does not run: nobody gets its reply.
+    // A read command after the limit does not run, because no client receives its reply.
     assert!(!text_of(other.say(&["INFO", "commandstats"])).contains("cmdstat_strlen"));
     wait_used(&mut other, 0..1024);
 }
@@ -480,7 +480,7 @@ fn a_command_that_arrives_counts_and_is_limited() {
     assert_eq!(slow.receive(), Reply::ok());
     assert_eq!(client.say(&line("DEL k")), Reply::Integer(1));
     wait_used(&mut client, 0..1024);
-    // Of very short words the places take most.
+    // If the words are very short, the list of their positions takes the most memory.
     slow.stream.write_all(b"*1000000\r\n$3\r\nDEL\r\n").unwrap();
     _ = slow.stream.write_all(&b"$0\r\n\r\n".repeat(100_000));
     assert_eq!(slow.receive(), Reply::error("ERR Protocol error: command too large"));

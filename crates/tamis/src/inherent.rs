@@ -126,7 +126,8 @@ macro_rules! insert_methods {
             Insert::insert(self, item)
         }
 
-        /// Inserts an item by its hash, of [`hasher`](Self::hasher). Returns true if it is new to the filter.
+        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if it
+        /// is new to the filter.
         #[inline]
         pub fn insert_hash(&mut self, hash: u64) -> bool {
             Insert::insert_hash(self, hash)
@@ -159,7 +160,8 @@ macro_rules! try_insert_methods {
             TryInsert::try_insert(self, item)
         }
 
-        /// Inserts an item by its hash, of [`hasher`](Self::hasher). Returns true if it is new to the filter.
+        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if it
+        /// is new to the filter.
         ///
         /// # Errors
         ///
@@ -280,8 +282,9 @@ macro_rules! view_method {
         ///
         /// # Errors
         ///
-        /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if `words` has another
-        /// number of bits than the plan; [`PlanError::Words`] if the words are not those of such a filter.
+        /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if
+        /// `words` has another number of bits than the plan; [`PlanError::Words`] if no filter of
+        /// this kind can have these words.
         pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
             Self::restore(plan, hasher, BitView::new(words))
         }
@@ -333,8 +336,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
         Insert::insert(&mut &*self, item)
     }
 
-    /// Inserts an item by its hash, of [`hasher`](Self::hasher), from any thread. Returns true if it is new to
-    /// the filter.
+    /// Inserts an item by its hash, computed with [`hasher`](Self::hasher), from any thread.
+    /// Returns true if it is new to the filter.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         Insert::insert_hash(&mut &*self, hash)
@@ -395,7 +398,8 @@ impl<B: BitsMut> Window<B> {
 impl<B: Bits<Word = u64>> AnyFilter<B> {
     filter_methods!();
 
-    /// Returns how often `item` is in, at most, as [`Count::count`] does; `None` if this kind does not count.
+    /// Returns an upper bound of the number of copies of `item`, as [`Count::count`] does; `None`
+    /// if this kind does not count.
     #[inline]
     pub fn count<I: Item + ?Sized>(&self, item: &I) -> Option<u64> {
         self.count_hash(self.hasher().hash_item(item))

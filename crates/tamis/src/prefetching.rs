@@ -2,7 +2,7 @@
 
 use crate::answers::check_words;
 
-/// What [`in_batches`] asks of its caller for a hash.
+/// The step of [`in_batches`] that the caller runs for a hash.
 pub(crate) enum Step {
     /// Prefetch the memory that the answer will touch. The returned value is ignored.
     Prefetch,

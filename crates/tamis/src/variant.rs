@@ -4,7 +4,8 @@ use crate::bits::{BitsMut, heap_bytes};
 use crate::filter::Filter;
 use crate::removed::Removed;
 
-/// What [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, beside the public traits.
+/// What [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in addition to the
+/// public traits.
 pub(crate) trait Variant<B>: Filter {
     /// The same filter over borrowed words.
     type View<'a>

@@ -1,4 +1,4 @@
-//! Every interleaving of threads that share a filter, by the loom model checker.
+//! Tests every interleaving of threads that share a filter, with the model checker loom.
 //!
 //! Run by `cargo xtask test` as `RUSTFLAGS="--cfg loom" cargo test --release -p tamis --test loom`.
 #![cfg(loom)]
@@ -86,7 +86,7 @@ fn insert_each(seen: &Shared, items: &[&str]) -> usize {
     answers.count_ones()
 }
 
-/// The default filter has a way in of its own, by the kernels: no thread may undo another's bits.
+/// The default filter inserts with its own kernels. No thread may clear the bits of another.
 #[test]
 fn two_threads_in_one_block_of_a_filter_lose_nothing() {
     check_filter(|seen| {

@@ -1,4 +1,5 @@
-//! Tests of the crate through the public interface. They are one program because each program is linked by itself.
+//! Tests of the crate through the public interface. They are one program because each test program
+//! is linked separately.
 
 mod block_filters;
 mod blocks;

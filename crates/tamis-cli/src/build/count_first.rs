@@ -60,8 +60,7 @@ impl Args {
             distinct.insert_each(hashes, &mut answers).map_err(|_| {
                 Failure::new(format!(
                     "counting over {} distinct items takes more memory than --memory allows: give \
-                     their \
-                     number with --items N",
+                     their number with --items N",
                     Count(distinct.len())
                 ))
             })?;
@@ -150,8 +149,7 @@ impl RepeatedHashes {
         if self.hashes.len() as u64 * 8 > max_bytes {
             return Err(Failure::new(
                 "counting repeated items takes more memory than --memory allows: give the number \
-                 of items with \
-                 --items N, or allow more memory",
+                 of items with --items N, or allow more memory",
             ));
         }
         Ok(())

@@ -70,9 +70,8 @@ impl Args {
         })?;
         if lacking > 0 {
             self.refuse(&format!(
-                "{}: lacks {} of the {} items: the filter was made of other items, or with \
-                 another --funnel or \
-                 --charset",
+                "{}: lacks {} of the {} items: the filter was made of other items, or with another \
+                 --funnel or --charset",
                 from.name,
                 Count(lacking),
                 Count(total.items)
@@ -213,7 +212,7 @@ impl Args {
         })?;
         if lacking > 0 {
             return Err(failure(&format!(
-                "{} items were lost on the way, which must not happen; nothing was written",
+                "{} items were lost in the conversion, a bug of tamis; nothing was written",
                 Count(lacking)
             )));
         }

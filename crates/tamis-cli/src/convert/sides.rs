@@ -66,8 +66,7 @@ fn check_same_items(from: &OpenFilter, to: &Format) -> Result<(), Failure> {
     let (name, format) = (&from.name, to.name);
     Err(Failure::new(format!(
         "{name}: its items are of another type than those of {format}, which has only one: build \
-         OUT from the items \
-         with --items FILE"
+         OUT from the items with --items FILE"
     )))
 }
 
@@ -232,8 +231,7 @@ impl Args {
             Some(versions) if versions.are_plans && !self.is_from_items() => {
                 Err(Failure::new(format!(
                     "--to-version {version}: versions of {} differ only in how filters are \
-                     planned; leave the option out, or build \
-                     OUT from the items with --items FILE",
+                     planned; leave the option out, or build OUT from the items with --items FILE",
                     to.name
                 )))
             }

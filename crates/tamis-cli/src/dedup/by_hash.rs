@@ -83,8 +83,7 @@ impl Args {
             let names: Vec<_> = checkpoint.inputs.iter().map(|id| id.name.as_str()).collect();
             return Err(Failure::new(format!(
                 "a run over {} was killed before its end: give it the same input again, or forget \
-                 it \
-                 with --restart",
+                 it with --restart",
                 names.join(", ")
             )));
         }
@@ -109,10 +108,9 @@ impl Args {
         let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
         let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
         hint_at_interruption(if output.is_resumable() {
-            "run the same command again to go on from there, or add --restart to forget this run"
-                .into()
+            "run the same command again to continue, or add --restart to discard this run".into()
         } else {
-            "nothing of this run is remembered; run the same command again".into()
+            "no progress of this run was saved; run the same command again".into()
         });
         match killed {
             Some((checkpoint, end)) if is_resumed => {

@@ -15,7 +15,7 @@ pub trait Width: Digest + Default + Not<Output = Self> {
     /// Returns the bytes of the digest, little-endian.
     fn to_bytes(self) -> impl AsRef<[u8]>;
 
-    /// Returns the digest of these bytes. Their number is the width of the digest.
+    /// Returns the digest of these bytes. `bytes` has the width of the digest.
     fn of_bytes(bytes: &[u8]) -> Self;
 
     /// Converts the digest of a record without a key. The result differs from the digest of an

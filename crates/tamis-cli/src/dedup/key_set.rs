@@ -298,7 +298,7 @@ impl KeySet {
             Keep::Record => "leave out --exact and --full to go on approximately",
         };
         Failure::new(format!(
-            "records kept whole do not fit: {distinct} distinct ones fill {limit}; give more \
+            "the whole keys do not fit: {distinct} distinct records fill {limit}; give more \
              --memory, or {advice}"
         ))
     }

@@ -63,8 +63,7 @@ impl CountingRun {
                     }
                     progress.say(&format!(
                         "{} distinct records fill the memory: going on approximately, with the \
-                         records in a \
-                         temporary file",
+                         records in a temporary file",
                         set.len()
                     ));
                 }

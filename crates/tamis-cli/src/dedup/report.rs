@@ -18,9 +18,8 @@ impl Args {
             note!("{timeless} {lines} no timestamp; the latest one before was used");
             if stats.timeless == stats.records {
                 return Err(Failure::new(
-                    "no line has a readable timestamp: check the field; Unix seconds, \
-                     milliseconds and \
-                     2026-11-21T10:00:00Z are accepted",
+                    "no line has a readable timestamp: check the field; Unix seconds, milliseconds \
+                     and 2026-11-21T10:00:00Z are accepted",
                 ));
             }
         }
@@ -29,8 +28,7 @@ impl Args {
             let lines = if stats.late == 1 { "line" } else { "lines" };
             note!(
                 "{late} {lines} more than a window older than an earlier line; the latest \
-                 timestamp was used: \
-                 check for a timestamp far in the future"
+                 timestamp was used: check for a timestamp far in the future"
             );
         }
         let lost = shown(stats.expected_lost);
@@ -49,8 +47,7 @@ impl Args {
                     let wrong = shown(wrong);
                     format!(
                         "{wrong} lines that occur once are expected to be printed as repeats, and \
-                         {lost} repeats to \
-                         be left out"
+                         {lost} repeats to be left out"
                     )
                 }
                 (_, wrong) if self.unique => {
@@ -60,9 +57,8 @@ impl Args {
                 (_, wrong) if self.count => {
                     let wrong = shown(wrong);
                     format!(
-                        "{lost} new lines are expected to be lost beside {distinct} distinct \
-                         ones, and {wrong} counts \
-                         to be too high"
+                        "{lost} new lines are expected to be lost beside {distinct} distinct ones, \
+                         and {wrong} counts to be too high"
                     )
                 }
                 _ => format!(

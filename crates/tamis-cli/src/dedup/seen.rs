@@ -126,7 +126,7 @@ impl<D: Width> Seen<D> {
         let approx =
             Approx::from_set(set, bytes, self.budget.target).map_err(|error| match error {
                 PlanError::TooSmall { .. } => {
-                    Failure::new(format!("{limit} is too little --memory"))
+                    Failure::new(format!("--memory {limit} is too little"))
                 }
                 other => Failure::new(other),
             })?;

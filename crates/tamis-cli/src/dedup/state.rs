@@ -81,7 +81,7 @@ impl State {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(Failure::new(format!("{name}: is not a regular file, so no state")));
+            return Err(Failure::new(format!("{name}: a state must be a regular file")));
         }
         let mut options = OpenOptions::new();
         #[cfg(unix)]

@@ -15,9 +15,9 @@ use crate::numbers::Count;
 /// The form of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
-    /// Lines for people.
+    /// Text, one value per line
     Text,
-    /// One line of JSON.
+    /// One line of JSON
     Json,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Stats {
             line("remembered", *remembered, rest)?;
         }
         if self.timeless > 0 {
-            line("without time", self.timeless, format_args!("counted as of the latest time"))?;
+            line("without time", self.timeless, format_args!("the latest earlier time was used"))?;
         }
         if self.late > 0 {
             line("late", self.late, format_args!("over a window older than one before them"))?;

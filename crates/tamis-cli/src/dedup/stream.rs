@@ -230,8 +230,7 @@ impl<D: Width> Stream<D> {
             work.warned = true;
             work.progress.say(&format!(
                 "{} distinct records are too many for {}-bit hashes: {} new records are expected \
-                 to have \
-                 been dropped as repeats; --hash-bits 128 avoids this",
+                 to have been dropped as repeats; --hash-bits 128 avoids this",
                 grouped(accuracy.distinct),
                 D::BITS,
                 shown(accuracy.expected_lost),

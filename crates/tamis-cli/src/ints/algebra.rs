@@ -13,7 +13,7 @@ use crate::ints::streams::{Reading, Writing};
 /// The arguments of each operation.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Files of integers, at least two; `-` is standard input
+    /// Files of integers, at least two; '-' is standard input
     #[arg(required = true, num_args = 2..)]
     files: Vec<PathBuf>,
 

@@ -17,7 +17,7 @@ Examples:
   tamis ints contains -v blocked.txt today.txt       which are not
   tamis ints contains -c blocked.txt today.txt       how many are")]
 pub struct Args {
-    /// The file of integers to look in
+    /// File of integers to search
     set: PathBuf,
 
     /// Files of integers to look for [default: standard input]
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(short = 'v', long)]
     invert: bool,
 
-    /// Print how many instead
+    /// Print only the number of integers
     #[arg(short = 'c', long)]
     count: bool,
 

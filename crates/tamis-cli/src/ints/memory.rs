@@ -76,12 +76,11 @@ impl Memory {
     /// Returns the error for sets that exceed the memory.
     pub fn refusal(&self) -> Failure {
         let Some(limit) = self.limit else {
-            return Failure::new("the system has not enough memory for the distinct integers");
+            return Failure::new("the system lacks the memory for the distinct integers");
         };
         Failure::new(format!(
             "the distinct integers outgrow --memory {limit}: give more, or state a narrow --range \
-             (all of u32 takes \
-             512 MiB, and 1.1 GiB to find repeats)"
+             (all of u32 takes 512 MiB, and 1.1 GiB to find repeats)"
         ))
     }
 }

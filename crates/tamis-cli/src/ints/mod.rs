@@ -46,22 +46,22 @@ close together.";
 
 const EXAMPLES: &str = "\
 Examples:
-  tamis ints dups ids.txt                          which ids occur more than once
-  tamis ints dups --format u32 five-billion.bin    the same of a 18.6 GiB file, in 1.1 GiB
+  tamis ints dups ids.txt                          ids that occur more than once
+  tamis ints dups --format u32 five-billion.bin    the same for an 18.6 GiB file, in 1.1 GiB
   zcat logs*.gz | cut -f3 | tamis ints uniq        first occurrence of each, while they arrive
-  tamis ints count --json orders.txt.zst           how many, how many distinct, how many repeated
-  tamis ints andnot all.txt deleted.txt            what is in the first and not in the second
-  tamis ints contains blocked.txt < today.txt      which of today's are blocked";
+  tamis ints count --json orders.txt.zst           number of all, distinct and repeated integers
+  tamis ints andnot all.txt deleted.txt            integers in the first file but not the second
+  tamis ints contains blocked.txt < today.txt      integers of today.txt that are blocked";
 
 #[derive(Subcommand)]
 enum Job {
-    /// Print each integer that occurs more than once, once, ascending
+    /// Print the repeated integers, each once, ascending
     ///
-    /// All of u32 takes two bitmaps of 512 MiB, whatever the size of the input. The exit status is
-    /// 0, also if no integer repeats.
+    /// All of u32 takes two bitmaps of 512 MiB for an input of any size. The exit status is 0 even
+    /// if no integer repeats.
     #[command(after_help = "\
 Examples:
-  tamis ints dups ids.txt                                    which ids occur more than once
+  tamis ints dups ids.txt                                    ids that occur more than once
   tamis ints dups --format u32 --output-format text x.bin    binary in, text out")]
     Dups(StreamArgs),
 
@@ -77,8 +77,8 @@ Examples:
 
     /// Print each integer once, ascending
     ///
-    /// The result is that of `sort -n -u`, without sorting: a set of integers is in order by
-    /// itself.
+    /// The result is that of `sort -n -u`. The command does not sort, because a set of integers is
+    /// always in order.
     #[command(after_help = "\
 Examples:
   tamis ints sort ids.txt                              as 'sort -n -u'
@@ -91,27 +91,27 @@ Examples:
     /// Print the integers that are in all files, ascending
     #[command(after_help = "\
 Example:
-  tamis ints and monday.txt sunday.txt    who came on both days")]
+  tamis ints and monday.txt sunday.txt    ids that occur on both days")]
     And(algebra::Args),
 
     /// Print the integers that are in any file, ascending
-    #[command(mut_arg("files", |arg| arg.num_args(1..).help("Files of integers; `-` is standard input")))]
+    #[command(mut_arg("files", |arg| arg.num_args(1..).help("Files of integers; '-' is standard input")))]
     #[command(after_help = "\
 Example:
-  tamis ints or monday.txt sunday.txt.gz -o any.txt    who came at all")]
+  tamis ints or monday.txt sunday.txt.gz -o any.txt    ids that occur on any day")]
     Or(algebra::Args),
 
     /// Print the integers that are in an odd number of files (of two: in one but not in both),
     /// ascending
     #[command(after_help = "\
 Example:
-  tamis ints xor before.txt after.txt    what was added or removed")]
+  tamis ints xor before.txt after.txt    ids that were added or removed")]
     Xor(algebra::Args),
 
     /// Print the integers that are in the first file and in none of the others, ascending
     #[command(after_help = "\
 Example:
-  tamis ints andnot all.txt deleted.txt    what is left")]
+  tamis ints andnot all.txt deleted.txt    ids that are left")]
     Andnot(algebra::Args),
 }
 

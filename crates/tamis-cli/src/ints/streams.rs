@@ -120,7 +120,7 @@ fn parse_range(text: &str) -> Result<RangeInclusive<u64>, String> {
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
     let range = number(first)?..=number(last)?;
     if range.is_empty() {
-        return Err(format!("'{text}' holds no value: put the smaller one first"));
+        return Err(format!("'{text}' is an empty range: write the smaller value first"));
     }
     Ok(range)
 }

@@ -115,7 +115,7 @@ fn write_decimal(mut value: u64, buffer: &mut [u8]) -> usize {
 #[cold]
 fn too_large(value: u64) -> Failure {
     Failure::new(format!(
-        "{value} does not fit the 4 bytes of --output-format u32: take u64 or text"
+        "{value} does not fit the 4 bytes of --output-format u32: use u64 or text"
     ))
 }
 

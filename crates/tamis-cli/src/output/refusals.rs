@@ -73,9 +73,8 @@ pub fn refuse_name_of_other_format(output: &Path, format: &Format) -> Result<(),
     match of_path.first() {
         Some(other) if of_path.iter().all(|it| it.name != format.name) => {
             Err(Failure::new(format!(
-                "{}: the filter is written in the format {}, and this is a file name of {}: \
-                 choose another \
-                 name, and convert the file with 'tamis convert'",
+                "{}: the filter is written in the format {}, and this is a file name of {}: choose \
+                 another name, and convert the file with 'tamis convert'",
                 output.display(),
                 format.name,
                 other.name

@@ -7,7 +7,7 @@ use crate::program::{Folder, lines};
 #[test]
 fn items_are_counted_first_so_that_the_size_is_right() {
     let folder = Folder::new();
-    // Every item twice: repeats are offered, and take no room.
+    // The file has every item twice. Repeats do not increase the size.
     folder.write("a.txt", lines((0..5000).chain(0..5000)));
     folder.ok("build a.txt -o counted.tamis");
     folder.ok("build --items 5000 a.txt -o told.tamis");
@@ -190,7 +190,7 @@ fn a_keyed_filter_is_its_owners_alone_and_never_the_same() {
     assert_eq!(mode & 0o077, 0, "{mode:o}");
     assert_ne!(folder.read("a.tamis"), folder.read("b.tamis"));
     assert_eq!(folder.ok("check -c a.tamis a.txt"), "10\n");
-    folder.refused("merge a.tamis b.tamis -o c.tamis", "its secret key is another");
+    folder.refused("merge a.tamis b.tamis -o c.tamis", "its secret key is different");
     assert!(folder.ok("info a.tamis").contains("hash          siphash-1-3 with a key"));
 }
 

@@ -138,7 +138,7 @@ fn a_filter_over_its_rate_is_said_to_be() {
     assert_eq!((ended.status, ended.stdout.as_str()), (3, "77\n"));
     assert!(ended.stderr.contains("over its rate: it holds about "), "{}", ended.stderr);
     assert_eq!(folder.feed("check --force full.tamis", "77\n").status, 0);
-    // -v leaves out what such a filter finds.
+    // With -v, an over-full filter omits the lines that it finds.
     assert_eq!(folder.feed("check -v full.tamis", "77\n").status, 3);
 }
 

@@ -1,9 +1,10 @@
-//! What a user says of filters of other systems: names in any case, all that is missing at once, nothing ignored.
+//! Decode options of filters of other systems. Names may be in any case, one error lists all
+//! missing options, and no option is ignored.
 
 use crate::program::Folder;
 use tamis_formats::RedisValue;
 
-/// A filter of Tamis with `item 0` to `item 999`, and its items.
+/// Creates a folder with the items `item 0` to `item 999`, and a Tamis filter of these items.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("items.txt", (0..1000).map(|i| format!("item {i}\n")).collect::<String>());
@@ -64,7 +65,7 @@ fn all_that_is_missing_is_named_at_once() {
     }
 }
 
-/// Runs what must be refused in one line with all of `parts`.
+/// Runs a command that must fail with one line that contains all of `parts`.
 fn refused_for_all(folder: &Folder, line: &str, parts: &[&str]) {
     for part in parts {
         folder.refused(line, part);
@@ -251,7 +252,7 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
             folder.ok(&format!("check --format redis-bits {name} numbers.txt")),
             "1\n12\n14\n"
         );
-        // Bits alone would be no payload any more.
+        // The bits alone would no longer be a payload.
         folder.refused(
             &format!("add --format redis-bits {name} numbers.txt"),
             "copy the filter to a separate file",
@@ -387,7 +388,7 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
     let folder = Folder::new();
     folder.copy_golden("redis_rdb/lfu.rdb", "s.rdb");
     folder.write("items", "6\n7\n1000\n1001\n");
-    // Java has the bits of each byte the other way around: 7 is 0 there, and 1000 is 1007.
+    // Java numbers the bits of each byte in the opposite order: 7 is 0 there, and 1000 is 1007.
     folder.write("java-items", "0\n7\n1000\n1007\n");
     let bits = "--format redis-bits";
     assert_eq!(folder.ok(&format!("check s.rdb items {bits} --key bitmap")), "7\n1000\n");

@@ -1,4 +1,4 @@
-//! Filters that delete, count, grow and forget, from the shell.
+//! Filters that delete, count, grow or expire items, from the shell.
 
 use crate::program::{Ended, Folder};
 
@@ -6,7 +6,7 @@ fn numbers(from: u64, to: u64) -> String {
     (from..to).map(|n| format!("{n}\n")).collect()
 }
 
-/// A folder with the numbers below a thousand.
+/// Creates a folder with a file of the numbers below 1000.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("n.txt", numbers(0, 1000));
@@ -47,7 +47,7 @@ fn what_is_not_there_is_refused_and_changes_nothing() {
         assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
         assert!(ended.stderr.contains("f.tamis: 2 lines not in it"), "{}", ended.stderr);
         assert!(folder.read("f.tamis") == before);
-        // Of several, those that are there go.
+        // If only some of the items are present, these are removed.
         let ended = folder.feed("remove f.tamis", "never\n7\n");
         assert_eq!(ended.status, 1);
         assert_eq!(folder.ok("check -c f.tamis n.txt"), "999\n");
@@ -102,7 +102,7 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
     for build in ["", "--items 1000"] {
         folder.ok(&format!("build --kind cuckoo {build} {six} -o f.tamis"));
         assert_eq!(folder.ok("check -c f.tamis n.txt"), "1000\n", "{build}");
-        // A fingerprint may be of two items.
+        // Two items may have equal fingerprints.
         let single =
             |copies: String| copies.lines().filter(|it| it.starts_with("      1 ")).count();
         assert!(single(folder.ok("check --copies f.tamis n.txt")) > 950, "{build}");
@@ -185,7 +185,7 @@ fn what_is_deleted_as_often_as_it_was_added_takes_no_other_line_with_it() {
     folder.write("a.txt", numbers(0, 50_000));
     folder.write("b.txt", numbers(50_000, 100_000));
     folder.ok("build --kind cuckoo --items 100000 a.txt -o f.tamis");
-    // Some hundred lines look like one of a.txt.
+    // Some hundred lines are false positives.
     folder.ok("add f.tamis b.txt b.txt");
     folder.ok("remove f.tamis b.txt");
     assert_eq!(folder.ok("check -c f.tamis a.txt"), "50000\n");
@@ -268,7 +268,7 @@ fn a_growing_filter_takes_any_number_of_items() {
     folder.write("absent.txt", numbers(1_000_000, 1_100_000));
     let wrong: u64 = folder.feed("check -c f.tamis absent.txt", "").stdout.trim().parse().unwrap();
     assert!(wrong < 1000, "{wrong} of 100000 at 1 %");
-    // A pipe is read as a file is mapped.
+    // A filter from a pipe gives the same answers as a mapped file.
     let bytes = folder.read("f.tamis");
     assert_eq!(folder.feed("info -", bytes).status, 0);
 }
@@ -293,7 +293,7 @@ fn a_window_of_items_forgets_the_oldest() {
     let found = folder.ok("check f.tamis n.txt");
     let found: Vec<u64> = found.lines().map(|line| line.parse().unwrap()).collect();
     assert!((100..=135).contains(&found.len()), "{}", found.len());
-    // At this rate one of the others may be a false positive.
+    // At this rate, one expired item may be a false positive.
     assert!(found.iter().filter(|&&n| n < 860).count() <= 1, "{found:?}");
     assert!((900..1000).all(|n| found.contains(&n)), "{found:?}");
     let info = folder.ok("info f.tamis");
@@ -310,7 +310,7 @@ fn a_window_of_few_items_remembers_at_most_a_slice_more() {
             "build --window {items}-items --slices {slices} --rate 1e-6 n.txt -o f.tamis"
         ));
         let found = folder.ok("check f.tamis n.txt").lines().count();
-        // An item is remembered until so many others came.
+        // An item stays until `items` other items were added.
         assert!((items..=items + items / 4 + 1).contains(&found), "{items}: {found}");
     }
 }
@@ -333,7 +333,7 @@ fn a_window_of_time_forgets_by_the_clock() {
     run("add f.tamis late.txt", start + 3500);
     assert_eq!(run("check -c f.tamis n.txt", start + 3600), "1000\n");
     assert_eq!(run("check f.tamis late.txt", start + 7000), "late\n");
-    // All of them came at once, and the rate holds.
+    // All items arrived at once, and the filter keeps its rate.
     assert!(run("info f.tamis", start + 3600).contains("at least 1h, at most 2h"));
     // Equal items at an equal time give equal bytes.
     let bytes = folder.read("f.tamis");
@@ -422,7 +422,7 @@ fn every_kind_is_described() {
         let json: serde_json::Value =
             serde_json::from_str(&folder.ok("info --json f.tamis")).unwrap();
         assert_eq!(json[0]["kind"], kind);
-        // The key is another each time, and so is what chance makes of so small a filter.
+        // Each run has a new secret key, so the bits of a small filter differ by chance.
         assert!(json[0]["rate_now"].as_f64().unwrap() <= 0.02, "{kind}: {}", json[0]);
         let items = json[0]["items"].as_f64().unwrap();
         assert!((items - 1000.0).abs() < 150.0, "{kind}: {items}");

@@ -114,7 +114,7 @@ fn a_filter_that_refuses_adds_says_so() {
     folder.write("a.txt", lines(0..1000));
     folder.ok("build --kind cuckoo --items 2000 a.txt -o a.tamis");
     assert!(!folder.ok("info a.tamis").contains("full"));
-    // Filled until it refuses, a few items at a time.
+    // Adds a few items at a time until the filter is full.
     let mut next = 1000;
     let refused = loop {
         let ended = folder.feed("add a.tamis", lines(next..next + 10));

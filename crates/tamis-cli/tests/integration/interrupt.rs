@@ -1,4 +1,4 @@
-//! Ctrl-C, `kill` and a closed terminal leave nothing behind.
+//! Ctrl-C, `kill` and a closed terminal leave no temporary files.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::program::Folder;
 
-/// Starts `tamis` under `env` with its `options`, and feeds it lines without an end to them.
+/// Starts `tamis` under `env` with its `options`, and writes lines to its stdin without closing it.
 fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Child {
     let mut child = Command::new("env")
         .args(options.split_whitespace())
@@ -56,12 +56,14 @@ fn an_interrupted_run_leaves_the_old_file_and_no_other() {
             // The tests may themselves run where these signals are ignored.
             let mut child = start(&folder, "--default-signal=INT,TERM,HUP", line, "1\n2\n");
             wait_until("there is a temporary file", || temporary_files(&folder) == files);
-            // Open until the end: a run whose input ends may be done before it hears the signal.
+            // Keep stdin open: at the end of its input the program could finish before the signal
+            // arrives.
             let stdin = child.stdin.take();
             send(signal, &child);
             let status = child.wait().unwrap();
             drop(stdin);
-            // To the shell it has died of the signal: `$?` is 130 after Ctrl-C, and loops end.
+            // The shell sees that the signal ended the program: `$?` is 130 after Ctrl-C, and loops
+            // end.
             assert_eq!(status.signal(), Some(number), "{line}: {status}");
             assert_eq!(folder.names(), ["out"], "{line}");
             assert_eq!(folder.read("out"), b"old", "{line}");

@@ -1,4 +1,4 @@
-//! `tamis ints` as a user runs it: right answers against `BTreeSet`.
+//! `tamis ints` as a user runs it, compared with `BTreeSet`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use crate::program::{file, ints, ints_command};
 
-/// Runs a job that must refuse, and returns the line it says.
+/// Runs a job that must fail, and returns its line on stderr.
 fn refusal(args: &[&str], stdin: &[u8]) -> String {
     let output = ints(args, stdin);
     let stderr = String::from_utf8(output.stderr).unwrap();

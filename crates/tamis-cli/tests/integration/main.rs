@@ -1,4 +1,5 @@
-//! Tests of the program as users run it. They are one program because each program is linked by itself.
+//! Tests of the program as users run it. They are one program because each test program is linked
+//! separately.
 
 mod build;
 mod check;

@@ -1,8 +1,9 @@
-//! Filters of other systems as a user meets them.
+//! Filters of other systems as a user runs the program on them.
 
 use crate::program::{Folder, lines};
 
-/// A filter of Guava with `item 0` to `item 999`, made by `convert`, whose bytes the golden tests prove.
+/// A filter of Guava with `item 0` to `item 999`, made by `convert`. The golden tests check its
+/// bytes.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("items.txt", texts(0..1000));
@@ -39,7 +40,7 @@ fn a_filter_is_asked_as_its_system_asks_it() {
     assert_eq!(folder.ok(&format!("check {TEXT} users.guava asked.txt")), texts(990..1000));
     let ended = folder.run(&format!("check -v -c {TEXT} users.guava asked.txt"));
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "10\n"));
-    // Beside one of ours, by name.
+    // Two filters, one of them in the Tamis format: each line of output names its filter.
     let both = folder.ok(&format!("check -f users.guava -f items.tamis {TEXT} items.txt -c"));
     assert_eq!(both, "users.guava:1000\nitems.tamis:1000\n");
     let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "item 7\n");
@@ -78,7 +79,7 @@ fn only_items_that_a_filter_can_have_are_taken() {
     folder.ok("build numbers.txt -o numbers.tamis");
     folder.ok("convert numbers.tamis ids.roaring --items numbers.txt");
     folder.ok("check ids.roaring numbers.txt --funnel long");
-    // An array is as long as its greatest value needs, or as is told.
+    // The array is as long as its greatest value needs, or as long as --to-items requires.
     for (from, items) in [("numbers.tamis", " --items numbers.txt"), ("ids.roaring", "")] {
         for (planned, len) in [("", 13), (" --to-items 1000", 125)] {
             folder.ok(&format!("convert {from} ids.bits --to java-bitmap{items}{planned}"));
@@ -100,13 +101,13 @@ fn only_items_that_a_filter_can_have_are_taken() {
     assert!(ended.stderr.contains("its six probes are the same number"), "{}", ended.stderr);
     let asked = "--format my-bloom-filter words.bitset";
     folder.refused(&format!("check {asked} items.txt"), "give --funnel (hash-string,");
-    // What is wrong with such filters is told by `info`, not each time that one is asked.
+    // `info` warns about these filters; `check` does not.
     let count = folder.ok(&format!("check -c {asked} items.txt --funnel hash-string"));
     assert_eq!(count, "1000\n");
 }
 
 #[test]
-fn a_version_is_told_of_each_side() {
+fn each_side_has_its_own_version_option() {
     let folder = folder();
     let rebuild = "--items items.txt --funnel bytes";
     folder.refused(&format!("convert items.tamis a.db {rebuild}"), "give --to-version V");
@@ -116,7 +117,7 @@ fn a_version_is_told_of_each_side() {
     assert_eq!(old.len(), new.len());
     assert_ne!(old, new, "the bytes of its words are turned");
     assert_eq!(folder.ok("check -c b.db --format-version nb --funnel bytes items.txt"), "1000\n");
-    // Without another one OUT is of the same.
+    // Without --to-version, OUT has the version of IN.
     folder.ok("convert a.db c.db --format-version me");
     assert!(folder.read("c.db") == old);
     folder.ok(&format!("convert items.tamis 1.spark {rebuild}"));
@@ -242,7 +243,7 @@ fn filters_of_one_layout_merge_and_others_are_refused() {
 fn bits_move_where_both_systems_place_items_alike() {
     let folder = folder();
     let plan = "--items-planned 1000 --rate-planned 0.01";
-    // Numbers there would be text here.
+    // Items that are numbers in IN would be text in OUT.
     let to = "users.guava users.bitmap --to redis-bitmaps";
     folder.refused(&format!("convert {plan} {to}"), "give --funnel");
     folder.refused(&format!("convert {plan} --funnel long {to}"), "with --items FILE");
@@ -275,7 +276,7 @@ fn where_bits_cannot_move_the_items_are_asked_for() {
         "the filter was made of other items",
     );
     assert!(!folder.names().contains(&"wrong.tamis".into()));
-    // Numbers there, text here.
+    // The items are numbers in IN and text in OUT.
     folder.write("numbers.txt", lines(0..100));
     folder.ok("build numbers.txt -o numbers.tamis");
     folder.ok(
@@ -300,7 +301,7 @@ fn items_that_are_not_all_there_make_no_filter() {
         "convert items.tamis items.txt --to guava --items items.txt --to-funnel bytes",
         "is an input too",
     );
-    // Nor if it is few that are lost.
+    // The conversion also fails if only few items are lost.
     folder.write("ten.txt", texts(0..10));
     folder.ok("build ten.txt -o ten.tamis");
     folder.refused("convert ten.tamis x.guava --items one.txt --to-funnel bytes", "holds about 10");
@@ -311,7 +312,7 @@ fn items_that_are_not_all_there_make_no_filter() {
     folder.refused("convert all.roaring fewer.roaring --items fewer.txt", "has 999: the others");
     let ended = folder.run(&convert("--items one.txt --force"));
     assert!(ended.status == 0 && ended.stderr.contains("would not be found"), "{}", ended.stderr);
-    // Records without the key are said, and none but such are refused.
+    // The command reports skipped records, and rejects a file whose records are all skipped.
     folder.refused(&convert("--items empty.txt -k 2"), "the file has no items");
     let ended = folder.run(&convert("--items items.txt -k 3"));
     assert_eq!(ended.status, 2);
@@ -321,13 +322,13 @@ fn items_that_are_not_all_there_make_no_filter() {
 }
 
 #[test]
-fn what_is_told_of_one_side_is_not_believed_of_the_other() {
+fn options_for_in_do_not_apply_to_out() {
     let folder = folder();
     let plan = "--format redis-bitmap --items-planned 5000 --rate-planned 0.02";
     folder.ok(&format!(
         "convert items.tamis a.bits --to redis-bitmap --items-planned 5000 --rate-planned 0.02 {TEXT} --items items.txt"
     ));
-    // IN was planned for 5,000 items; OUT is for those that there are, at the same rate.
+    // IN was planned for 5,000 items. OUT is planned for the items in the file, at the same rate.
     folder.ok(&format!("convert {plan} {TEXT} a.bits a.tamis --items items.txt"));
     let json: serde_json::Value = serde_json::from_str(&folder.ok("info --json a.tamis")).unwrap();
     assert_eq!(
@@ -376,7 +377,7 @@ fn what_is_told_of_one_side_is_not_believed_of_the_other() {
             "has no effect on guava",
         );
     }
-    // Nobody is asked for a funnel that would not help.
+    // The error does not ask for a funnel if a funnel would not help.
     folder.refused("convert users.guava x.rbloom", "with --items FILE");
     folder.refused("convert users.guava x --to hadoop", "with --items FILE");
 }
@@ -491,7 +492,7 @@ fn a_filter_that_grew_is_not_over_the_rate_it_was_asked_for() {
             "convert items.tamis grown --to {to} --to-items 100 --to-rate 0.01 --items items.txt"
         );
         for line in [convert, format!("info grown --format {to} {plan}")] {
-            // It says other things that are to be known of such filters.
+            // The command succeeds; it may write notes about these filters.
             let ended = folder.run(&line);
             assert_eq!(ended.status, 0, "{line}: {}", ended.stderr);
         }
@@ -576,7 +577,7 @@ fn bits_that_begin_as_packed_data_are_read_as_they_are() {
         folder.write("b.bits.gz", &like_packed);
         folder.refused(&format!("info {plan} b.bits.gz"), "b.bits.gz: ");
     }
-    // Packed ones have the name of such.
+    // A compressed filter is decompressed if its file name ends like compressed data.
     folder.write("a.bits.gz", gzip(&bits));
     assert_eq!(folder.ok(&format!("check -c {plan} a.bits.gz items.txt")), "1000\n");
     folder.refused(&format!("add {plan} a.bits.gz one.txt"), "decompress it first");

@@ -1,4 +1,4 @@
-//! Parquet tables as a user meets them, written by the Rust crate.
+//! Parquet tables, written by the Rust crate, as a user runs the program on them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn folder() -> Folder {
         let rows = i64::from(group) * 100..i64::from(group + 1) * 100;
         let mut row_group = writer.next_row_group().unwrap();
         column::<Int64Type>(&mut row_group, rows.clone().map(|i| i * 1_000_000_007));
-        // Numbers without a sign lie there as those with one of the same bits.
+        // Parquet stores unsigned integers as signed integers with the same bits.
         column::<Int32Type>(&mut row_group, rows.clone().map(|i| -1 - i as i32));
         column::<Int64Type>(&mut row_group, rows.clone().map(|i| -1 - i));
         column::<Int32Type>(&mut row_group, rows.clone().map(|i| 20_000 + i as i32));
@@ -56,7 +56,7 @@ fn row_groups_become_one_filter_if_that_is_wanted() {
     folder.refused("convert t.parquet s.tamis --union", "choose one with --column");
     let ended = folder.run("convert t.parquet --column s s.tamis --union");
     assert_ne!(ended.status, 2, "{}", ended.stderr);
-    // Fuller than each of them was planned for, as it says.
+    // The result is fuller than planned, and the command says so.
     assert_eq!(folder.run("check -c s.tamis s.txt").stdout, "200\n");
 }
 
@@ -93,7 +93,7 @@ fn a_funnel_that_contradicts_the_column_is_refused() {
             "leave out --funnel",
         );
     }
-    // Which column is asked first.
+    // The command asks for the column before it checks the funnel.
     folder.refused("check t.parquet --funnel int s.txt", "choose one with --column (");
 }
 

@@ -28,7 +28,7 @@ fn json_has_the_numbers_of_the_table() {
     assert_eq!(kinds, expected);
     for plan in plan["plans"].as_array().unwrap() {
         let rate = plan["rate_at_capacity"].as_f64().unwrap();
-        // These have whole bits of an entry, and no rates between.
+        // These kinds have a whole number of bits per entry, so they cannot reach every rate.
         let is_coarse = plan["kind"] == "cuckoo" || plan["kind"] == "growing";
         assert!(rate <= 0.01 && rate > if is_coarse { 0.002 } else { 0.0099 }, "{plan}");
         assert_eq!(plan["items"], 1_000_000);

@@ -1,4 +1,4 @@
-//! The program as a user runs it, in a folder of its own.
+//! Runs the program as a user does, in its own folder.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,8 @@ impl Folder {
             .unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let bytes = stdin.as_ref().to_vec();
-        // From a thread of its own: both pipes may fill. A refusal closes this one early.
+        // A separate thread writes, because both pipes may fill. A failing program closes its stdin
+        // early.
         let feeder = std::thread::spawn(move || drop(pipe.write_all(&bytes)));
         let output = child.wait_with_output().unwrap();
         feeder.join().unwrap();
@@ -78,7 +79,7 @@ impl Folder {
         self.feed(line, "")
     }
 
-    /// Runs what must succeed without a word on stderr; returns what it printed.
+    /// Runs a command that must succeed with an empty stderr. Returns its stdout.
     pub fn ok(&self, line: &str) -> String {
         let ended = self.run(line);
         assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{line}");

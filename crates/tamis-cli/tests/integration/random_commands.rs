@@ -11,7 +11,7 @@ use tamis_resp::Reply;
 /// The words of a command.
 pub type Argv = Vec<Vec<u8>>;
 
-/// Random numbers of a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -41,10 +41,10 @@ impl Random {
 /// A part of a syntax.
 #[derive(Debug)]
 enum Element {
-    /// One of these words, as it stands.
+    /// One of these literal words.
     Literal(Vec<&'static str>),
     Parameter(&'static str),
-    /// One of these sequences or nothing, again and again if it repeats.
+    /// One of these sequences or nothing; several of them if it repeats.
     Optional {
         alternatives: Vec<Vec<Element>>,
         repeats: bool,
@@ -93,7 +93,8 @@ fn parsed(syntax: &'static str) -> Vec<Vec<Element>> {
     alternatives
 }
 
-/// Calls that succeed, where the options of a row exclude one another so often that random ones hardly do.
+/// Calls that succeed, for rows whose options exclude each other so often that random calls rarely
+/// succeed.
 const CALLS: [(&str, &str); 11] = [
     ("TM.MERGE", "destination source"),
     ("TM.RESERVE", "key KIND SPLIT-BLOCK ITEMS 100 RATE 0.01"),
@@ -116,7 +117,7 @@ pub fn is_random(row: &Command) -> bool {
 struct Call {
     row: &'static Command,
     alternatives: Vec<Vec<Element>>,
-    /// Those of [`CALLS`].
+    /// The parsed calls of [`CALLS`].
     calls: Vec<Vec<Vec<Element>>>,
 }
 
@@ -145,7 +146,8 @@ pub fn item(number: usize) -> Vec<u8> {
     if number == 0 { Vec::new() } else { format!("item:{number}").into_bytes() }
 }
 
-/// Items of a command at most. Longer cuckoo inserts run in slices, whose lengths depend on the time they take.
+/// Items of a command at most. Longer cuckoo inserts run in chunks, whose lengths depend on their
+/// time.
 const MOST_REPEATS: usize = 12;
 
 impl Generator {
@@ -164,10 +166,10 @@ impl Generator {
         }
     }
 
-    /// Makes a command that changes or reads keys. One in some is wrong.
+    /// Makes a command that changes or reads keys. A small part of the commands is wrong.
     pub fn command(&self, random: &mut Random) -> Argv {
         let call = &self.calls[random.below(self.calls.len())];
-        // Rarely, so that there is something in the keys.
+        // Rarely, so that most keys have values.
         if call.row.keys.first == 0 && call.row.may_change() && !random.one_in(20) {
             return self.command(random);
         }
@@ -184,7 +186,8 @@ impl Generator {
         argv
     }
 
-    /// Makes a call with as many words as its row says: the options of some rows exclude one another.
+    /// Makes a call with a number of words that its row allows. The options of some rows exclude
+    /// each other.
     fn of(&self, call: &Call, random: &mut Random) -> Argv {
         loop {
             let argv = self.any_of(call, random);
@@ -218,7 +221,7 @@ impl Generator {
         making.argv
     }
 
-    /// Keeps of a reply what other commands take.
+    /// Keeps the parts of a reply that other commands take as arguments.
     pub fn note(&mut self, argv: &Argv, reply: &Reply) {
         fn keep<T>(all: &mut VecDeque<T>, new: T) {
             all.push_back(new);
@@ -275,7 +278,8 @@ impl Making<'_> {
         let one_of = |all: &mut dyn FnMut(usize) -> Option<Vec<u8>>, len: usize| {
             if len == 0 { Some(b"nothing yet".to_vec()) } else { all(len) }
         };
-        // Times are far away and far apart, so that it makes no difference when a server runs the command.
+        // Expiry times are far in the future and far apart, so the exact time of a command does not
+        // matter.
         let far_seconds = |random: &mut Random| 100_000 + 1000 * random.below(100_000);
         let text = |number: usize| Some(number.to_string().into_bytes());
         match name {
@@ -293,7 +297,7 @@ impl Making<'_> {
                 _ => text(random.below(2)),
             },
             "n" | "capacity" => match random.below(40) {
-                // Large, so that a snapshot takes a while, and lends it.
+                // Large, so that a snapshot takes a read lease on it.
                 0 => text(400_000),
                 1 => text(0),
                 _ => {

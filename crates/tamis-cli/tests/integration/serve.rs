@@ -249,7 +249,7 @@ fn events_are_lines_of_json_if_asked_for() {
     }
     assert!(child.wait().unwrap().success());
     for event in &events {
-        // What changes from one event to the next is a field, so that events are found by their text.
+        // Values that differ between events are fields, so the text of an event is constant.
         let message = event["message"].as_str().unwrap();
         assert!(!message.bytes().any(|c| c.is_ascii_digit()), "{event}");
         assert!(event["level"].is_string() && event["timestamp"].is_string(), "{event}");
@@ -260,7 +260,7 @@ fn events_are_lines_of_json_if_asked_for() {
     assert!(refused(&["--log-format", "xml"]).contains("--log-format"));
 }
 
-/// Kills servers under load; everything that was answered must be there.
+/// Kills servers under load. Every acknowledged insert must survive.
 fn kill_rounds(rounds: u32, sync: &str) {
     let dir = tempfile::tempdir().unwrap();
     // Per writer, how many items were answered, and when.
@@ -314,7 +314,7 @@ fn kill_rounds(rounds: u32, sync: &str) {
         });
         for (writer, answered) in answered.iter().enumerate() {
             safe[writer] = answered.load(Ordering::Acquire);
-            // Whatever may have been lost is added again.
+            // Items without an acknowledged insert may be lost, so they are inserted again.
             next[writer] = safe[writer];
         }
     }
@@ -323,7 +323,8 @@ fn kill_rounds(rounds: u32, sync: &str) {
 
 #[test]
 fn what_was_answered_survives_a_kill() {
-    // The system keeps what was written, whatever becomes of the program, and it is written before it is answered.
+    // A change is written before its reply is sent. The system keeps written data when the program
+    // is killed.
     for sync in ["always", "everysec", "no"] {
         kill_rounds(4, sync);
     }
@@ -337,7 +338,7 @@ fn what_was_answered_survives_hundreds_of_kills() {
     }
 }
 
-/// Starts a server that says where its console is, and returns that.
+/// Starts a server and returns it with the address of its console.
 fn with_console(dir: &Path, mut command: Command) -> (Child, SocketAddr) {
     command.args(["--port", "0", "--http-port", "0", "--dir"]).arg(dir);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -349,7 +350,7 @@ fn with_console(dir: &Path, mut command: Command) -> (Child, SocketAddr) {
     }
     let address = line.trim_end().rsplit_once("http://").unwrap().1.trim_end_matches('/');
     let address = address.parse().unwrap();
-    // What it says further is read, so that it may go on saying it.
+    // A thread reads the rest of stderr, so that the server never blocks on a full pipe.
     std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
     (child, address)
 }
@@ -372,7 +373,7 @@ fn the_console_is_where_the_program_says() {
 #[test]
 fn a_server_that_cannot_keep_changes_is_not_healthy() {
     let dir = tempfile::tempdir().unwrap();
-    // No file may be longer than 64 KiB, and the signal that says so is not listened to.
+    // The limit for files is 64 KiB. The signal that a longer file causes is ignored.
     let mut command = Command::new("bash");
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tamis"), "serve"]);
@@ -383,13 +384,13 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
     let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap())));
     let value = "x".repeat(100_000);
     for key in ["a", "b", "c"] {
-        // The connection ends where nobody knows whether the change will last.
+        // The server closes the connection if it is unknown whether the change is durable.
         _ = client.try_send(&["SET", key, &value]);
         _ = client.try_receive();
     }
     let began = Instant::now();
     while crate::http::get(address, "/healthz").status != 503 {
-        assert!(began.elapsed() < Duration::from_secs(20), "it still says that all is well");
+        assert!(began.elapsed() < Duration::from_secs(20), "/healthz still answers ok");
         std::thread::sleep(Duration::from_millis(50));
     }
     let told = crate::http::get(address, "/healthz").body;

@@ -1,4 +1,5 @@
-//! `tamis serve` on disks that are full, lose what they took or may not be written, and among clients that mean harm.
+//! `tamis serve` on disks that are full, lose written data or are read-only, and with hostile
+//! clients.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +11,8 @@ use crate::client::Client;
 use crate::server::Program;
 use tamis_resp::Reply;
 
-/// Adds numbered items until the server refuses one; returns how many it took, and what it said.
+/// Adds numbered items until the server rejects one. Returns the number of accepted items and the
+/// error.
 fn add_until_refused(client: &mut Client, from: u64) -> (u64, String) {
     for i in from.. {
         match client.try_send(&["BF.ADD", "seen", &format!("{i}:{}", "x".repeat(100))]) {
@@ -27,7 +29,7 @@ fn add_until_refused(client: &mut Client, from: u64) -> (u64, String) {
     unreachable!("it takes 2^64 items")
 }
 
-/// Makes sure that items are there that were answered.
+/// Checks that the filter contains all items whose insert was acknowledged.
 fn assert_holds(client: &mut Client, items: u64) {
     for first in (0..items).step_by(1000) {
         let mut words = vec!["BF.MEXISTS".to_owned(), "seen".to_owned()];
@@ -38,11 +40,11 @@ fn assert_holds(client: &mut Client, items: u64) {
     }
 }
 
-/// A file system of its own, which is gone with its value.
+/// A small mounted file system that is unmounted on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts one; `None` if this user may not.
+    /// Mounts a file system. Returns `None` if this user has no permission to mount.
     fn mount(at: &Path, size: &str) -> Option<Self> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tamis-test"]).arg(at);
@@ -75,14 +77,14 @@ fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
             let (items, why) = add_until_refused(&mut client, taken);
             taken = items;
             assert!(why.starts_with("MISCONF") && why.contains("No space left"), "{why}");
-            // Reads go on.
+            // The server still answers reads.
             assert_holds(&mut client, taken);
             let refused = client.say(&["SET", "a", "1"]);
             assert!(matches!(refused, Reply::Error(_)), "{refused:?}");
             if !ballast.exists() {
                 break;
             }
-            // Room again: nobody has to start anything.
+            // After space is freed, the server accepts writes again without a restart.
             std::fs::remove_file(&ballast).unwrap();
             let begun = Instant::now();
             while client.say(&["SET", "a", "1"]) != Reply::ok() {
@@ -92,12 +94,12 @@ fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
         }
         assert!(taken > 1000, "{taken}");
     }
-    // Full as the disk is, it starts.
+    // The server starts although the disk is full.
     let program = Program::start(&dir, &["--appendfsync", "always"]);
     assert_holds(&mut program.client(), taken);
 }
 
-/// Puts itself before the system's calls: while the file that `FAULT` names is there, nothing is synced.
+/// Replaces system calls: while the file that `FAULT` names exists, every sync fails.
 const FAULTY_SYNC: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -138,7 +140,7 @@ fn a_sync_that_fails_is_never_taken_for_done() {
             items += 1;
         }
         std::fs::write(&fault, "").unwrap();
-        // Of a pipeline, only the changes are refused.
+        // In a pipeline, only commands that write are rejected.
         client.send(&["PING"]);
         client.send(&["BF.ADD", "seen", "lost"]);
         client.send(&["BF.ADD", "seen", &format!("0:{}", "x".repeat(100))]);
@@ -152,7 +154,7 @@ fn a_sync_that_fails_is_never_taken_for_done() {
         assert!(why.starts_with("MISCONF") && why.contains("Input/output error"), "{why}");
         assert_holds(&mut client, items);
         assert!(matches!(client.say(&["SAVE"]), Reply::Error(_)));
-        // The system may have dropped what it could not write, and then calls it written.
+        // After a failed write, the system may drop the page and mark it as written.
         std::fs::remove_file(&fault).unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let Reply::Error(why) = client.say(&["BF.ADD", "seen", "refused"]) else { panic!() };
@@ -220,7 +222,8 @@ fn ten_thousand_connections_are_served() {
     for _ in 0..MANY {
         match TcpStream::connect(program.address) {
             Ok(stream) => streams.push(stream),
-            // This process has room for fewer: so be it, if it is the process.
+            // The limit of open files of this test process may be lower; then fewer connections are
+            // enough.
             Err(error) if error.raw_os_error() == Some(24) => break,
             Err(error) => panic!("{error} after {}", streams.len()),
         }
@@ -288,7 +291,7 @@ fn a_pipeline_of_a_million_commands_takes_little_memory() {
                 writer.write_all(piece.as_bytes()).unwrap();
             }
         });
-        // Read late: replies must not gather in the server.
+        // The client reads late. Replies must not accumulate in the server.
         std::thread::sleep(Duration::from_millis(500));
         let grown = resident_bytes(&program).saturating_sub(before);
         assert!(grown < 32 << 20, "{grown} bytes wait");

@@ -1,9 +1,11 @@
-//! A model test of the whole server: random commands from the rows of the table, on a server that is stopped and killed again
-//! and again, and on one that never ends and has no log. Both must answer alike, and have the same values after each start.
+//! A model test of the whole server. It sends random commands from the rows of the table to a
+//! server that is stopped and killed repeatedly, and to a server without a log that never stops.
+//! Both must give equal replies, and must have equal values after each start.
 //!
-//! What depends on the time is compared as follows. Times to live are far away, and may differ by minutes. A window over time
-//! stores when its slices began, so its bytes differ: its parameters and its answers are compared. Replies that depend on
-//! the time or on the random order of the keys are not compared at all, see [`is_comparable`].
+//! Values that depend on the time are compared as follows. Expiry times are far in the future and
+//! may differ by minutes. A time window stores when its slices began, so its bytes differ: the test
+//! compares its parameters and its answers. Replies that depend on the time or on the random order
+//! of the keys are not compared (see [`is_comparable`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -80,11 +82,11 @@ impl Unit {
     }
 }
 
-/// What a server says of a key.
+/// The state of a key as the server reports it.
 #[derive(Debug)]
 struct Found {
     kind: Reply,
-    /// `DUMP`, or of a window over time what it answers.
+    /// The reply to `DUMP`; for a time window, its parameters and answers.
     value: Vec<Reply>,
     expires_millis: i64,
 }
@@ -102,7 +104,7 @@ impl PartialEq for Found {
 /// How far apart two servers may run a command.
 const TIMES_DIFFER_MILLIS: u64 = 600_000;
 
-/// Asks for all keys and their values.
+/// Reads all keys and their values.
 fn found(client: &mut Client) -> BTreeMap<Vec<u8>, Found> {
     let Reply::Array(keys) = client.say(&["KEYS", "*"]) else { panic!("KEYS") };
     let keys = keys.into_iter().map(|key| match key {
@@ -120,7 +122,7 @@ fn found(client: &mut Client) -> BTreeMap<Vec<u8>, Found> {
     keys.map(&mut of_key).collect()
 }
 
-/// Asks for what is compared of a value.
+/// Reads the parts of a value that the test compares.
 fn value_of(client: &mut Client, key: &[u8]) -> Vec<Reply> {
     if !is_timed_window(client, key) {
         return vec![client.say(&[b"DUMP", key])];
@@ -152,11 +154,12 @@ fn without(info: Reply, names: &[&'static str]) -> Reply {
     Reply::Array(fields)
 }
 
-/// Tells whether the replies of two servers to a command must be equal.
+/// Returns true if two equal servers must give equal replies to a command.
 fn is_comparable(argv: &Argv) -> bool {
     let is_size = argv.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"SIZE"));
     match &argv[0][..] {
-        // By the order of the keys in their table, and by the memory that is allocated ahead.
+        // These replies depend on the order of keys in their table or on memory that is allocated
+        // ahead.
         b"SCAN" | b"RANDOMKEY" | b"MEMORY" | b"BF.DEBUG" => false,
         b"BF.INFO" => !is_size,
         // A key whose time is over is counted until it is swept.
@@ -165,7 +168,7 @@ fn is_comparable(argv: &Argv) -> bool {
     }
 }
 
-/// Tells whether two replies to a command are those of equal servers.
+/// Returns true if two equal servers may give these two replies to a command.
 fn are_alike(argv: &Argv, one: &Reply, other: &Reply) -> bool {
     match (&argv[0][..], one, other) {
         (
@@ -199,11 +202,11 @@ struct World<'d> {
     client: Client,
     steady: Client,
     steady_program: Program,
-    /// Set on both. A server forgets them at its end.
+    /// The settings that both servers have. A server loses them when it stops.
     settings: BTreeMap<&'static str, String>,
     /// Names of commands that succeeded.
     succeeded: BTreeSet<Vec<u8>>,
-    /// What was done, for the message of a failure.
+    /// The steps so far, for the message of a failure.
     done: Vec<String>,
 }
 
@@ -454,7 +457,7 @@ fn difference(found: &BTreeMap<Vec<u8>, Found>, expected: &BTreeMap<Vec<u8>, Fou
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a reply as it can be printed: of bytes at most those that are not zero.
+/// Formats a reply for a message. For bytes, lists at most 400 that are not zero.
 fn shown_reply(reply: &Reply) -> String {
     let Reply::Bulk(bytes) = reply else { return format!("{reply:?}") };
     let bytes = bytes.iter().enumerate().filter(|(_, byte)| **byte != 0).take(400);

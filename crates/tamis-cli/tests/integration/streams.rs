@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::program::{Ended, Folder, lines};
 
-/// Runs a line of the shell in which `tamis` is the program.
+/// Runs a shell command in which `tamis` is the program under test.
 fn shell(folder: &Folder, line: &str) -> Ended {
     let output = Command::new("sh")
         .args(["-c", &format!("tamis() {{ {} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_tamis"))])
@@ -72,7 +72,7 @@ fn a_closed_standard_stream_is_an_error() {
         let expected = (2, "tamis: standard input: is closed\n");
         assert_eq!((ended.status, &*ended.stderr), expected, "{line}");
     }
-    // What is not used may be closed.
+    // A stream that the command does not use may be closed.
     for line in
         ["build list -o y >&- <&-", "check -q list.tamis list >&- <&-", "dedup list <&- >/dev/null"]
     {
@@ -200,14 +200,14 @@ fn quiet_leaves_only_errors() {
     folder.refused("dedup missing --quiet", "missing: no such file");
 }
 
-/// A terminal, and the end at which what is written to it can be read.
+/// Returns a pseudo-terminal: the controlling end, which reads its output, and the terminal.
 fn terminal() -> (rustix::fd::OwnedFd, File) {
     let (controller, name) = terminal_and_name();
     let terminal = OpenOptions::new().read(true).write(true).open(name).unwrap();
     (controller, terminal)
 }
 
-/// The end at which what is written to a terminal can be read, and the name of the terminal.
+/// Returns the controlling end of a pseudo-terminal, and the name of the terminal.
 fn terminal_and_name() -> (rustix::fd::OwnedFd, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

@@ -1,9 +1,10 @@
 //! The commands of README.md, README.zh-CN.md and the pages in `docs` run in order and print what the pages show.
 //!
-//! The block of a page is
+//! The language of a code block decides how the test treats it:
 //!
-//! * `console`: after `$ ` a command, below it all that the command prints on stdout and stderr;
-//! * `sh`: commands, a line each, whose output does not matter;
+//! * `console`: a command after `$ `, and below it everything that the command prints on stdout and
+//!   stderr;
+//! * `sh`: commands, one per line, whose output is not compared;
 //! * `text`, `toml`, `yaml` or `rust`: no commands. Any other language fails.
 //!
 //! Each command must succeed. Where a line shows `...`, any text may stand. A comment before a block changes how the block runs:

@@ -1,4 +1,4 @@
-//! The commands of a page, and what it shows of their output.
+//! The commands of a page, and the output that the page shows for them.
 
 /// A page of the documentation.
 #[derive(Debug, Default, PartialEq)]
@@ -135,7 +135,7 @@ fn sh(block: &[(usize, &str)]) -> Vec<Step> {
 }
 
 impl Step {
-    /// Tests whether the page shows what was printed.
+    /// Tests whether the page shows the output of a command.
     pub fn shows(&self, printed: &str) -> bool {
         let Some(expected) = &self.expected else { return true };
         let printed: Vec<&str> = printed.lines().collect();

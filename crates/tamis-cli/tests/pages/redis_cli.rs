@@ -1,4 +1,4 @@
-//! `redis-cli`, as far as the pages use it, for machines that have none.
+//! The part of `redis-cli` that the pages use, for machines without `redis-cli`.
 
 #[path = "../../../../tests/exchanges/client.rs"]
 mod client;

@@ -1,4 +1,4 @@
-//! What is reported about a filter.
+//! The report about a filter.
 
 use tamis::Span;
 

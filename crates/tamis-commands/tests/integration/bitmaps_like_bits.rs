@@ -1,4 +1,4 @@
-//! The commands of bitmaps answer as the slow, obvious version does: a vector of bits, looked at one by one.
+//! Compares the bitmap commands with a simple model: a vector of bits that is read one by one.
 
 use proptest::prelude::*;
 use tamis_commands::{BitOp, Env, Handler, Settings, Value, find};
@@ -27,7 +27,7 @@ impl Bits {
         self.0.get(at).copied().unwrap_or(false)
     }
 
-    /// The places from `start` to `end`, both included, of `len`.
+    /// Returns the positions from `start` to `end`, both included, below `len`.
     fn places(start: i64, end: i64, len: usize) -> Vec<usize> {
         let len = len as i64;
         let place = |at: i64| if at < 0 { (at + len).max(0) } else { at };
@@ -142,7 +142,7 @@ fn run_bytes(value: &mut Option<Value>, words: &[&[u8]]) -> Reply {
     }
 }
 
-/// Runs a command on both; returns both replies.
+/// Runs a command on the string and on the model. Returns both replies.
 fn both(value: &mut Option<Value>, bits: &mut Option<Bits>, step: &Step) -> (Reply, Reply) {
     let known = bits.clone().unwrap_or_default();
     let unit = |in_bits: bool| if in_bits { "BIT" } else { "BYTE" };

@@ -1,4 +1,5 @@
-//! The access categories are those that Redis documents: rules that were written for it mean the same here.
+//! The access categories are those that Redis documents, so ACL rules written for Redis mean the
+//! same in Tamis.
 
 use tamis_commands::{Category, Flag, Permission};
 

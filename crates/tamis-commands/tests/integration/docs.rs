@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tamis_commands::{COMMANDS, Category, Command, Settings};
 
-/// Tells whether a command is in a group; the first group that says so has it.
+/// Tests whether a command is in a group. The first group that matches lists the command.
 type IsIn = fn(&Command) -> bool;
 
 fn page() -> String {

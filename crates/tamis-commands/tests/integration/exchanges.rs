@@ -19,7 +19,7 @@ struct Host {
 impl Host {
     fn new(scene: &Scene, protocol: Protocol) -> Self {
         let mut settings = Settings::default();
-        // As the server of the other host of these lists has it.
+        // The server that runs the same lists over TCP has the same key.
         settings.set_hash_key(Some(*b"0123456789abcdef"));
         for (name, value) in &scene.settings {
             settings.set(name, value.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Code asks the row of a command for facts, and never compares its name.
+//! Code reads the properties of a command from its row and never compares command names.
 
 use std::fs;
 use std::path::{Path, PathBuf};

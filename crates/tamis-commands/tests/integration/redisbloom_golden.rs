@@ -34,7 +34,7 @@ fn word(json: &Json) -> Vec<u8> {
     }
 }
 
-/// Makes of a reply what the recording has of it.
+/// Converts a reply to the form in which the recording stores it.
 fn recorded(reply: &Reply) -> Json {
     match reply {
         Reply::Simple(text) => format!("+{text}").into(),
@@ -102,7 +102,7 @@ fn recorded_filters_answer_and_dump_alike() {
             assert_eq!(recorded(&host.run(&words)), answer[1], "{name}");
         }
 
-        // Dumped as recorded, loaded again, and dumped alike.
+        // The dump equals the recorded one, and a loaded dump gives the same dump again.
         let mut at = "0".to_owned();
         for chunk in filter["chunks"].as_array().unwrap() {
             let reply = host.say(&[&say("SCANDUMP"), name, &at]);

@@ -1,4 +1,5 @@
-//! `TM.*` against the slow and obvious: windows with a clock of the test's, files, merges, hostile words.
+//! Tests of `TM.*` against simple models: windows with a clock that the test sets, files, merges,
+//! hostile arguments.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 use tamis_commands::{Env, Handler, Settings, Value, find, merge};
 use tamis_resp::{Protocol, Reply};
 
-/// Keys in memory, and a clock that goes as it is told.
+/// Keys in memory, and a clock that the test sets.
 #[derive(Default)]
 struct Host {
     settings: Settings,
@@ -220,7 +221,7 @@ proptest! {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         for (item, is_added) in steps {
             let count = counts.entry(item).or_default();
-            // Both kinds count so far exactly.
+            // Up to this number, both kinds count exactly.
             if is_added && *count < 3 {
                 prop_assert_eq!(host.say(&words("TM.ADD", "k", [item])), Reply::Bool(*count == 0));
                 *count += 1;
@@ -338,7 +339,8 @@ fn reserved_bloom_filters_merge() {
         assert!(all_in(&mut host, "d", &(0..3100).collect::<Vec<_>>()), "{reserve}");
         assert!(all_in(&mut host, "a", &(0..1500).collect::<Vec<_>>()), "{reserve}");
         let Reply::Integer(items) = host.field("d", "items") else { panic!() };
-        // What is in the reserved part of one and the growing part of another is counted twice.
+        // An item in the reserved part of one filter and in the growing part of another counts
+        // twice.
         assert!((3000..if is_fixed { 3200 } else { 4500 }).contains(&items), "{items}");
         // Reserved parts that were full hold three times as much then.
         assert_eq!(host.field("d", "over_rate"), Reply::Bool(!is_fixed));
@@ -400,7 +402,7 @@ fn a_full_cuckoo_filter_cuts_the_answers() {
     assert_eq!(*last, Reply::error(tamis_commands::text::tm::FULL));
     assert!(answered.len() >= 100);
     assert!(all_in(&mut host, "k", &(0..answered.len() as u32).collect::<Vec<_>>()));
-    // Another item may still find a place; one of a hundred does not.
+    // A single item may still fit, but of a hundred items at least one does not.
     let full = Reply::error(tamis_commands::text::bf::FULL);
     let is_refused = |&item: &u32| host.say(&words("BF.ADD", "k", [item])) == full;
     assert!((1000..1100).find(is_refused).is_some());
@@ -438,7 +440,7 @@ fn info_reports_how_much_room_every_kind_has_left() {
     for kind in KINDS {
         let mut host = Host { now_millis: 5_000, ..Host::default() };
         host.line(&format!("TM.RESERVE k {kind}"));
-        // No more than a slice has room for.
+        // At most as many items as fit in a slice.
         host.say(&words("TM.MADD", "k", 0..150));
         let Reply::Integer(items) = host.field("k", "items") else { panic!() };
         assert!((145..=155).contains(&items), "{kind}: {items}");

@@ -1,4 +1,4 @@
-//! The rule of BIP-37: each probe has a hash of its own.
+//! The rule of BIP-37: each probe has its own hash.
 
 use std::fmt;
 
@@ -110,7 +110,7 @@ impl ProbeRule for Bip37 {
     #[inline]
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let Self { bits, probes, tweak, .. } = *self;
-        // A filter of no bytes has no probes, whatever its header states, and so matches every
+        // A filter of no bytes has no probes, even if its header states some, and so matches every
         // item.
         bits.into_iter().flat_map(move |bits| {
             (0..probes).map(move |i| {

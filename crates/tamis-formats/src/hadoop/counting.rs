@@ -87,7 +87,7 @@ impl CountingFilter {
         Ok(Self { counters: Bitmap::zeroed(words(&rule) * 64)?, rule })
     }
 
-    /// Reads the output of `write`. Rejects trailing bytes.
+    /// Reads the output of Hadoop's `write`. Rejects trailing bytes.
     ///
     /// # Errors
     ///

@@ -94,7 +94,7 @@ impl DynamicFilter {
         Ok(Self { rule, records_per_row: records_per_row.max(1), last_records: 0, rows: vec![row] })
     }
 
-    /// Reads the output of `write`. Rejects trailing bytes.
+    /// Reads the output of Hadoop's `write`. Rejects trailing bytes.
     ///
     /// # Errors
     ///

@@ -58,8 +58,8 @@ impl StoredFilter for RedisCuckoo {
     }
 }
 
-/// Returns a warning if a filter that does not grow rejects items. Inserts some items into a copy
-/// to find out.
+/// Returns a warning if a filter that does not grow rejects items. Tests this by inserting some
+/// items into a copy.
 fn refusals(filter: &RedisCuckoo) -> Option<String> {
     const TRIED: u64 = 64;
     /// A larger filter is not copied for this.

@@ -1,4 +1,4 @@
-//! A filter of RedisBloom in what `DUMP` returns.
+//! A filter of RedisBloom in the payload that `DUMP` returns.
 
 use crate::contents::Contents;
 use crate::decode_error::{DecodeError, DecodeErrorKind};

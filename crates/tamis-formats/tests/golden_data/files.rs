@@ -143,7 +143,7 @@ fn c_hashcode() -> Vec<Golden> {
 
 fn roaring() -> Vec<Golden> {
     let golden = json("roaring/bitmaps.json");
-    // As plain bitmaps those up to 2³² would take 512 MiB each.
+    // As a plain bitmap, a set with values near 2³² would take 512 MiB.
     let small = list(&golden["cases"])
         .iter()
         .filter(|case| case.get("base64").is_some() && case["name"] != "some");

@@ -23,7 +23,8 @@ fn sip_key(case: &Json) -> [u64; 2] {
 #[test]
 fn siphash_is_the_one_of_two_and_four_rounds() {
     for case in list(&golden()["siphash_2_4"]) {
-        // The value of the one item of a set is the high half of its hash times M: here its first 32 bits.
+        // A set of one item stores the high half of the hash times M. Here these are the first
+        // 32 bits of the hash.
         let params = GolombParams::new(32, u32::MAX).unwrap();
         let set = GolombSet::new(sip_key(case), params, &[hex(&case["data"])]).unwrap();
         let hash = u64::from_str_radix(text(&case["hash"]), 16).unwrap();
@@ -91,7 +92,7 @@ fn what_bitcoin_core_refuses_is_refused() {
     assert!(error.contains("below 2³²"), "{error}");
     // The largest number of items takes no memory that the bytes do not have.
     assert!(decode(&[0xfe, 255, 255, 255, 255, 1, 2, 3]).is_err());
-    // Whatever fills the last byte, as in Bitcoin Core.
+    // The padding of the last byte is not checked, as in Bitcoin Core.
     let set = GolombSet::new([1, 2], GolombParams::BASIC, &["a"]).unwrap();
     let mut padded = set.bytes().to_vec();
     *padded.last_mut().unwrap() |= 1;

@@ -1,4 +1,5 @@
-//! Filters of Go's bits-and-blooms answer here as they do there, and are written again byte for byte.
+//! Filters of Go's bits-and-blooms give the same answers in Tamis as in Go, and re-encode to equal
+//! bytes.
 
 use crate::golden_data::{hex, json, list, number, real, text};
 use tamis_formats::bits_and_blooms::{create, decode, plan};

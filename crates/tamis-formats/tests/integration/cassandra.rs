@@ -67,7 +67,7 @@ fn probes_are_those_of_the_golden_data() {
 #[test]
 fn hashes_are_cassandras() {
     for case in list(&json("cassandra/cassandra.json")["hashes"]) {
-        // One probe of 2¹⁶ bits tells the low bits of the half it starts from.
+        // In a filter of 2¹⁶ bits with one probe, the set bit shows the low bits of the first half.
         for (release, half) in [(Release::Until22, "h1"), (Release::Since30, "h2")] {
             let empty = [&[0, 0, 0, 1, 0, 0, 4, 0][..], &[0; 8192]].concat();
             let mut filter = cassandra::decode(&empty, release).unwrap();

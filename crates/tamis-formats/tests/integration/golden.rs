@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use tamis::{AnyFilter, Hasher, Kind, Plan};
 use tamis_formats::TamisFile;
 
-/// What each golden file holds; `tests/golden/tamis/README.md` says the same in words.
+/// Returns the expected content of each golden file, as `tests/golden/tamis/README.md` describes
+/// it.
 fn golden() -> Vec<(&'static str, TamisFile)> {
     [
         ("split-block.tamis", Kind::SplitBlock, Hasher::xxh3(0), 100, 0.01),

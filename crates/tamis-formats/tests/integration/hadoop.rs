@@ -1,4 +1,4 @@
-//! Hadoop's filters answer here as they do there, and are written again byte for byte.
+//! Hadoop's filters give the same answers in Tamis as in Hadoop, and re-encode to equal bytes.
 
 use crate::golden_data::files::dynamic_of_rows;
 use crate::golden_data::{hex, json, list, number, text};

@@ -1,4 +1,4 @@
-//! Hive's filters answer here as they do there, and are written again byte for byte.
+//! Hive's filters give the same answers in Tamis as in Hive, and re-encode to equal bytes.
 
 use crate::golden_data::{base64, json, list, number};
 use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, Funnel, hive};

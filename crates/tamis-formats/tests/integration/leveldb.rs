@@ -1,4 +1,5 @@
-//! LevelDB's filter blocks answer here as they do there, and are built and written again byte for byte.
+//! LevelDB's filter blocks give the same answers in Tamis as in LevelDB. Tamis builds and
+//! re-encodes them to equal bytes.
 
 use crate::golden_data::{hex, json, list, number};
 use tamis::Answers;

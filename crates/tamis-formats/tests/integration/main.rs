@@ -1,4 +1,5 @@
-//! Tests of the formats through the public interface. They are one program because each program is linked by itself.
+//! Tests of the formats through the public interface. They are one program because each test
+//! program is linked separately.
 
 mod bip158;
 mod bip37;

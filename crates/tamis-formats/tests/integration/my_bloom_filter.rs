@@ -58,7 +58,8 @@ fn it_throws_where_the_class_does_with_the_bits_before_set() {
         let added = filter.add(code);
         assert_eq!(added.is_ok(), case["add"] == "ok", "{case}");
         assert_eq!(i128::from(filter.count_ones()), number(&case["cardinality_after_add"]));
-        // What was set of it is what an item of 0 has, so that the next question comes to the bit that is none.
+        // A failed insert has set the first bits of the item, so the lookup reaches the bit number
+        // that makes Java throw.
         assert_eq!(filter.contains(code), added.map(|_| true).map_err(|_| Throws), "{case}");
     }
     let mut all = Contents::new(MyBloomFilter::default());

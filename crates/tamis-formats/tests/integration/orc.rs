@@ -1,4 +1,4 @@
-//! ORC's filters answer here as they do there, and are written again byte for byte.
+//! ORC's filters give the same answers in Tamis as in ORC, and re-encode to equal bytes.
 
 use crate::golden_data::files::orc_message;
 use crate::golden_data::{base64, json, list, number, real};

@@ -1,9 +1,11 @@
-//! A filter of another system is over its rate if it holds more than it was planned for, and not by chance.
+//! A filter of another system is reported as over its rate if it holds more items than planned. A
+//! deviation by chance is not reported.
 
 use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, Format};
 
-/// A filter planned for so many items at 1 %, with others for each seed.
+/// Returns a filter planned for `planned` items at 1 % that holds `items` items; each seed gives
+/// other items.
 fn filled(format: &str, planned: u64, items: u64, seed: u64) -> Contents {
     let options =
         DecodeOptions { items: Some(planned), rate: Some(RATE), ..DecodeOptions::default() };
@@ -18,7 +20,7 @@ fn is_over(filter: &Contents, options: Option<f64>) -> bool {
 }
 
 const RATE: f64 = 0.01;
-/// Those that take more items than they were planned for.
+/// The formats that accept more items than planned.
 const FLAT: [&str; 4] = ["guava", "spark", "redis-bitmap", "redisson"];
 const SEEDS: u64 = 200;
 

@@ -1,4 +1,4 @@
-//! Filters of `pybloom_live` come out bit for bit, and refuse and grow as they do there.
+//! Filters of `pybloom_live` have equal bits, and reject items and grow as in the Python library.
 
 use crate::golden_data::{base64, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;

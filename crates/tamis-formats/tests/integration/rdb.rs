@@ -1,4 +1,4 @@
-//! Snapshots of a real server are read key by key, and nothing but them.
+//! Snapshots of a real server are read key by key.
 
 use std::collections::BTreeSet;
 

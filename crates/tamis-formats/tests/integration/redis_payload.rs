@@ -1,4 +1,4 @@
-//! Payloads recorded from a live server hold the filters that its chunks hold.
+//! `DUMP` payloads recorded from a server decode to the same filters as its `SCANDUMP` chunks.
 
 use crate::golden_data::base64;
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! Filters recorded from a live server are read in each of the ways in which it gives them out, and written again.
+//! Filters recorded from a server are decoded from each of its export formats, and encoded again.
 
 use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
 use serde_json::Value as Json;
@@ -84,7 +84,7 @@ fn recorded_answers_come_back() {
         contents.contains_each(&items, &mut answers);
         let expected: Vec<_> = list(&filter["exists"]).iter().map(|pair| pair[1] == 1).collect();
         assert_eq!(answers.iter().collect::<Vec<_>>(), expected, "{name}");
-        // What is present is not inserted again.
+        // Items that are present are not inserted again.
         let present: Vec<_> = items
             .iter()
             .zip(&expected)

@@ -1,4 +1,5 @@
-//! RocksDB's filter blocks answer here as they do there, and are built and written again byte for byte.
+//! RocksDB's filter blocks give the same answers in Tamis as in RocksDB. Tamis builds and
+//! re-encodes them to equal bytes.
 
 use crate::golden_data::{hex, json, list, number, real};
 use tamis::Answers;
@@ -63,7 +64,8 @@ fn hashes_of_all_cases_are_those_of_rocksdb() {
     assert_eq!(list(&cases).len(), 24);
     for case in list(&cases) {
         let key: Vec<_> = (0..number(&case["length"]) as u32).map(|i| (i * 5) as u8).collect();
-        // One probe in 128 lines tells the seven high bits of the low half and the nine of the high one.
+        // With one probe and 128 lines, the set bit shows the seven high bits of the low half and
+        // the nine high bits of the high half.
         let mut filter = bloom(&[&[0; 128 * 64][..], &[0xff, 0, 1, 0, 0]].concat());
         filter.insert(&key);
         let hash = u64::from_be_bytes(hex(&case["hash"]).try_into().unwrap());

@@ -1,4 +1,4 @@
-//! Spark's filters answer here as they do there, and are written again byte for byte.
+//! Spark's filters give the same answers in Tamis as in Spark, and re-encode to equal bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
@@ -88,7 +88,7 @@ fn the_default_is_a_version_that_every_spark_reads() {
 fn read_from_fails_where_spark_does() {
     for case in list(&json("spark/spark.json")["spark_read_from"]) {
         let read = spark::decode(&hex(&case["hex"]));
-        // A filter of no bits is read there, and fails when it is asked.
+        // Spark reads a filter without bits, but fails at the first lookup.
         let is_ok = case["result"] == "ok" && number(&case["bit_size"]) > 0;
         assert_eq!(read.is_ok(), is_ok, "{case}");
         if let Err(error) = read {

@@ -1,5 +1,5 @@
-//! Every kind of filter through any order of what can be done to one, beside a set that is exact: adds, deletes,
-//! growth, files written and read back, merges, steps of the clock.
+//! Runs random operations on every kind of filter and compares it with an exact set: inserts,
+//! removals, growth, writing and reading files, merges, clock steps.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tamis::{Answers, AnyFilter, Hasher, Kind, MergeError, NoRoom, Plan, Removed, Span, Window};
 use tamis_formats::TamisFile;
 
-/// What is done next. Items are few, so that repeats and deletes of members are common.
+/// The next operation. There are few items, so that repeats and removals of members are common.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u16),
@@ -120,7 +120,8 @@ proptest! {
                     }
                 }
                 Step::Remove(item) => {
-                    // Only what is in: an absent item would take a part of others with it.
+                    // Only members are removed: the removal of an absent item would remove a part
+                    // of other items.
                     let copies = oracle.copies.entry(item).or_default();
                     if *copies > 0 {
                         match filter.remove_hash(filter.hasher().hash_item(&item)) {

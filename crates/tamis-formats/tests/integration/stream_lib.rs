@@ -1,4 +1,5 @@
-//! stream-lib's filters answer here as they do there, and are written again byte for byte.
+//! stream-lib's filters give the same answers in Tamis as in stream-lib, and re-encode to equal
+//! bytes.
 
 use crate::golden_data::{base64, json, list, number, real, text};
 use tamis_formats::{Charset, Contents, DecodeOptions, Format, Funnel, Items, Sniff, stream_lib};

@@ -35,7 +35,7 @@ fn aligned(bytes: &[u8]) -> Vec<u64> {
     words
 }
 
-/// Every way to read a file; all must agree on what is one.
+/// Decodes a file in every supported way. All ways must accept the same files.
 fn decode(bytes: &[u8]) -> Result<TamisFile, DecodeErrorKind> {
     let decoded = TamisFile::decode(bytes).map_err(|error| error.kind);
     let streamed = match TamisFile::read_from(bytes, 1 << 20) {
@@ -262,7 +262,7 @@ proptest! {
         let mut filter = AnyFilter::new(&plan, hasher).unwrap();
         let mut members = Vec::new();
         for item in &items {
-            // A full filter is one too, and a window forgets.
+            // A full filter must be stored too. The items of a window may expire.
             let is_in = filter.try_insert(item).is_ok();
             if is_in && !kind.forgets() {
                 members.push(*item);

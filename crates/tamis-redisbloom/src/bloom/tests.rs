@@ -173,7 +173,8 @@ proptest! {
         if let Some(cut) = cut {
             header.truncate(cut.index(header.len()));
         }
-        // A forged capacity may plan another layer of any size that memory has: not inserted here.
+        // With a forged capacity, an insert could allocate a layer of any size. So only filters
+        // with small layers get an insert.
         if let Ok(mut filter) = RedisBloom::from_header(&header) {
             prop_assert_eq!(filter.header(), header, "what is accepted is kept");
             let _ = (filter.contains(&1_u32), filter.size_bytes(), filter.capacity());
@@ -270,7 +271,7 @@ fn large_layers_are_dumped_in_chunks_of_16_mib() {
 #[test]
 fn old_filters_use_a_power_of_two_and_32_bit_hashes() {
     let mut header = filled(&RedisBloomOptions::default(), &[]).header();
-    // Without FORCE64, and 2¹⁰ of the 1152 bits in use.
+    // The header has no FORCE64, and 2¹⁰ of the 1152 bits are in use.
     header[12] = 1;
     header[20 + 52] = 10;
     let mut filter = RedisBloom::from_header(&header).unwrap();

@@ -1,4 +1,4 @@
-//! What is encoded is decoded again, as far as the protocol can tell it.
+//! An encoded reply decodes to the same reply, as far as the protocol can represent it.
 
 use proptest::prelude::*;
 use tamis_resp::{Protocol, Reply};

@@ -1,23 +1,24 @@
-//! However the bytes of requests are cut into pieces, they are the same requests, and those that were sent.
+//! The decoder returns the requests that were sent, for any split of their bytes into pieces.
 
 use proptest::prelude::*;
 use tamis_resp::{Limits, ProtocolError, Request, RequestDecoder};
 
 type Command = Vec<Vec<u8>>;
 
-/// The commands of a pipeline, none for what asks nothing, and the error that ended it.
+/// The commands of a pipeline without empty requests, and the error that ended the pipeline.
 type Pipeline = (Vec<Command>, Option<ProtocolError>);
 
 const LIMITS: Limits = Limits { max_words: 20_000, max_word_bytes: 5000, authenticated: true };
 
-/// Reads pieces as a server does: a buffer grows by a piece, and what is consumed leaves it.
+/// Reads pieces as a server does: each piece is appended to a buffer, and consumed bytes are
+/// removed.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Pipeline {
     let mut decoder = RequestDecoder::new(limits);
     let mut buffer = Vec::new();
     let mut commands = Vec::new();
     for piece in pieces {
         buffer.extend_from_slice(piece);
-        // A vector of its own for every piece: the decoder must keep what it has found.
+        // Each piece has its own vector: the decoder must keep the words that it has found.
         let mut words = Vec::new();
         let mut start = 0;
         loop {
@@ -41,7 +42,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, limits: Limits) -> Pipel
     (commands, None)
 }
 
-/// Cuts bytes into pieces of these sizes, over and over.
+/// Splits bytes into pieces of these sizes, repeating the list of sizes.
 fn cut<'a>(input: &'a [u8], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     sizes.iter().cycle().map_while(move |&size| {
@@ -180,7 +181,7 @@ proptest! {
 
 #[test]
 fn a_command_of_many_words_in_many_pieces_is_not_read_again() {
-    // Reading it anew with every piece would take hours.
+    // Reading the whole command again for each piece would take hours.
     let words: Command = (0..1_000_000).map(|word| format!("item{word}").into_bytes()).collect();
     let input = array(&words);
     let limits = Limits::default();

@@ -101,7 +101,7 @@ impl Counters {
 }
 
 impl Ring {
-    /// Creates an empty ring for `most` samples.
+    /// Creates an empty ring for at most `most` samples.
     fn of(most: usize) -> Self {
         Self { samples: VecDeque::with_capacity(most), most, last: None, last_millis: 0 }
     }

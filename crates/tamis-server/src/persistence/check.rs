@@ -20,7 +20,7 @@ pub struct DataReport {
     /// Bytes after the last valid change that were never recorded as synced: a start moves them to
     /// another file.
     pub torn_bytes: u64,
-    /// What is damaged and lost, one line each; empty if a server starts with these files.
+    /// One line for each damaged file and each loss. Empty if a server can start with these files.
     pub lost: Vec<String>,
     /// Where a repair has moved the old files.
     pub aside: Option<PathBuf>,

@@ -67,7 +67,7 @@ impl LogFile {
     ///
     /// # Errors
     ///
-    /// [`BeginError`] tells whether the log may exist.
+    /// The variant of [`BeginError`] shows whether the log may exist.
     pub fn begin(
         disk: &dyn Disk,
         dir: &Path,

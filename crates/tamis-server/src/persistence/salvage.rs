@@ -121,7 +121,8 @@ impl<'k> Salvage<'k> {
     ) -> Result<(), DurabilityError> {
         let Some(number) = found.snapshot() else { return Ok(()) };
         let path = snapshot::path(dir, number);
-        // A change of a lost key cannot be applied. It does not get its own line.
+        // The changes of a lost key cannot be applied. The report has one line for the key, not one
+        // for each change.
         self.replay.set_snapshot_end(u64::MAX);
         let mut reader = match SnapshotReader::open(disk, &path) {
             Err(DurabilityError::Damaged { what, .. }) => {

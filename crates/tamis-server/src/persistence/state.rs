@@ -102,7 +102,7 @@ pub(super) enum FileJob {
 pub(super) enum Needs {
     /// All tickets below this one.
     Tickets(u64),
-    /// The stream up to this position.
+    /// All frames of the log up to this position.
     Position(u64),
 }
 

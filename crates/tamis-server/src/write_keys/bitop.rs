@@ -33,7 +33,7 @@ pub(crate) fn bitop(
     if value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
         return Done::unchanged(Reply::error(text::server::MEMORY));
     }
-    // Remove the destination with its expiry time, whatever its type.
+    // Remove the destination of any type, with its expiry time.
     keys.remove(destination, env.now_millis);
     if value.is_some() {
         keys.write(destination, env.now_millis, |slot| *slot = value);

@@ -35,7 +35,7 @@ fn words(action: Permission, key: &str) -> Vec<String> {
     words
 }
 
-/// Tests whether a command runs before authentication. No user can be refused such a command.
+/// Tests whether a command runs before authentication. Every user may run it.
 fn is_for_all(command: &Command) -> bool {
     command.has(Flag::NoAuth)
 }

@@ -442,7 +442,7 @@ fn a_monitor_sees_the_commands_of_all_clients() {
         r#""MULTI""#,
         r#""INCR" "n""#,
         r#""GET" "none""#,
-        // EXEC comes after the commands that it runs, also if it fails.
+        // MONITOR shows EXEC after the commands that it runs, even if EXEC fails.
         r#""EXEC""#,
         r#""EXEC""#,
         r#""MULTI""#,

@@ -54,16 +54,17 @@ enum Locks {
 
 const FEW_STRIPES: usize = 8;
 
-/// One for each stripe: 1 while it is held. Each lock has a line of its own: then two threads with single inserts take
-/// a tenth less time than with all locks on a few lines.
+/// One for each stripe: 1 while it is held. Each lock has its own cache line: then two threads with
+/// single inserts take a tenth less time than with all locks on a few lines.
 #[repr(align(64))]
 struct Lock(AtomicU8);
 
 /// Dozens of threads seldom need the same one of 256 stripes, and a batch still has many items for each.
 const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
 
-/// A batch that sets one line repeatedly waits for each store before the next load: 10 ns an item instead of 6. A lock
-/// takes as much memory as a line: with 32 lines each, 3 % of the bits.
+/// A batch that sets one line repeatedly waits for each store before the next load: 10 ns an item
+/// instead of 6. A lock takes the memory of one line. With one lock for 32 lines, the locks take
+/// 3 % of the bits.
 const MIN_SHIFT: u32 = 5;
 
 /// Words in a cache line.
@@ -224,7 +225,7 @@ impl From<Bitmap> for AtomicBitmap {
 
 #[cfg(not(loom))]
 impl From<AtomicBitmap> for Bitmap {
-    /// Returns shared bits to one owner. Copies no bits.
+    /// Converts shared bits to a bitmap with one owner. Copies no bits.
     fn from(bits: AtomicBitmap) -> Self {
         Bitmap::from_lines(bits.words.into_lines())
     }

@@ -93,7 +93,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// bits are set. The answers are those of inserting the items in order. When the call returns, all items of the
     /// batch are inserted.
     ///
-    /// The locks take up to 16 KiB beside the bits. A batch in progress takes at most 1.6 MB for its thread.
+    /// The locks take up to 16 KiB in addition to the bits. A batch in progress takes at most
+    /// 1.6 MB for its thread.
     ///
     /// # Errors
     ///

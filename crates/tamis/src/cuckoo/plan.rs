@@ -52,7 +52,8 @@ fn most_crowded(items: f64) -> f64 {
 }
 
 /// Returns true if `items` distinct items fit in a table. The answer true is wrong for about one
-/// table in a million. For the largest tables it is wrong for one in ten thousand (`most_crowded`).
+/// table in a million. For the largest tables it is wrong for one table in ten thousand
+/// (`most_crowded`).
 ///
 /// There are three rules:
 ///

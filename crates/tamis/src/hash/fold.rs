@@ -69,8 +69,8 @@ pub(super) const fn keys(seed: u64) -> Keys {
 
 /// Returns true if products by the factor are well mixed: its halves differ, and it has 8 to 56 ones.
 ///
-/// A product by 2⁶⁴ − 1 folds to all ones, whatever the other factor. So do many products by a number with equal
-/// halves. About one in 2³² random factors fails the test.
+/// A product by 2⁶⁴ − 1 folds to all ones, for any other factor. So do many products by a number
+/// with equal halves. About one in 2³² random factors fails the test.
 const fn is_mixing(factor: u64) -> bool {
     let ones = factor.count_ones();
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
@@ -165,7 +165,7 @@ const fn fold(x: u64, y: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-// Nested, so that the code of each pair exists once, whatever the length.
+// Nested, so that the code of each pair exists once for all lengths.
 #[inline(always)]
 fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     let mut sum = pair::<0>(bytes, keys);

@@ -60,7 +60,7 @@ pub enum PlanError {
     Words {
         /// The kind of the plan.
         kind: Kind,
-        /// What is wrong with the words.
+        /// Why the words are rejected.
         reason: &'static str,
     },
     /// The plan is valid, but the memory cannot be allocated.

@@ -47,7 +47,7 @@ fn place_bits(kind: Kind, geometry: Geometry) -> u64 {
 /// By how many bits filters of this plan's kind differ, where that is what limits the rate.
 fn step_bits(plan: &Plan) -> Option<u64> {
     match plan.kind {
-        // Room limits these, and whole bits of an entry.
+        // These are limited by their capacity and by the whole number of bits of an entry.
         Kind::Cuckoo | Kind::Growing => None,
         // Planned by a formula that is up to two bits above the exact one.
         Kind::Classic => Some(3),
@@ -243,7 +243,7 @@ fn extreme_numbers_are_answered_at_once() {
         }
         assert!(plan.items_at(0.5) <= plan.items_at(1.0), "{plan:?}");
     }
-    // Far above what it takes, far below a loop that does not end.
+    // Far more steps than needed, but far fewer than an endless loop.
     assert!(start.elapsed() < len * std::time::Duration::from_millis(100));
 }
 

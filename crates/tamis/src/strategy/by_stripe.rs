@@ -117,8 +117,8 @@ impl<'a> ByStripe<'a> {
         let mut first = stripe << shift;
         let mut end = first + (1 << shift);
         if end > blocks {
-            // The last stripe is shorter. Its range is extended to a whole stripe, so it begins
-            // inside the previous stripe.
+            // The last stripe is shorter. Its range starts earlier to have the full length, so it
+            // begins inside the previous stripe.
             let moved = end - blocks;
             (first, end) = (first - moved, blocks);
             for entry in &mut *entries {

@@ -93,7 +93,7 @@ const BATCH: usize = 32;
 /// Smaller filters fit in the second cache, where prefetches cost a third more than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
-/// Sets the bits of `len` hashes in shared words, each hash under a lock of its own.
+/// Sets the bits of `len` hashes in shared words, each hash under its own lock.
 pub(super) fn insert_one_by_one<S: Strategy>(
     strategy: &S,
     bits: &AtomicBitmap,

@@ -61,7 +61,8 @@ fn our_filters_repeat_the_articles_experiment() {
             assert_eq!(answers.count_ones(), present.len(), "{kind}: none is lost");
             filter.contains_each(&absent, &mut answers);
             let found = answers.count_ones();
-            // Those with whole bits of an entry know a rate of their own, below the one asked for.
+            // These kinds store a whole number of bits per entry, so their rate is below the
+            // requested one.
             let own = match kind {
                 Kind::Cuckoo | Kind::Growing => filter.estimate_rate(),
                 _ => rate,

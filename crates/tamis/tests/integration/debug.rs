@@ -1,4 +1,4 @@
-//! `Debug` shows what a filter is and how full it is, on one line, however large the filter.
+//! `Debug` shows the kind and the fill of a filter of any size, on one line.
 
 use tamis::{AnyFilter, Bits, Bloom, Hasher, Kind, Plan};
 

@@ -39,7 +39,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Where the range of a tried set starts: at zero, off a word's edge, above `u32`, at the very end.
+/// The start of the range of a set: zero, inside a word, above `u32`, or near the end of `u64`.
 fn first() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1_u64..200, Just(u64::from(u32::MAX) - 300), Just(u64::MAX - WIDTH - 20),]
 }
@@ -48,7 +48,7 @@ fn shift(range: &RangeInclusive<u64>, first: u64) -> RangeInclusive<u64> {
     first + range.start()..=first + range.end()
 }
 
-/// Makes the same change to all three sets and compares what each says of it.
+/// Applies the same change to all three sets and compares their results.
 fn apply(
     change: &Change,
     first: u64,
@@ -112,7 +112,7 @@ fn apply(
     Ok(())
 }
 
-/// Asks all three sets everything.
+/// Compares the answers of all three sets for every read operation.
 fn compare(
     dense: &DenseSet,
     compressed: &CompressedSet,

@@ -19,7 +19,7 @@ fn a_dense_set_has_the_bytes_of_the_java_array_after_every_step() {
     let mut set = DenseSet::new(0..=len_bits - 1).unwrap();
     for step in golden["trace"].as_array().unwrap() {
         let (op, num) = (step["op"].as_str().unwrap(), step["num"].as_i64().unwrap());
-        // What Java answers with an exception is outside our range.
+        // Values for which Java throws an exception are outside the range of the set.
         let value = u64::try_from(num).unwrap_or(u64::MAX);
         let fails = step.get("error").is_some();
         match op {
@@ -43,7 +43,7 @@ fn repeats_are_those_of_the_java_duplicate_finder() {
     for case in golden()["duplicates_000"].as_array().unwrap() {
         let input: Vec<i64> =
             case["input"].as_array().unwrap().iter().map(|n| n.as_i64().unwrap()).collect();
-        // Java refuses a negative value; here it is no `u32` to begin with.
+        // Java rejects a negative value. In Rust, a `u32` cannot be negative.
         let items: Result<Vec<u32>, _> = input.iter().map(|&n| u32::try_from(n)).collect();
         assert_eq!(items.is_err(), case.get("error").is_some(), "{input:?}");
         let Ok(items) = items else { continue };

@@ -1,7 +1,7 @@
-//! Promise 3 for items that have a pattern: the rate asked for is the rate got with the default
-//! hash, whatever the items look like, in filters of every kind.
+//! Promise 3 for items that have a pattern: with the default hash, filters of every kind keep the
+//! requested rate for all families of items.
 //!
-//! A good hash leaves nothing of the pattern. Keys and seed are fixed, so a test that passes
+//! A good hash removes the pattern. Keys and seed are fixed, so a test that passes
 //! always passes.
 
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
@@ -9,7 +9,7 @@ use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
 /// The items in each filter.
 const ITEMS: u64 = 20_000;
 
-/// Makes the item of a number. Numbers below [`ITEMS`] are inserted, the later ones are absent.
+/// Makes an item from a number. Numbers below [`ITEMS`] are inserted; the others are absent.
 type Family = (&'static str, fn(u64) -> Vec<u8>);
 
 const FAMILIES: [Family; 25] = [
@@ -63,7 +63,7 @@ fn every_kind_keeps_its_rate_for_every_family_of_keys() {
                 filter.try_insert_each(&members, &mut answers).unwrap();
                 filter.contains_each(&absent, &mut answers);
                 let found = answers.count_ones() as f64;
-                // The noise of the questions, and of one filter among all of its plan.
+                // The noise of the lookups, and the noise between filters of one plan.
                 let (asked, n) = (asked as f64, ITEMS as f64);
                 let expected = asked * rate;
                 let noise = (expected + expected * expected / n * 8.0).sqrt();

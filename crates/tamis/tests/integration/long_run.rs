@@ -1,14 +1,14 @@
-//! A thousand million questions to members of every kind of filter while it is filled, emptied and grown: none is
-//! answered no. `cargo xtask soak` runs it.
+//! A billion lookups of members, over all kinds of filter, while the filter is filled, emptied and
+//! grown. No lookup answers no. `cargo xtask soak` runs this test.
 
 use std::collections::VecDeque;
 
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Removed};
 
-/// Members that are asked for, over all kinds.
+/// The number of lookups of members, over all kinds.
 const CHECKS: u64 = 1_000_000_000;
 
-/// Members at a time.
+/// The number of members that the filter holds at once.
 const MEMBERS: u64 = 400_000;
 
 #[test]
@@ -19,11 +19,12 @@ fn a_thousand_million_members_are_found() {
     }
 }
 
-/// Items come in and, where they can, leave again in the order they came; all members are asked for, over and over.
+/// Inserts blocks of items, removes the oldest block if the kind supports it, and tests all members
+/// after each step.
 fn long_run(kind: Kind, checks: u64) {
     let plan = Plan::for_kind(kind, MEMBERS + BLOCK, 0.01).unwrap();
     let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-    // The members, a block for each time that items came.
+    // The members: one block for each call that inserted items.
     let mut members: VecDeque<Vec<u64>> = VecDeque::new();
     let (mut end, mut checked) = (0_u64, 0_u64);
     let mut answers = Answers::new();
@@ -32,14 +33,14 @@ fn long_run(kind: Kind, checks: u64) {
         filter.try_insert_each(&block, &mut answers).unwrap();
         end += BLOCK;
         if kind.forgets() {
-            // What it took for remembered it has not stored, and said so.
+            // The filter did not store the items that it reported as already present.
             block = answers.ones().map(|i| block[i]).collect();
         }
         members.push_back(block);
         if members.len() as u64 * BLOCK > MEMBERS {
             leave(&mut filter, &plan, &mut members);
         }
-        // All members now and then, the latest ones always.
+        // Tests all members from time to time, and the latest ones after each step.
         let latest = if end % (16 * BLOCK) == 0 { members.len() } else { 4.min(members.len()) };
         for block in members.iter().rev().take(latest) {
             for _ in 0..8 {
@@ -51,11 +52,11 @@ fn long_run(kind: Kind, checks: u64) {
     }
 }
 
-/// Removes the oldest block, in the way of this kind.
+/// Removes the oldest block, in the way that this kind supports.
 fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) {
     let kind = plan.kind();
     if kind.grows() {
-        // Up to ten times as many: all of them stay.
+        // A growing filter removes nothing. It is replaced at ten times the number of members.
         if members.len() as u64 * BLOCK < 10 * MEMBERS {
             return;
         }
@@ -71,7 +72,7 @@ fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) 
             assert!(is_sound, "{kind}: member {item} cannot be deleted");
         }
     } else if !kind.forgets() && filter.estimate_items() > 3.0 * MEMBERS as f64 {
-        // Full: it is cleared.
+        // The filter is full, so an empty one replaces it.
         *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
         for block in &*members {
             filter.try_insert_each(block, &mut Answers::new()).unwrap();
@@ -79,5 +80,5 @@ fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) 
     }
 }
 
-/// Items that come and go at a time.
+/// The number of items that one step inserts or removes.
 const BLOCK: u64 = 10_000;

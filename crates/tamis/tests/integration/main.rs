@@ -1,4 +1,5 @@
-//! Tests of the library through the public interface. They are one program because each program is linked by itself.
+//! Tests of the library through the public interface. They are one program because each test
+//! program is linked separately.
 
 mod articles_experiment;
 mod debug;

@@ -1,11 +1,11 @@
-//! Every filter has its methods without an import of a trait, and each means the same everywhere.
+//! Every filter has its methods without an import of a trait, and equal methods give equal results.
 
 use tamis::{
     Answers, AnyFilter, Bloom, Classic, Counting, Cuckoo, Growing, Hasher, Kind, Parquet, Plan,
     Removed, Span, SplitBlock, Window,
 };
 
-/// Uses one filter that takes every item.
+/// Uses one filter that accepts every item.
 macro_rules! assert_methods {
     ($seen:expr) => {{
         let mut seen = $seen;

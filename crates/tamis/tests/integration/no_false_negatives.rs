@@ -10,7 +10,7 @@ use tamis::{
     MergeError, Parquet, Plan, SplitBlock, Strategy as Rule,
 };
 
-/// The kinds that hold for ever what they were given, as bits or counters that go up alone.
+/// The kinds that never lose an item, because their bits or counters only increase.
 const KINDS: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting];
 
 fn any_kind() -> impl Strategy<Value = Kind> {
@@ -27,7 +27,8 @@ fn any_hasher() -> impl Strategy<Value = Hasher> {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    // Far too small plans too: an overfull filter lies about the absent, never about members.
+    // Also plans that are far too small: an over-full filter has more false positives, but never a
+    // false negative.
     (any_kind(), 1_u64..3000, prop::sample::select(vec![0.5, 0.1, 0.01, 1e-4]))
         .prop_map(|(kind, items, rate)| Plan::for_kind(kind, items, rate).unwrap())
 }
@@ -160,7 +161,8 @@ fn merge_refuses_other_layouts() {
     }
 }
 
-/// Four threads insert overlapping shares, one by one and in batches, and look as they go.
+/// Four threads insert overlapping shares, one by one and in batches, and test for their items
+/// meanwhile.
 fn share_a_filter<S: Rule>() {
     let plan = Plan::for_kind(S::KIND, 40_000, 0.01).unwrap();
     let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
@@ -240,7 +242,8 @@ proptest! {
         }
         prop_assert!(news <= distinct.len(), "{news} new of {} distinct", distinct.len());
         if alone.fill() < 0.3 {
-            // Which items look like others depends on their order, but hardly how many.
+            // The order of the items decides which ones are false positives, but hardly their
+            // number.
             prop_assert!(news * 100 >= distinct.len() * 98, "{news} of {}", distinct.len());
         }
         let is_equal = |(shared, alone): (&AtomicU64, &u64)| shared.load(Ordering::Relaxed) == *alone;

@@ -1,4 +1,4 @@
-//! A filter says when it holds more than it was planned for, and not before.
+//! A filter reports that it is over its rate if it holds more items than planned, and not before.
 
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
 
@@ -32,7 +32,7 @@ fn a_filter_at_capacity_is_not_over_its_rate() {
 #[test]
 fn a_filter_well_past_capacity_is_over_its_rate() {
     for kind in [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting] {
-        // Narrow blocks fill less evenly, and tell less.
+        // Narrow blocks fill less evenly, so the estimate from their bits is less precise.
         let more = if kind == Kind::Counting { 2.0 } else { 1.0 };
         for (items, excess) in [(1_000, 0.25), (30_000, 0.06), (300_000, 0.02)] {
             let inserted = (items as f64 * (1.0 + more * excess)) as u64;

@@ -1,4 +1,4 @@
-//! The `Parquet` strategy sets the very bits that Parquet's own writers set.
+//! The `Parquet` strategy sets the same bits as Parquet's own writers.
 
 use serde_json::Value;
 use tamis::{Bits as _, Bloom, Geometry, Hasher, Kind, Parquet, Plan};

@@ -1,12 +1,12 @@
-//! Promise 3: the rate asked for is the rate got, for every family and every size.
+//! Promise 3: every kind of filter keeps the requested rate at every size.
 //!
-//! Seeds are fixed, so a test that passes always passes. A filter at capacity is asked for absent
-//! items; the count must lie below the binomial bound of the rate asked for, and around the rate that
-//! the plan computes.
+//! Seeds are fixed, so a test that passes always passes. The test looks up absent items in a filter
+//! at capacity. The number of false positives must lie below the binomial bound of the requested
+//! rate, and near the rate that the plan computes.
 
 use tamis::{Answers, AnyFilter, Geometry, Hasher, Kind, Plan};
 
-/// The kinds that take any number of items, and whose bits alone tell how many.
+/// The kinds that accept any number of items and estimate this number from their bits alone.
 const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting];
 
 /// How many standard deviations count as noise.
@@ -18,7 +18,8 @@ struct Measured {
     filters: u64,
 }
 
-/// Fills filters of this plan to capacity with items of their own, and asks each for absent ones.
+/// Fills filters of this plan to capacity, each with its own seed, and looks up absent items in
+/// each.
 fn measure(plan: &Plan, filters: u64, asked_each: u64) -> Measured {
     let mut answers = Answers::new();
     let mut found = 0;
@@ -35,7 +36,7 @@ fn measure(plan: &Plan, filters: u64, asked_each: u64) -> Measured {
 
 fn check(kind: Kind, items: u64, rate: f64) {
     let plan = Plan::for_kind(kind, items, rate).unwrap();
-    // Small filters differ much from one another: many of them, so that their mean is known.
+    // The rates of small filters vary widely, so the test takes the mean of many filters.
     let filters = (2_000_000 / (items + 200)).clamp(1, 4000);
     let asked_each = (8_000_000 / filters).clamp(500, 4_000_000);
     let Measured { asked, found, filters } = measure(&plan, filters, asked_each);
@@ -98,7 +99,7 @@ fn cuckoo_keeps_its_rate_at_every_size() {
     check(Kind::Cuckoo, 10_000_000, 0.01);
 }
 
-/// Its rate is a bound for all sizes, and that of one size is below it.
+/// The planned rate is a bound for all sizes; the rate at one size is lower.
 #[test]
 fn growing_keeps_its_rate_at_every_size() {
     for rate in [0.1, 0.01, 0.001] {
@@ -124,7 +125,7 @@ fn growing_keeps_its_rate_at_every_size() {
     }
 }
 
-/// With every slice as full as it may be, which is its worst moment.
+/// The worst case: every slice is as full as allowed.
 #[test]
 fn window_keeps_its_rate_at_every_size() {
     for items in [1_u64, 2, 10, 100, 1_000, 10_000, 1_000_000] {
@@ -181,7 +182,7 @@ fn other_hash_functions_keep_the_rate() {
 #[test]
 fn estimates_follow_the_bits() {
     for kind in BITS_ALONE {
-        // The few blocks of a small filter differ much.
+        // A small filter has few blocks, whose fill varies widely.
         for (items, inserted, off) in
             [(1_000_u64, 500_u64, 0.4), (100_000, 100_000, 0.15), (100_000, 300_000, 0.15)]
         {

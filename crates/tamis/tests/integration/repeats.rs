@@ -1,4 +1,4 @@
-//! The repeats among many integers are exactly those a hash map counts twice.
+//! The repeats among many integers are exactly those that a hash map counts at least twice.
 
 use std::collections::HashMap;
 

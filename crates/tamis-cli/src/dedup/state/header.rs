@@ -72,8 +72,7 @@ impl Header {
         if !(1..=VERSION).contains(&version) {
             return Err(Failure::new(format!(
                 "{name}: is a state of version {version}, and this program reads versions up to \
-                 {VERSION}; use the \
-                 newer tamis"
+                 {VERSION}; use the newer tamis"
             )));
         }
         let text_end = FIXED_BYTES + usize::from(u16::from_le_bytes([found[10], found[11]]));

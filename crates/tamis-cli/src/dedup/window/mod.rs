@@ -49,8 +49,8 @@ pub struct WindowArgs {
     ///
     /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
     /// nanoseconds; or a date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
-    /// 2026-11-21 (UTC unless it says otherwise). Time never goes backwards: a line with an earlier
-    /// time, or without a time, gets the latest time before it.
+    /// 2026-11-21 (UTC unless the date has an offset). Time never goes backwards: a line with an
+    /// earlier time, or without a time, gets the latest time before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::numbers::at_least_one)]
     time_field: Option<NonZeroUsize>,
@@ -87,21 +87,20 @@ impl WindowArgs {
         let Some(window) = self.window else { return self.check_none() };
         if is_once {
             return Err(Failure::new(
-                "--repeated=once cannot be used with --window, which forgets; use --repeated=all",
+                "--repeated=once cannot be used with --window, where lines expire; use \
+                 --repeated=all",
             ));
         }
         match window.0 {
             Span::Items(_) if self.time_field.is_some() || self.time_json.is_some() => {
                 Err(Failure::new(format!(
-                    "a --window of {window} needs no time: leave --time-field and --time-json \
-                     out, or give \
-                     it a time such as 24h"
+                    "a --window of {window} needs no time: leave --time-field and --time-json out, \
+                     or give it a time such as 24h"
                 )))
             }
             Span::Millis(_) if is_approx && !has_items => Err(Failure::new(format!(
                 "--approx needs --items with a --window of {window}: how many distinct lines come \
-                 in that \
-                 time"
+                 in that time"
             ))),
             _ => Ok(()),
         }

@@ -73,8 +73,7 @@ impl<D: Width> Recent<D> {
         if plan.bytes() > shape.max_bytes {
             return Err(Failure::new(format!(
                 "{} distinct lines in a window at a rate of {} take {}, and --memory leaves {}: \
-                 give more \
-                 --memory, a higher rate, or a shorter --window with fewer --items",
+                 give more --memory, a higher rate, or a shorter --window with fewer --items",
                 Count(items),
                 Rate(rate),
                 ByteSize { bytes: plan.bytes() },
@@ -151,8 +150,7 @@ impl<D: Width> Recent<D> {
         };
         Failure::new(format!(
             "a window of {} does not fit: its distinct lines fill {}; give more --memory, a \
-             shorter --window, \
-             or be approximate with --approx",
+             shorter --window, or be approximate with --approx",
             self.shape.span,
             ByteSize { bytes },
         ))

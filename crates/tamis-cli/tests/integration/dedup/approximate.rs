@@ -1,4 +1,5 @@
-//! Runs that are approximate say so, say what it cost, and can be made exact afterwards.
+//! An approximate run reports that it is approximate and how many lines it loses. A second pass can
+//! make its output exact.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,7 +15,7 @@ fn stats(stderr: &str) -> serde_json::Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// Tells whether a count is within five deviations of what was expected.
+/// Returns true if a count is within five standard deviations of the expected count.
 fn is_near(found: usize, expected: f64) -> bool {
     (found as f64 - expected).abs() <= 5.0 * expected.sqrt() + 2.0
 }
@@ -33,7 +34,7 @@ fn a_planned_filter_keeps_its_rate() {
         assert!(is_near(lost, stats["expected_lost"].as_f64().unwrap()), "{lost}: {stats}");
         assert!(stats["rate"].as_f64().unwrap() <= 0.001, "{stats}");
         assert!(lost <= 150, "{lost}");
-        // What is printed is in order and printed once.
+        // The output is in order and has no repeats.
         assert!(first_occurrences(&run.stdout) == run.stdout);
     }
 }
@@ -59,7 +60,7 @@ fn a_set_that_outgrows_its_memory_says_what_that_costs() {
     let exact = first_occurrences(&text);
     let lost = set(&exact).len() - set(&run.stdout).len();
     let expected = stats(&run.stderr)["expected_lost"].as_f64().unwrap();
-    // The estimate is of the mean: at so high a rate the losses depend on each other.
+    // The estimate is a mean. At this high rate, the losses depend on each other.
     assert!((lost as f64 / expected - 1.0).abs() < 0.05, "{lost} lost, {expected} expected");
 
     let run = dedup(["--memory=9M", "--hash-bits=128"], &lines(200_000, 1 << 40));
@@ -87,14 +88,14 @@ fn a_second_pass_over_the_suspects_makes_the_run_exact() {
     let exact = first_occurrences(&text);
     let lost = set(&exact).len() - set(&fs::read(&output).unwrap()).len();
     assert!(lost > 100, "the test is about lost lines");
-    // The recipe of docs/dedup.md: what was kept, then what of the suspects is not among it.
+    // The recipe of docs/dedup.md: the output, followed by the suspects that are not in it.
     let recovered = dedup([output.as_os_str(), suspects.as_os_str()], b"").quietly();
     assert!(recovered.starts_with(&fs::read(&output).unwrap()));
     assert!(set(&recovered) == set(&exact));
     assert_eq!(recovered.len(), exact.len());
 }
 
-/// Counts of the lines that a command printed with counts before them.
+/// Parses output lines that begin with a count.
 fn counts(stdout: &[u8]) -> std::collections::HashMap<Vec<u8>, u64> {
     let counted = stdout.split_inclusive(|&byte| byte == b'\n').map(|line| {
         let (count, line) = line.split_at(8);

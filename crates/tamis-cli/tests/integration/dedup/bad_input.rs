@@ -1,4 +1,4 @@
-//! What can go wrong gives one clear line and status 2, and changes nothing.
+//! Every failure gives one clear line and status 2, and changes no file.
 
 use std::fs;
 use std::process::Stdio;
@@ -27,14 +27,14 @@ fn an_input_that_cannot_be_read_is_named_and_the_others_are_read() {
             assert!(lines.iter().all(is_named), "{run:?}");
             let written = if to.is_empty() { run.stdout } else { fs::read(&output).unwrap() };
             assert_eq!(written, b"a\n");
-            // Where there is none to read, nothing is written.
+            // If an input does not exist, nothing is written.
             fs::write(&output, "old").unwrap();
             let run = with(&[&bad]);
             run.fails_with(reason);
             assert_eq!((run.stdout, fs::read(&output).unwrap()), (vec![], b"old".to_vec()));
         }
     }
-    // A state would remember the run as done.
+    // A state would record the run as finished.
     let state = folder.path().join("state");
     let missing = folder.path().join("missing");
     let args = ["--state".as_ref(), state.as_os_str(), good.as_os_str(), missing.as_os_str()];
@@ -65,7 +65,7 @@ fn a_full_disk_is_said_and_the_old_output_stays() {
     let run = command([&input]).stdout(full).output().unwrap();
     assert_eq!(run.status.code(), Some(2));
     assert!(String::from_utf8(run.stderr).unwrap().contains("standard output: no space left"));
-    // A limit on the size of files stands for a disk that fills up on the way.
+    // A limit on the size of files simulates a disk that becomes full during the run.
     fs::write(&output, "old").unwrap();
     let script = format!(
         "trap '' XFSZ; ulimit -f 100; exec {} dedup {} -o {}",
@@ -184,7 +184,7 @@ fn absurd_numbers_and_unknown_options_are_told_in_one_line() {
         ("--threads 0", "write 1 to 1024"),
         ("--threads 99999", "write 1 to 1024"),
         ("-k 0", "'0' is not a whole number above zero"),
-        ("-k 99999999999999999999999", "is not a whole number above zero that fits here"),
+        ("-k 99999999999999999999999", "is not a whole number above zero, or is too large"),
         ("--no-such-option", "unexpected argument '--no-such-option' found"),
         ("--stats=pdf", "[possible values: text, json]"),
         ("--exact --approx 0.1", "see 'tamis dedup --help'"),

@@ -43,7 +43,7 @@ fn xz_and_bzip2_are_unpacked() {
     for (format, packed) in [("xz", XZ), ("bzip2", BZIP2)] {
         for len in (12..packed.len()).step_by(97) {
             let run = dedup([""; 0], &packed[..len]);
-            // Cut between two streams it is whole.
+            // A file that ends between two compressed streams is complete.
             assert!(run.status == 2 || run.stdout.ends_with(b"\n2000\n"), "{format} cut at {len}");
             assert!(run.status == 0 || run.stderr.contains(format), "{}", run.stderr);
         }
@@ -120,7 +120,7 @@ fn a_slow_source_is_passed_on_at_once() {
             sink.read_exact(&mut answer).unwrap();
             assert_eq!(&answer, line);
         }
-        // More lines at once than are looked at together.
+        // More lines in one read than a batch has.
         source.write_all(&[&b"a\n".repeat(30_000)[..], b"c\n"].concat()).unwrap();
         sink.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"c\n");

@@ -1,4 +1,4 @@
-//! Every mode against an obvious program that keeps order and whole keys.
+//! Compares every mode with a simple model that keeps the order and whole keys.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ impl Mode {
         }
     }
 
-    /// What is printed for these records, `key` being what is compared.
+    /// Returns the expected output for these records; `key` returns the compared part of a record.
     fn oracle(self, records: &[&[u8]], key: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
         let mut total = HashMap::new();
         records.iter().for_each(|record| *total.entry(key(record)).or_insert(0) += 1);
@@ -89,7 +89,7 @@ proptest! {
         if records.last().is_some_and(|record| record.is_empty()) {
             records.pop();
         }
-        // A record with too few fields is compared as a whole, with others of its sort.
+        // A record with too few fields is compared as a whole with other such records.
         let key = |record: &[u8]| {
             let part = field.map(|number| record.split(|&byte| byte == b',').nth(number - 1));
             match part {

@@ -4,19 +4,19 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// What it printed.
+    /// The bytes on stdout.
     pub stdout: Vec<u8>,
-    /// What it said.
+    /// The text on stderr.
     pub stderr: String,
     /// Its exit status.
     pub status: i32,
 }
 
 impl Run {
-    /// Returns what was printed, after checking that all went well and nothing was said.
+    /// Checks that the run succeeded with an empty stderr, and returns its stdout.
     pub fn quietly(self) -> Vec<u8> {
         assert_eq!((self.status, self.stderr.as_str()), (0, ""));
         self.stdout
@@ -46,7 +46,7 @@ pub fn dedup<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &[u8]) -
     let mut pipe = child.stdin.take().unwrap();
     let output = std::thread::scope(|threads| {
         threads.spawn(move || {
-            // A program that fails early reads no more: that is no error here.
+            // A program that fails early closes its stdin, which is not an error here.
             pipe.write_all(stdin).ok();
         });
         child.wait_with_output().unwrap()
@@ -58,7 +58,7 @@ pub fn dedup<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &[u8]) -
     }
 }
 
-/// Lines with many repeats, the same for the same numbers: `count` of them, about `distinct` different.
+/// Returns `count` lines, about `distinct` of them distinct. Equal arguments give equal lines.
 pub fn lines(count: u64, distinct: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut state = 1_u64;
@@ -70,7 +70,7 @@ pub fn lines(count: u64, distinct: u64) -> Vec<u8> {
     bytes
 }
 
-/// The first occurrence of each line, by the obvious program.
+/// Returns the first occurrence of each line, computed by a simple model.
 pub fn first_occurrences(bytes: &[u8]) -> Vec<u8> {
     let mut seen = std::collections::HashSet::new();
     let mut kept = Vec::new();

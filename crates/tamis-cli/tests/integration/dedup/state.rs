@@ -1,4 +1,4 @@
-//! A state remembers lines from run to run, whatever happens to the runs.
+//! A state keeps lines from run to run, even if runs are killed or fail.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -161,10 +161,10 @@ enum To {
     Truncate,
 }
 
-/// Runs until one run is not killed; returns how many were, and what is in the output.
+/// Repeats the run until one run is not killed. Returns the number of killed runs and the output.
 ///
-/// A run may be killed when all its work is done, before it could exit. The run after that one finds
-/// nothing new and empties `FILE`, so a complete output is kept from before it.
+/// A run may be killed after all its work but before it exits. The next run finds nothing new and
+/// empties `FILE`, so this function keeps the complete output of the run before.
 fn run_through_kills(
     folder: &Path,
     to: To,
@@ -222,7 +222,7 @@ fn runs_that_are_killed_lose_and_invent_nothing() {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            // Runs that start over must be let live some day.
+            // Runs that start over need more time, or none would ever finish.
             longest += longest / 3;
             Some(random % longest)
         });
@@ -239,7 +239,7 @@ fn runs_that_are_killed_lose_and_invent_nothing() {
             expected.len()
         );
         assert!(!path(".out.tamis-part").exists());
-        // All of it is remembered, and nothing else.
+        // The state holds all lines of the runs and no others.
         assert_eq!(with_state(&path("state"), &[], &text).quietly(), b"");
         assert_eq!(with_state(&path("state"), &[], b"a new line").quietly(), b"a new line\n");
     }

@@ -1,4 +1,4 @@
-//! How many threads work makes no difference but in time.
+//! The number of threads changes only the time of a run, not its output.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ fn text(seed: u64, end: u8) -> Vec<u8> {
     while text.len() < 3 << 20 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
         let number = (state >> 40) % 5000;
-        // Short, empty, and now and then longer than a block.
+        // Short records, empty records, and sometimes a record longer than a block.
         let padding = match number % 1000 {
             999 if number == 999 => 700_000,
             0..100 => 300,
@@ -29,7 +29,7 @@ fn text(seed: u64, end: u8) -> Vec<u8> {
     text
 }
 
-/// What a run printed and counted, without the time and the memory it took.
+/// Returns the output and the statistics of a run, without its time and memory.
 fn known(run: &Run) -> (&[u8], i32, serde_json::Value, String) {
     let (stats, said): (Vec<_>, Vec<_>) =
         run.stderr.lines().partition(|line| line.starts_with('{'));
@@ -65,7 +65,8 @@ proptest! {
     ) {
         let is_approximate = method.starts_with("--approx");
         prop_assume!(!is_approximate || !["--repeated", "--count"].contains(&mode));
-        // Packed data comes in other pieces from a thread, and an estimate is made after each piece.
+        // A decompressing thread passes blocks of other sizes, and the estimate is updated after
+        // each block.
         let is_packed = is_packed && !is_approximate;
         let folder = tempfile::tempdir().unwrap();
         let end = if null { 0 } else { b'\n' };

@@ -1,4 +1,5 @@
-//! A window forgets: a line is dropped only if it occurred a short time, or a few lines, before.
+//! Lines in a window expire: a line is dropped only if it occurred a short time, or a few lines,
+//! before.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ use super::program::{Run, command, dedup, first_occurrences, lines};
 /// Lines `time name` as a run sees them.
 const BY_TIME: [&str; 4] = ["--time-field=1", "-d ", "-k2", "--window"];
 
-/// Runs over lines `time name` and a window of `span`; returns what was printed.
+/// Runs `dedup` with a window of `span` over lines of `time name`. Returns its stdout.
 fn by_time(span: &str, options: &[&str], text: &str) -> String {
     let args: Vec<_> = BY_TIME.iter().chain([&span]).chain(options).collect();
     String::from_utf8(dedup(args, text.as_bytes()).quietly()).unwrap()
@@ -26,7 +27,8 @@ fn stats(run: &Run) -> serde_json::Value {
 
 #[test]
 fn a_window_of_few_lines_is_kept_too() {
-    // Of n lines: a repeat n lines later is dropped, and one a quarter of that later still is not.
+    // With a window of n lines, a repeat n lines later is dropped, and a repeat 1.25 n lines later
+    // is printed.
     for n in [1, 2, 3, 5, 7, 9, 10, 30_usize] {
         for slices in [1, 4] {
             for first in (0..n).step_by(1 + n / 3) {
@@ -53,7 +55,7 @@ fn a_window_of_few_lines_is_kept_too() {
 
 #[test]
 fn a_line_is_remembered_for_the_window_and_forgotten_soon_after() {
-    // Slices of a second.
+    // Each slice is one second long.
     for (again, is_dropped) in [("100", true), ("104", true), ("104.999", true), ("105", false)] {
         let text = format!("100.5 a\n{again} a\n");
         let printed = by_time("4s", &[], &text);
@@ -152,7 +154,7 @@ fn without_times_in_the_lines_the_clock_counts() {
     let text = lines(100_000, 1000);
     let expected = first_occurrences(&text);
     assert!(dedup(["--window=1d"], &text).quietly() == expected);
-    // All of them come in one slice of four, or at worst in two.
+    // All lines fall in one of four slices, or at most in two.
     let run = dedup(["--window=1d", "--approx=1e-6", "--items=4000"], &text);
     assert!(run.quietly() == expected);
 }
@@ -167,7 +169,7 @@ fn the_clock_makes_a_line_come_back() {
         to.write_all(b"a\n").unwrap();
         from.read_exact(&mut line).expect("printed at once, since it was forgotten");
         assert_eq!(&line, b"a\n");
-        // More than the window and one of its four slices.
+        // Longer than the window and one of its four slices together.
         std::thread::sleep(Duration::from_millis(150));
     }
     drop(to);
@@ -299,8 +301,8 @@ fn help_teaches_windows() {
     }
 }
 
-/// What a window of `slices` seconds prints, by the obvious program: a map from names to the slice in which
-/// they were last printed, or occurred if `refreshes`.
+/// Returns the expected output for a window of `slices` seconds. It uses a map from each name to
+/// the slice in which the name was last printed or, if `refreshes`, last occurred.
 fn model(text: &str, slices: u64, refreshes: bool) -> String {
     let (mut printed, mut at, mut latest) = (String::new(), HashMap::new(), None);
     for line in text.split_inclusive('\n') {
@@ -331,7 +333,7 @@ proptest! {
     fn a_window_prints_what_a_slow_model_does_on_any_number_of_threads(
         seed: u64,
         len in prop::sample::select(vec![0_u64, 10, 3000, 100_000]),
-        // Lines a second on average, and names.
+        // The average number of lines per second, and the number of distinct names.
         pace in prop::sample::select(vec![1_u64, 30, 20_000]),
         names in prop::sample::select(vec![3_u64, 1000, 50_000]),
         slices in 1_u64..8,
@@ -352,7 +354,7 @@ proptest! {
             writeln!(text, " {}", (random >> 8) % names).unwrap();
         }
         let (span, count) = (format!("{slices}s"), slices.to_string());
-        // Clearing slices of a filter far too large would take most of the time.
+        // If the filter were far too large, clearing its slices would take most of the time.
         let items = (1000 + 2 * pace * slices).to_string();
         let mut options = vec![span.as_str(), "--slices", &count, "--stats=json"];
         options.extend(refreshes.then_some("--refresh"));

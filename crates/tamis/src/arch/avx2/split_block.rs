@@ -164,8 +164,9 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
         // From the last item to the first, in whole groups of eight. Entries after the last item are blocks too.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
-            // SAFETY: only `locate` writes starts here: each is that of a whole block, or 0. The values for the lanes
-            // are 512 bytes behind; the pointer covers all of `located`. Shared words: as in `contains_one_512`.
+            // SAFETY: only `locate` writes starts here: each is that of a whole block, or 0. The
+            // values for the lanes are 512 bytes behind; the pointer covers all of `located`. Other
+            // threads may write the words: see `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(7), test_one!(6), test_one!(5), test_one!(4),

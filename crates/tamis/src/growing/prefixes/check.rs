@@ -5,7 +5,7 @@ use crate::growing::prefixes::page::{
     used_words,
 };
 
-/// What is wrong with the words of a page.
+/// Why the words of a page are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsound;
 

@@ -201,7 +201,7 @@ fn the_rate_is_kept_and_known_at_every_power_of_two() {
                     "{items}: {found} of {n}, {p}"
                 );
                 assert!(p <= rate, "{items} items at {rate}");
-                // All but those that were taken for others.
+                // All items are new except those that were false positives.
                 let new = table.counts().items as f64;
                 assert!(new <= items as f64 && new >= items as f64 * (1.0 - rate) - 1.0);
             }
@@ -308,7 +308,7 @@ fn a_crowded_page_refuses_items_and_other_pages_take_theirs() {
                 Err(error) => panic!("{error:?} at {rate}"),
             }
         }
-        // The page has one in 32 hashes at most.
+        // One page holds at most one in 32 hashes.
         assert!(refused <= others >> 5, "{refused} refused at {rate}");
         check(&table);
         assert!(crowd.iter().all(|&hash| table.contains(hash)), "an item is lost at {rate}");
@@ -345,7 +345,7 @@ fn words_from_any_on_are_the_rest_of_all() {
         });
         written.unwrap();
         assert_eq!(rest, all.get(start..).unwrap_or_default());
-        // What is left out is not handed out empty either.
+        // Skipped words are not passed to the callback as empty runs.
         assert!(runs <= rest.len());
     }
 }

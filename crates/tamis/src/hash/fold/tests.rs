@@ -129,7 +129,7 @@ fn each_bit_of_an_item_flips_half_of_the_hash() {
     for len in LENS {
         assert_avalanche(&format!("{len} bytes"), 1000, 8 * len, |i, at| {
             let mut item = counted(len, i);
-            // There are only 128 pairs of items of one byte: each sample has a seed of its own.
+            // There are only 128 pairs of items of one byte: each sample has its own seed.
             let keys = keys(i);
             let before = hash(&item, keys);
             item[at / 8] ^= 1 << (at % 8);
@@ -210,7 +210,7 @@ fn items_of_few_ones_spread() {
 #[cfg_attr(miri, ignore = "millions of hashes")]
 #[test]
 fn orders_of_the_same_words_spread() {
-    // Every sequence of 2 to 16 words of few values, at each length of its own.
+    // Hashes every sequence of 2 to 16 words; each word has one of `values` values.
     let words = [0, 1, 1 << 31, 1 << 63, u64::MAX, SECRET[0], SECRET[0] ^ SECRET[4], !1];
     for (len, values) in [(2, 8), (3, 8), (4, 8), (6, 6), (8, 4), (16, 2)] {
         let mut hashes = Vec::new();
