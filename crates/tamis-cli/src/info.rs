@@ -181,8 +181,10 @@ fn describe(filter: &OpenFilter, args: &Args) -> Result<Description, Failure> {
         return Ok(foreign::describe(filter));
     };
     if let Some(path) = &args.svg {
-        let charts = chart::charts(&filter.name, &file);
-        write_whole(Some(path), crate::svg::document(&charts).as_bytes())?;
+        let document = crate::svg::document(&chart::charts(&filter.name, &file));
+        // A chart of bits that changed meanwhile must not replace a file.
+        filter.check_unchanged()?;
+        write_whole(Some(path), document.as_bytes())?;
     }
     Ok(tamis::describe(&filter.name, &file))
 }

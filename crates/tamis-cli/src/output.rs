@@ -25,7 +25,7 @@ pub use crate::output::refusals::{
 use crate::standard;
 use crate::temporary::Temporary;
 
-/// ByteSize of the buffer for small writes. Larger writes bypass the buffer.
+/// The size of the buffer, in bytes, for small writes. Larger writes bypass the buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A destination for results: standard output, a device or a file. A file is incomplete until

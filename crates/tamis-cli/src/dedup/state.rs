@@ -154,7 +154,7 @@ impl State {
         self.hasher
     }
 
-    /// BatchReader the log to the end of the last finished run, or to `end` if the run resumes at
+    /// Cuts the log to the end of the last finished run, or to `end` if the run resumes at
     /// that offset.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ impl State {
 }
 
 impl Drop for State {
-    /// BatchReader the log of a run that did not finish to the position at which it began.
+    /// Cuts the log of a run that did not finish to the position at which it began.
     fn drop(&mut self) {
         if !self.is_done {
             // An error here does no harm: the next run cuts the log itself, and ignores everything
