@@ -51,6 +51,8 @@ pub struct Batch<'w> {
     pub(crate) refusals: Vec<Refusal>,
     /// The number of items that inserts under exclusive locks have processed.
     pub(crate) done: usize,
+    /// The number of items that were done when the last part began.
+    pub(crate) began: usize,
     /// The error of the commands that end after this item.
     error: Option<(usize, Text)>,
 }
@@ -146,6 +148,7 @@ impl<'w> Batch<'w> {
     fn restart(&mut self) {
         self.refusals.clear();
         self.done = 0;
+        self.began = 0;
         self.error = None;
     }
 
@@ -155,9 +158,12 @@ impl<'w> Batch<'w> {
         self.done == self.items.len()
     }
 
-    /// Refuses all commands that are not done. Each of them replies with this error.
+    /// Refuses the commands of the last part and all later ones: the caller has undone the part.
+    /// Each of these commands replies with this error.
     pub fn refuse(&mut self, text: Text) {
-        self.error = Some((self.done, text));
+        let began = self.began;
+        self.refusals.retain(|refusal| refusal.item < began);
+        self.error = Some((began, text));
         self.done = self.items.len();
     }
 

@@ -22,8 +22,9 @@ pub enum Part {
     /// All of it.
     All,
     /// As much as takes little time. A filter that moves stored items to make space may search
-    /// for milliseconds before it refuses an item, so a part ends at a refused item and has few
-    /// items. A part that creates a filter ends with the first command.
+    /// for milliseconds before it refuses an item, so a part has few items and ends with the
+    /// command of a refused item. A part that creates a filter ends with the first command. A
+    /// command is never divided.
     Short,
 }
 
@@ -32,11 +33,11 @@ pub enum Part {
 pub(crate) struct Limit {
     /// The index after the last item.
     pub end: usize,
-    /// The part also ends at a refused item.
+    /// The part also ends with the command of a refused item.
     pub ends_at_refusal: bool,
 }
 
-/// The items of a short part for a filter that moves stored items.
+/// The items after which a short part ends, for a filter that moves stored items.
 const SHORT: usize = 64;
 
 impl Batch<'_> {
@@ -52,6 +53,7 @@ impl Batch<'_> {
         part: Part,
         env: &Env<'_>,
     ) -> Outcome<()> {
+        self.began = self.done;
         let mut created = None;
         let mut limit = Limit { end: self.items.len(), ends_at_refusal: false };
         let value = match (value, items.family) {
@@ -75,7 +77,7 @@ impl Batch<'_> {
             },
         };
         if part == Part::Short && moves_items(value) {
-            limit.end = limit.end.min(self.done + SHORT);
+            limit.end = limit.end.min(self.end_of_command(self.done + SHORT - 1));
             limit.ends_at_refusal = true;
         }
         Outcome { created, ..self.insert_into(items.family, value, limit, env) }
@@ -207,8 +209,10 @@ impl Batch<'_> {
         while let Some((done, text, stops)) = refused.take() {
             let item = first + done;
             self.refusals.push(Refusal { item, text, stops });
-            first = if stops { self.end_of_command(item) } else { item + 1 };
-            while first < end && !limit.ends_at_refusal && refused.is_none() {
+            let end_of_command = self.end_of_command(item);
+            first = if stops { end_of_command } else { item + 1 };
+            let end = if limit.ends_at_refusal { end_of_command } else { limit.end };
+            while first < end && refused.is_none() {
                 match insert(self, first..first + 1, &mut some) {
                     Ok(()) => {
                         answers.set(first, some.get(0));
@@ -222,9 +226,11 @@ impl Batch<'_> {
         self.done = first;
     }
 
-    /// Returns the index after the last item of the command with this item.
+    /// Returns the index after the last item of the command with this item; of the last command if
+    /// there is no such item.
     fn end_of_command(&self, item: usize) -> usize {
-        self.ends[self.ends.partition_point(|end| *end <= item)]
+        let command = self.ends.partition_point(|end| *end <= item);
+        self.ends.get(command).copied().unwrap_or(self.items.len())
     }
 
     /// Returns the items from `first` on that the filter accepted and whose answer is `wanted`.

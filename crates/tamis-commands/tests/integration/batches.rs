@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_cuckoo_filter_gives_up_its_lock_after_each_refused_item() {
+fn a_full_cuckoo_filter_releases_its_lock_after_each_refused_command() {
     let settings = settings(BloomLayout::Tamis);
     let env = Env::new(&settings, Protocol::Resp2, 0);
     let mut value = created("TM.RESERVE k KIND cuckoo ITEMS 1000", &env);
@@ -168,4 +168,22 @@ fn a_full_cuckoo_filter_gives_up_its_lock_after_each_refused_item() {
     }
     let refused = batch.answers(row).filter(|it| matches!(it.reply, Reply::Error(_))).count();
     assert!(refused > 500 && parts >= refused, "{parts} parts, {refused} refused items");
+}
+
+#[test]
+fn a_command_of_many_items_runs_under_one_lock() {
+    let settings = settings(BloomLayout::Tamis);
+    let env = Env::new(&settings, Protocol::Resp2, 0);
+    let mut value = created("TM.RESERVE k KIND cuckoo ITEMS 1000", &env);
+    let items: Vec<Vec<u8>> = (0..2000).map(|i| format!("item {i}").into_bytes()).collect();
+    let mut argv: Vec<&[u8]> = vec![b"TM.MADD", b"k"];
+    argv.extend(items.iter().map(Vec::as_slice));
+    let KeyHandler::Items(row) = handler(b"TM.MADD") else { panic!("it has no items") };
+    let mut batch = Batch::default();
+    batch.push(&argv);
+    batch.push(&argv[..3]);
+    batch.insert(row, &mut value, Part::Short, &env);
+    let Some(Value::Filter(file)) = &value else { panic!("it is a filter") };
+    assert!(file.added >= 1000, "{} items", file.added);
+    assert!(!batch.is_done(), "the second command runs under a lock of its own");
 }

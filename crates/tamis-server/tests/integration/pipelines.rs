@@ -38,3 +38,31 @@ fn a_pipeline_to_a_new_key_inserts_what_fits_the_memory() {
     assert!(matches!(replies[299], Reply::Error(_)), "{:?}", replies[299]);
     assert_eq!(client.say(&["BF.CARD", "new"]), Reply::Integer(100));
 }
+
+#[test]
+fn a_filter_that_does_not_fit_the_memory_is_refused_however_it_is_created() {
+    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+    let server = Server::start(config).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    let limit = (used_memory(&mut client) + 20_000_000).to_string();
+    for (name, value) in
+        [("bf-layout", "redisbloom"), ("bf-initial-size", "100000000"), ("maxmemory", &limit)]
+    {
+        assert_eq!(client.say(&["CONFIG", "SET", name, value]), Reply::ok());
+    }
+    let is_refused = |reply: &Reply| matches!(reply, Reply::Error(_));
+    let many: Vec<String> = (0..4200).map(|item| item.to_string()).collect();
+    let many = ["BF.MADD", "k"].into_iter().chain(many.iter().map(String::as_str));
+    let many: Vec<&str> = many.collect();
+    for words in [&["BF.ADD", "k", "x"][..], &["BF.MADD", "k", "x", "y"], &many] {
+        let reply = client.say(words);
+        assert!(is_refused(&reply), "{} words: {reply:?}", words.len());
+    }
+    let lines = ["BF.ADD k x", "BF.ADD k y", "BF.MADD k x z"].map(str::to_owned);
+    assert!(pipeline(&mut client, &lines).iter().all(is_refused));
+    assert_eq!(client.say(&["MULTI"]), Reply::ok());
+    client.say(&["BF.ADD", "k", "x"]);
+    let Reply::Array(replies) = client.say(&["EXEC"]) else { panic!("EXEC replies with an array") };
+    assert!(replies.iter().all(is_refused), "{replies:?}");
+    assert_eq!(client.say(&["EXISTS", "k"]), Reply::Integer(0));
+}
