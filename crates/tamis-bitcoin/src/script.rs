@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn two_forms_of_scripts_are_told_from_others() {
+    fn two_forms_of_scripts_are_distinguished_from_others() {
         let (short, long) = ([&[2][..], &[7; 32]].concat(), [&[4][..], &[7; 64]].concat());
         let to_key = |key: &[u8]| [&[key.len() as u8], key, &[CHECK_SIG]].concat();
         assert!(is_pay_to_public_key(&to_key(&short)) && is_pay_to_public_key(&to_key(&long)));

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_told_before_anything_else() {
+    fn the_version_is_checked_before_anything_else() {
         let mut start = MAGIC.to_vec();
         start.extend([9, 0]);
         let error = measure(&start).unwrap_err();

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_http_are_told_from_commands() {
+    fn lines_of_http_are_distinguished_from_commands() {
         for line in ["POST", "post", "Host:", "hOST:localhost"] {
             assert!(is_http(&[line.as_bytes()]), "{line}");
         }

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_that_data_is_loaded_and_go_on_where_they_were() {
+    fn clients_learn_that_data_is_loaded_and_continue_where_they_were() {
         let listener = listener();
         let loading = begin(&listener, true);
         let connect = || std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_tls_are_told_that_data_is_loaded() {
+    fn clients_of_tls_learn_that_data_is_loaded() {
         use tokio_rustls::rustls::pki_types::PrivateKeyDer;
         use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
         let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

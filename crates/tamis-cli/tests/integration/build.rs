@@ -10,8 +10,8 @@ fn items_are_counted_first_so_that_the_size_is_right() {
     // The file has every item twice. Repeats do not increase the size.
     folder.write("a.txt", lines((0..5000).chain(0..5000)));
     folder.ok("build a.txt -o counted.tamis");
-    folder.ok("build --items 5000 a.txt -o told.tamis");
-    assert_eq!(folder.read("counted.tamis"), folder.read("told.tamis"));
+    folder.ok("build --items 5000 a.txt -o planned.tamis");
+    assert_eq!(folder.read("counted.tamis"), folder.read("planned.tamis"));
     let info = folder.ok("info counted.tamis");
     assert!(info.contains("capacity      5,000 items"), "{info}");
     assert!(info.contains("added         10,000, repeats included"), "{info}");

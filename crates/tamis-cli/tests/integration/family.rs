@@ -218,7 +218,7 @@ fn a_cuckoo_filter_holds_three_copies_of_every_line() {
 }
 
 #[test]
-fn what_was_added_too_often_stays_and_is_told() {
+fn an_item_that_was_added_too_often_stays_and_is_reported() {
     for (kind, times) in [("counting", 15), ("cuckoo --copies", 8)] {
         let folder = Folder::new();
         let lines = "often\n".repeat(times);

@@ -9,16 +9,16 @@ fn numbers_are_those_of_the_bits() {
     folder.write("a.txt", lines(0..5000));
     folder.ok("build --items 10K a.txt -o a.tamis --meta owner=ops");
     let list: Value = serde_json::from_str(&folder.ok("info --json a.tamis")).unwrap();
-    let facts = &list[0];
-    let number = |name: &str| facts[name].as_f64().unwrap();
+    let info = &list[0];
+    let number = |name: &str| info[name].as_f64().unwrap();
     assert_eq!((number("capacity"), number("added"), number("probes")), (1e4, 5e3, 8.0));
-    assert!((number("items") / 5000.0 - 1.0).abs() < 0.03, "{facts}");
-    assert!((number("headroom_items") / 5000.0 - 1.0).abs() < 0.03, "{facts}");
+    assert!((number("items") / 5000.0 - 1.0).abs() < 0.03, "{info}");
+    assert!((number("headroom_items") / 5000.0 - 1.0).abs() < 0.03, "{info}");
     assert!(number("rate_now") < 0.001 && number("rate_planned") == 0.01);
     assert_eq!(number("bits"), number("bytes") * 8.0);
-    assert_eq!(facts["kind"], "split-block");
-    assert_eq!(facts["over_rate"], false);
-    assert_eq!(facts["metadata"]["owner"], "ops");
+    assert_eq!(info["kind"], "split-block");
+    assert_eq!(info["over_rate"], false);
+    assert_eq!(info["metadata"]["owner"], "ops");
 }
 
 #[test]

@@ -395,7 +395,7 @@ fn a_snapshot_keeps_what_else_it_holds() {
 }
 
 #[test]
-fn a_plan_that_is_told_is_kept() {
+fn a_given_plan_is_kept() {
     let folder = folder();
     let plan = format!("--items-planned 5000 --rate-planned 0.02 {TEXT}");
     folder.ok(&format!("convert items.tamis a.bits --to redis-bitmap {plan} --items items.txt"));

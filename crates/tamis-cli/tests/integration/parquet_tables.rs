@@ -98,7 +98,7 @@ fn a_funnel_that_contradicts_the_column_is_refused() {
 }
 
 #[test]
-fn a_wrong_item_is_told_what_one_is() {
+fn an_error_about_a_wrong_item_says_what_an_item_is() {
     let folder = folder();
     for (column, item, words) in [
         ("day", "2024-01-01", "an item of the column is days since 1970-01-01"),

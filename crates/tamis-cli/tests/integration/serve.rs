@@ -35,7 +35,7 @@ fn refused_words(arguments: &[&str], environment: &[(&str, &str)]) -> String {
 
 #[test]
 fn wrong_options_are_refused_in_one_line() {
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["--port", "x"][..], "--port x"),
         (&["--bind", "local/host"], "IP addresses, or names"),
         (&["--bind", "0.0.0.0"], "--requirepass"),
@@ -56,7 +56,7 @@ fn wrong_options_are_refused_in_one_line() {
         (&["--port", "no"], "--tls-port"),
     ] {
         let text = refused(arguments);
-        assert!(text.starts_with("tamis: ") && text.contains(told), "{arguments:?}: {text}");
+        assert!(text.starts_with("tamis: ") && text.contains(expected), "{arguments:?}: {text}");
         assert!(!text.contains("os error"), "{arguments:?}: {text}");
     }
 }
@@ -75,7 +75,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         assert!(text.starts_with(&format!("tamis: {shown}: ")), "{text}");
         assert!(!text.contains("--"), "{text}");
     }
-    for (variable, value, told) in [
+    for (variable, value, expected) in [
         ("TAMIS_MAXMEMORY", "zz", "TAMIS_MAXMEMORY=zz: argument must be a memory value"),
         ("TAMIS_HASH_KEY", "secret", "TAMIS_HASH_KEY: argument must be"),
         ("TAMIS_LOGLEVEL", "zz", "invalid value 'zz' for 'TAMIS_LOGLEVEL'"),
@@ -83,7 +83,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         ("TAMIS_DIR", "/dev/null/x", "TAMIS_DIR: /dev/null/x"),
     ] {
         let text = refused_with(&["--port", "0", "--http-port", "no"], &[(variable, value)]);
-        assert!(text.starts_with(&format!("tamis: {told}")), "{text}");
+        assert!(text.starts_with(&format!("tamis: {expected}")), "{text}");
         assert!(!text.contains("secret"), "{text}");
     }
     // A global flag may come before the command.
@@ -92,7 +92,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         assert!(text.starts_with("tamis: invalid value 'zz' for 'TAMIS_LOGLEVEL'"), "{text}");
     }
     // A flag overrides its variable.
-    for (arguments, variable, told) in [
+    for (arguments, variable, expected) in [
         (["--maxmemory", "zz"], "TAMIS_MAXMEMORY", "--maxmemory zz: "),
         (["--loglevel", "zz"], "TAMIS_LOGLEVEL", "invalid value 'zz' for '--loglevel <LEVEL>'"),
         (
@@ -102,7 +102,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         ),
     ] {
         let text = refused_with(&arguments, &[(variable, "yy")]);
-        assert!(text.starts_with(&format!("tamis: {told}")), "{text}");
+        assert!(text.starts_with(&format!("tamis: {expected}")), "{text}");
     }
 }
 
@@ -393,8 +393,8 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
         assert!(began.elapsed() < Duration::from_secs(20), "/healthz still answers ok");
         std::thread::sleep(Duration::from_millis(50));
     }
-    let told = crate::http::get(address, "/healthz").body;
-    assert!(told.starts_with("the log cannot be written: "), "{told}");
+    let expected = crate::http::get(address, "/healthz").body;
+    assert!(expected.starts_with("the log cannot be written: "), "{expected}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

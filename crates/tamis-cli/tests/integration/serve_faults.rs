@@ -194,7 +194,7 @@ fn a_folder_that_is_deleted_under_the_server_stops_changes() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told_in_a_line() {
+fn a_folder_that_cannot_be_written_is_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -324,7 +324,7 @@ fn hostile_clients_hurt_only_themselves() {
         stream.write_all(&bytes).unwrap();
         half_open.push(stream);
     }
-    for (bytes, told) in [
+    for (bytes, expected) in [
         (b"*2\r\n$3\r\nGET\r\n$2147483648\r\n".to_vec(), "invalid bulk length"),
         (b"*2147483648\r\n".to_vec(), "invalid multibulk length"),
         (b"*1\r\n:5\r\n".to_vec(), "expected '$'"),
@@ -333,13 +333,13 @@ fn hostile_clients_hurt_only_themselves() {
     ] {
         let mut client = Client::connect(program.address);
         client.stream.write_all(&bytes).unwrap();
-        let Some(Reply::Error(text)) = client.try_receive() else { panic!("{told}") };
-        assert!(text.contains(told), "{text}");
-        assert_eq!(client.try_receive(), None, "{told}");
+        let Some(Reply::Error(text)) = client.try_receive() else { panic!("{expected}") };
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(client.try_receive(), None, "{expected}");
     }
     let mut client = program.client();
     client.stream.write_all(&b"*0\r\n".repeat(1_000_000)).unwrap();
-    for (command, told) in [
+    for (command, expected) in [
         ("BF.RESERVE k 1e-300 1073741824", "ERR"),
         ("BF.RESERVE k 0.01 1073741825", "capacity must be"),
         ("CF.RESERVE k 1073741825", "Capacity must be"),
@@ -348,7 +348,7 @@ fn hostile_clients_hurt_only_themselves() {
     ] {
         let words: Vec<&str> = command.split(' ').collect();
         let Reply::Error(text) = client.say(&words) else { panic!("{command}") };
-        assert!(text.contains(told), "{command}: {text}");
+        assert!(text.contains(expected), "{command}: {text}");
     }
     assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
     let grown = resident_bytes(&program).saturating_sub(before);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_is_told_at_once_whatever_an_image_says() {
+    fn the_capacity_is_computed_at_once_whatever_an_image_says() {
         for (capacity, expansion, reported) in
             [(0, 2, u64::MAX), (0, 1, u64::MAX), (1, 0, u64::MAX), (u64::MAX, 2, u64::MAX)]
         {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn other_plans_are_told_apart() {
+    fn different_plans_are_distinguished() {
         let made =
             |capacity, rate, expansion| ScalableBloom::reserve(capacity, rate, expansion).unwrap();
         let one = made(1000, 0.01, Some(2));

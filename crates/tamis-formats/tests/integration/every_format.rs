@@ -137,7 +137,7 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
 }
 
 #[test]
-fn what_nobody_told_is_asked_for_by_name() {
+fn a_missing_parameter_is_requested_by_name() {
     for Golden { format: name, name: file, bytes, options } in golden() {
         let decoded = (format(name).decode)(&bytes, &DecodeOptions::default());
         if options == DecodeOptions::default() {

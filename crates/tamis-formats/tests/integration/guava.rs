@@ -129,7 +129,7 @@ fn three_generations_plan_as_they_did() {
 }
 
 #[test]
-fn the_release_that_plans_is_told() {
+fn the_release_that_planned_the_filter_is_detected() {
     let create = Format::named("guava").unwrap().create;
     let golden = json("guava/sizing.json");
     let mut differ = 0;

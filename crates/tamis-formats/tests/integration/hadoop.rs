@@ -60,7 +60,7 @@ fn counters_are_the_same_and_go_down_again() {
 }
 
 #[test]
-fn a_counter_at_15_stays_and_is_told_of() {
+fn a_counter_at_15_stays_and_is_reported() {
     let (mut filter, _) = counting();
     assert!(filter.insert(b"often"));
     (0..30).for_each(|_| assert!(!filter.insert(b"often")));

@@ -127,7 +127,7 @@ fn facts_are_those_that_the_server_tells() {
         // Items in layers so small are no average.
         assert!(
             (measured - info.rate).abs() < 0.5 * info.rate + 1e-4,
-            "{name}: {measured} measured, {} told",
+            "{name}: {measured} measured, {} stated",
             info.rate
         );
     }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_told_by_the_second() {
+    fn growth_is_reported_per_second() {
         let rates = Rates::new();
         std::thread::sleep(Duration::from_millis(20));
         rates.sample([100, 0, 7]);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_is_counted_and_no_more_than_so_many_are_kept() {
+    fn equal_refusals_are_counted_and_the_list_is_bounded() {
         let refusals = Refusals::default();
         let push = |object: &str, at: u64| {
             let refused = Refused {

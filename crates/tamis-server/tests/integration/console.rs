@@ -35,11 +35,11 @@ fn json(answer: &Answer) -> Json {
 fn until(address: SocketAddr, path: &str, is_so: impl Fn(&Json) -> bool) -> Json {
     let began = Instant::now();
     loop {
-        let told = json(&get(address, path));
-        if is_so(&told) {
-            return told;
+        let data = json(&get(address, path));
+        if is_so(&data) {
+            return data;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "{path}: {told}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{path}: {data}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -90,15 +90,15 @@ fn every_answer_lets_a_browser_do_no_more_than_it_must() {
         };
         assert!(answer.head.contains(cache), "{path}: {}", answer.head);
         if status >= 400 {
-            let told = json(&answer);
-            let text = told["error"].as_str().unwrap();
+            let data = json(&answer);
+            let text = data["error"].as_str().unwrap();
             assert!(!text.is_empty() && !text.contains('\n'), "{path}: {text}");
         }
     }
 }
 
 #[test]
-fn a_browser_that_has_a_file_is_told_so() {
+fn a_browser_that_has_a_file_gets_not_modified() {
     let (_server, address) = start(config());
     let first = get(address, "/console/main.js");
     let tag = first.head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
@@ -235,9 +235,9 @@ fn users_see_what_they_may_ask_for() {
         get_with(address, path, &format!("Authorization: Basic {credentials}\r\n"))
     };
     let asks = "YXNrczpzZWNyZXQ="; // asks:secret
-    until(address, "/api/filters.json", |told| told["matching"] == 2);
-    let told = json(&as_user(asks, "/api/filters.json"));
-    assert_eq!((&told["matching"], &told["filters"][0]["key"]), (&1.into(), &"seen:a".into()));
+    until(address, "/api/filters.json", |data| data["matching"] == 2);
+    let data = json(&as_user(asks, "/api/filters.json"));
+    assert_eq!((&data["matching"], &data["filters"][0]["key"]), (&1.into(), &"seen:a".into()));
     for (path, status) in [
         ("/", 200),
         ("/healthz", 200),
@@ -324,7 +324,7 @@ fn requests_that_are_never_whole_hold_up_no_other() {
 }
 
 #[test]
-fn keys_of_any_bytes_are_told_exactly() {
+fn keys_of_any_bytes_are_shown_exactly() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     let key = b"<script>\xff\0\n\"&=%+ \xe4\xb8\xad";
@@ -332,17 +332,17 @@ fn keys_of_any_bytes_are_told_exactly() {
     client.say(&[&b"BF.MADD"[..], key, b"a", b"b"]);
     client.say(&["SET", "text", "no filter"]);
     let encoded: String = key.iter().map(|byte| format!("%{byte:02x}")).collect();
-    let told = json(&get(address, &format!("/api/filter.json?key={encoded}")));
-    assert_eq!((&told["kind"], &told["items"]), (&Json::from("bloom (growing)"), &Json::from(2)));
-    assert_eq!(told["key"], String::from_utf8_lossy(key).as_ref());
-    let again = told["key_encoded"].as_str().unwrap();
+    let data = json(&get(address, &format!("/api/filter.json?key={encoded}")));
+    assert_eq!((&data["kind"], &data["items"]), (&Json::from("bloom (growing)"), &Json::from(2)));
+    assert_eq!(data["key"], String::from_utf8_lossy(key).as_ref());
+    let again = data["key_encoded"].as_str().unwrap();
     assert!(again.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'%'), "{again}");
     let back = json(&get(address, &format!("/api/filter.json?key={again}")));
-    assert_eq!(back["key"], told["key"]);
-    assert_eq!(told["layers"].as_array().unwrap().len(), 1);
-    assert_eq!(told["rate_curve"].as_array().unwrap().len(), 61);
+    assert_eq!(back["key"], data["key"]);
+    assert_eq!(data["layers"].as_array().unwrap().len(), 1);
+    assert_eq!(data["rate_curve"].as_array().unwrap().len(), 61);
     assert_eq!(get(address, "/api/filter.json?key=text").status, 404);
-    let list = until(address, "/api/filters.json", |told| told["total"] == 1);
+    let list = until(address, "/api/filters.json", |data| data["total"] == 1);
     assert_eq!(list["filters"][0]["key_encoded"].as_str(), Some(again));
 }
 
@@ -360,15 +360,15 @@ fn filters_come_worst_first_and_by_pattern() {
         }
         client.say(&["EXEC"]);
     }
-    let keys = |told: &Json| -> Vec<String> {
-        let filters = told["filters"].as_array().unwrap();
+    let keys = |data: &Json| -> Vec<String> {
+        let filters = data["filters"].as_array().unwrap();
         filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()).collect()
     };
-    let is_settled = |told: &Json| keys(told) == ["b:over", "b:nearly", "a:half", "a:empty"];
-    let told = until(address, "/api/filters.json", is_settled);
-    assert_eq!(told["filters"][0]["over_rate"], true);
-    assert_eq!(told["filters"][1]["over_rate"], false);
-    assert!(told["filters"][0].get("bits").is_none());
+    let is_settled = |data: &Json| keys(data) == ["b:over", "b:nearly", "a:half", "a:empty"];
+    let data = until(address, "/api/filters.json", is_settled);
+    assert_eq!(data["filters"][0]["over_rate"], true);
+    assert_eq!(data["filters"][1]["over_rate"], false);
+    assert!(data["filters"][0].get("bits").is_none());
     for (query, expected) in [
         ("?match=b:*", &["b:over", "b:nearly"][..]),
         ("?match=%62%3a*&limit=1", &["b:over"]),
@@ -377,8 +377,8 @@ fn filters_come_worst_first_and_by_pattern() {
         ("?limit=99999999999", &["b:over", "b:nearly", "a:half", "a:empty"]),
         ("?match=*%2a*%2a*%2a*%2a*x", &[]),
     ] {
-        let told = json(&get(address, &format!("/api/filters.json{query}")));
-        assert_eq!(keys(&told), expected, "{query}");
+        let data = json(&get(address, &format!("/api/filters.json{query}")));
+        assert_eq!(keys(&data), expected, "{query}");
     }
     for query in ["?limit=-1", "?limit=", "?limit=x", "?limit=%ff"] {
         assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
@@ -391,11 +391,11 @@ fn filters_come_worst_first_and_by_pattern() {
         ("?sort=key&offset=99999999999", &[]),
         ("?sort=fill&match=a*", &["a:empty", "a:half"]),
     ] {
-        let told = json(&get(address, &format!("/api/filters.json{query}")));
-        assert_eq!(keys(&told), expected, "{query}");
-        assert_eq!(told["sortable"], 4);
-        let (from, to) = (&told["measured_from_millis"], &told["measured_millis"]);
-        assert!(from.as_u64() > Some(0) && from.as_u64() <= to.as_u64(), "{told}");
+        let data = json(&get(address, &format!("/api/filters.json{query}")));
+        assert_eq!(keys(&data), expected, "{query}");
+        assert_eq!(data["sortable"], 4);
+        let (from, to) = (&data["measured_from_millis"], &data["measured_millis"]);
+        assert!(from.as_u64() > Some(0) && from.as_u64() <= to.as_u64(), "{data}");
     }
     for query in ["?sort=", "?sort=none", "?order=up", "?offset=-1"] {
         assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
@@ -412,11 +412,11 @@ fn every_filter_is_in_the_order_and_on_one_page() {
     for number in 0..1500 {
         client.say(&["BF.RESERVE", &format!("k{number:04}"), "0.01", "10"]);
     }
-    until(address, "/api/filters.json?limit=0", |told| told["matching"] == 1500);
+    until(address, "/api/filters.json?limit=0", |data| data["matching"] == 1500);
     let mut seen = Vec::new();
     for offset in (0..1500).step_by(100) {
-        let told = json(&get(address, &format!("/api/filters.json?sort=key&offset={offset}")));
-        let filters = told["filters"].as_array().unwrap();
+        let data = json(&get(address, &format!("/api/filters.json?sort=key&offset={offset}")));
+        let filters = data["filters"].as_array().unwrap();
         seen.extend(filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()));
     }
     assert!(seen.len() == 1500 && seen.is_sorted(), "{}", seen.len());
@@ -429,10 +429,10 @@ fn a_filter_that_is_not_among_the_worst_has_samples_while_its_page_is_open() {
     for number in 0..1100 {
         client.say(&["BF.RESERVE", &format!("k{number}"), "0.01", "10"]);
     }
-    until(address, "/api/filters.json?limit=0", |told| told["matching"] == 1100);
+    until(address, "/api/filters.json?limit=0", |data| data["matching"] == 1100);
     let samples = |number: usize| {
-        let told = json(&get(address, &format!("/api/filter.json?key=k{number}")));
-        told["samples"].as_array().unwrap().len()
+        let data = json(&get(address, &format!("/api/filter.json?key=k{number}")));
+        data["samples"].as_array().unwrap().len()
     };
     let began = Instant::now();
     let mut without: Vec<usize> = (0..1100).collect();
@@ -457,14 +457,14 @@ fn filters_that_refuse_adds_are_full_and_counted() {
     let is_full =
         |key: &str| json(&get(address, &format!("/api/filter.json?key={key}")))["full"] == true;
     assert!(is_full("bloom") && !is_full("grows") && !is_full("cuckoo"));
-    until(address, "/api/overview.json", |told| told["full"] == 1);
+    until(address, "/api/overview.json", |data| data["full"] == 1);
     // From now on the limit refuses every add.
     client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
     assert!(matches!(client.say(&["CF.ADD", "cuckoo", "another"]), Reply::Error(_)));
     assert!(is_full("cuckoo"));
-    let told = until(address, "/api/filters.json", |told| told["filters"][1]["full"] == true);
-    assert_eq!(told["filters"][2]["full"], false);
-    until(address, "/api/overview.json", |told| told["full"] == 2);
+    let data = until(address, "/api/filters.json", |data| data["filters"][1]["full"] == true);
+    assert_eq!(data["filters"][2]["full"], false);
+    until(address, "/api/overview.json", |data| data["full"] == 2);
     assert!(
         get(address, "/metrics")
             .body
@@ -501,12 +501,12 @@ fn a_window_is_measured_by_what_it_holds_when_full() {
     for item in 0..5000 {
         client.say(&["TM.ADD", "w", &item.to_string()]);
     }
-    let told = json(&get(address, "/api/filter.json?key=w"));
-    let (items, layer) = (told["items"].as_f64().unwrap(), &told["layers"][0]);
-    assert_eq!((&told["capacity"], &layer["capacity"]), (&900.into(), &told["held_capacity"]));
+    let data = json(&get(address, "/api/filter.json?key=w"));
+    let (items, layer) = (data["items"].as_f64().unwrap(), &data["layers"][0]);
+    assert_eq!((&data["capacity"], &layer["capacity"]), (&900.into(), &data["held_capacity"]));
     let capacity = layer["capacity"].as_f64().unwrap();
     assert!(items > 900.0 && items <= capacity * 1.05, "{items} of {capacity}");
-    let curve = told["rate_curve"].as_array().unwrap();
+    let curve = data["rate_curve"].as_array().unwrap();
     assert!(curve.last().unwrap()[0].as_f64() >= Some(items));
 }
 
@@ -518,30 +518,30 @@ fn a_filter_of_set_bits_only_has_no_number_of_items() {
     for item in 0..1000 {
         client.say(&["TM.ADD", "k", &item.to_string()]);
     }
-    let told = json(&get(address, "/api/filter.json?key=k"));
-    assert_eq!((&told["items"], &told["layers"][0]["items"]), (&Json::Null, &Json::Null));
-    assert_eq!((&told["rate_now"], &told["over_rate"]), (&1.0.into(), &true.into()));
+    let data = json(&get(address, "/api/filter.json?key=k"));
+    assert_eq!((&data["items"], &data["layers"][0]["items"]), (&Json::Null, &Json::Null));
+    assert_eq!((&data["rate_now"], &data["over_rate"]), (&1.0.into(), &true.into()));
 }
 
 #[test]
 fn latency_errors_and_slow_commands_are_kept_over_time() {
     let (server, address) = start(Config { slow_micros: 0, ..config() });
     let mut client = Client::connect(server.addresses()[0]);
-    let sum = |told: &Json, name: &str| -> u64 {
-        told[name].as_array().unwrap().iter().filter_map(Json::as_u64).sum()
+    let sum = |data: &Json, name: &str| -> u64 {
+        data[name].as_array().unwrap().iter().filter_map(Json::as_u64).sum()
     };
     // Later readings are compared with the first one.
-    until(address, "/api/history.json", |told| told["end_millis"] != 0);
+    until(address, "/api/history.json", |data| data["end_millis"] != 0);
     for _ in 0..10 {
         client.say(&["BF.ADD", "k", "a"]);
         client.say(&["TM.ADD", "none", "a"]);
     }
-    let told = until(address, "/api/history.json?step=second", |told| sum(told, "commands") >= 20);
-    assert_eq!((sum(&told, "errors"), told["step_millis"].as_u64()), (10, Some(1000)));
-    assert!(sum(&told, "slow") >= 20, "{told}");
-    let times = told["p99_micros"].as_array().unwrap();
+    let data = until(address, "/api/history.json?step=second", |data| sum(data, "commands") >= 20);
+    assert_eq!((sum(&data, "errors"), data["step_millis"].as_u64()), (10, Some(1000)));
+    assert!(sum(&data, "slow") >= 20, "{data}");
+    let times = data["p99_micros"].as_array().unwrap();
     let micros: Vec<f64> = times.iter().filter_map(Json::as_f64).collect();
-    assert!(!micros.is_empty() && micros.iter().all(|it| *it > 0.0), "{told}");
+    assert!(!micros.is_empty() && micros.iter().all(|it| *it > 0.0), "{data}");
     assert_eq!(json(&get(address, "/api/history.json?step=minute"))["step_millis"], 60_000);
     assert_eq!(get(address, "/api/history.json?step=hour").status, 400);
 }
@@ -551,8 +551,8 @@ fn plans_are_those_of_the_command() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     client.say(&["HELLO", "3"]);
-    let told = json(&get(address, "/api/plan.json?items=1000000&rate=0.01"));
-    let plans = told["plans"].as_array().unwrap();
+    let data = json(&get(address, "/api/plan.json?items=1000000&rate=0.01"));
+    let plans = data["plans"].as_array().unwrap();
     let Reply::Array(rows) = client.say(&["TM.PLAN", "ITEMS", "1000000", "RATE", "0.01"]) else {
         panic!()
     };
@@ -597,15 +597,15 @@ fn the_time_until_over_target_is_shown() {
             item += 1;
             client.say(&["TM.ADD", "k", &item.to_string()]);
         }
-        let told = json(&get(address, "/api/filter.json?key=k"));
-        if let Some(days) = told["days_until_over"].as_f64() {
-            let adds = told["adds_per_second"].as_f64().unwrap();
-            let expected = told["headroom_items"].as_f64().unwrap() / adds / 86_400.0;
-            assert!(adds > 10.0 && (days / expected - 1.0).abs() < 0.01, "{told}");
-            assert!(told["samples"].as_array().unwrap().len() >= 2);
+        let data = json(&get(address, "/api/filter.json?key=k"));
+        if let Some(days) = data["days_until_over"].as_f64() {
+            let adds = data["adds_per_second"].as_f64().unwrap();
+            let expected = data["headroom_items"].as_f64().unwrap() / adds / 86_400.0;
+            assert!(adds > 10.0 && (days / expected - 1.0).abs() < 0.01, "{data}");
+            assert!(data["samples"].as_array().unwrap().len() >= 2);
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "{told}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{data}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

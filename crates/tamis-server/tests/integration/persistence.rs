@@ -650,7 +650,7 @@ fn a_change_that_cannot_be_replayed_names_its_place_and_the_way_out() {
 }
 
 #[test]
-fn settings_are_told_again_in_any_order() {
+fn settings_may_be_set_again_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for change in [
@@ -707,7 +707,7 @@ fn a_long_cuckoo_insert_passes_the_limit_of_expansions_and_is_kept() {
 }
 
 #[test]
-fn a_client_that_connects_while_data_is_loaded_is_told_so_and_stays() {
+fn a_client_that_connects_while_data_is_loaded_gets_loading_and_stays() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for _ in 0..20 {

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_full_sticks_and_is_told_of() {
+    fn a_full_counter_sticks_and_is_reported() {
         for counter_bits in [4, 8, 16] {
             let mut seen = small(counter_bits);
             for _ in 0..1 << counter_bits {

@@ -179,7 +179,7 @@ fn a_file_cannot_be_two_things_of_which_one_would_be_lost() {
 }
 
 #[test]
-fn absurd_numbers_and_unknown_options_are_told_in_one_line() {
+fn absurd_numbers_and_unknown_options_are_refused_in_one_line() {
     for (args, words) in [
         ("--threads 0", "write 1 to 1024"),
         ("--threads 99999", "write 1 to 1024"),

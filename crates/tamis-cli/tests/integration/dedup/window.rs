@@ -78,7 +78,7 @@ fn order_is_kept_and_each_line_has_its_own_window() {
 }
 
 #[test]
-fn a_repeat_starts_its_window_anew_only_if_asked_to() {
+fn a_repeat_restarts_its_window_only_on_request() {
     let text: String = (0..20).map(|time| format!("{time} a\n")).collect();
     assert_eq!(by_time("4s", &[], &text), "0 a\n5 a\n10 a\n15 a\n");
     assert_eq!(by_time("4s", &["--refresh"], &text), "0 a\n");
