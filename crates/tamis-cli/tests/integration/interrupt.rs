@@ -85,7 +85,7 @@ fn an_interrupted_run_with_a_state_can_be_given_again() {
     let mut hint = String::new();
     child.stderr.take().unwrap().read_to_string(&mut hint).unwrap();
     assert!(
-        hint.contains("run the same command again to go on") && hint.contains("--restart"),
+        hint.contains("run the same command again to continue") && hint.contains("--restart"),
         "{hint}"
     );
     assert_eq!(folder.names(), [".out.tamis-part", "seen"]);

@@ -108,7 +108,7 @@ fn a_state_of_another_kind_is_refused_and_untouched() {
     fs::write(&state, "some text\n").unwrap();
     with_state(&state, &[], b"a\n").fails_with("is not a state file");
     assert_eq!(fs::read(&state).unwrap(), b"some text\n");
-    with_state(folder.path(), &[], b"a\n").fails_with("not a regular file");
+    with_state(folder.path(), &[], b"a\n").fails_with("a state must be a regular file");
 }
 
 #[test]
