@@ -257,7 +257,23 @@ mod tests {
 
     use super::*;
     use crate::server::Server;
+    use crate::shared_state::SharedState;
     use crate::test_server;
+
+    /// Runs a function while another thread has a read lease of the key `a` for a second.
+    fn while_leased(server: &SharedState, run: impl FnOnce()) {
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                server.keyspace.lease(b"a", 0, |_| {
+                    begun.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(1000));
+                });
+            });
+            has_begun.recv().unwrap();
+            run();
+        });
+    }
 
     #[test]
     fn a_time_to_live_begins_when_the_commands_before_it_are_done() {
@@ -268,15 +284,7 @@ mod tests {
             String::from_utf8(test_server::run(&mut session, commands)).unwrap()
         };
         assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
-        let (begun, has_begun) = std::sync::mpsc::channel();
-        std::thread::scope(|threads| {
-            threads.spawn(|| {
-                shared.keyspace.lease(b"a", 0, |_| {
-                    begun.send(()).unwrap();
-                    std::thread::sleep(Duration::from_millis(1000));
-                });
-            });
-            has_begun.recv().unwrap();
+        while_leased(shared, || {
             // The first command of each pair waits, and the second has a shorter expiry time than
             // that wait.
             let replies = run(&[&[b"INCR", b"a"], &[b"PEXPIRE", b"a", b"900"], &[b"EXISTS", b"a"]]);
@@ -296,15 +304,7 @@ mod tests {
             String::from_utf8(test_server::run(&mut session, commands)).unwrap()
         };
         run(&[&[b"SET", b"a", b"1"], &[b"SET", b"k", b"v", b"PX", b"100000"]]);
-        let (begun, has_begun) = std::sync::mpsc::channel();
-        std::thread::scope(|threads| {
-            threads.spawn(|| {
-                shared.keyspace.lease(b"a", 0, |_| {
-                    begun.send(()).unwrap();
-                    std::thread::sleep(Duration::from_millis(1000));
-                });
-            });
-            has_begun.recv().unwrap();
+        while_leased(shared, || {
             // The reload waits for the lease.
             let replies = run(&[&[b"DEBUG", b"RELOAD", b"NOSAVE"], &[b"PTTL", b"k"]]);
             let left: i64 = replies.strip_prefix("+OK\r\n:").unwrap().trim().parse().unwrap();

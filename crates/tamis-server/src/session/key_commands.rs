@@ -36,43 +36,40 @@ impl Session {
         mut take: impl FnMut(KeyReply),
     ) -> u64 {
         let KeyCalls { handler, command, argvs, lookups } = calls;
-        let argv = argvs[0];
-        let write = match handler {
-            KeyHandler::Items(items) => {
-                if self.run_shared(items, batch, lookups, argv[1], env, &mut take) {
-                    return env.now_millis;
-                }
-                None
-            }
+        let (argv, keyspace) = (argvs[0], &self.server.keyspace);
+        match handler {
             KeyHandler::Read(read) => {
-                take(self.read_one(read, argv, &self.server.keyspace.shared(), env).into());
-                return env.now_millis;
+                take(self.read_one(read, argv, &keyspace.shared(), env).into());
+                env.now_millis
             }
-            KeyHandler::Write(write) => Some((write, self.decode(command, argv, env).await)),
-        };
-        let mut keys = self.server.keyspace.shared_to_change(argv[1]).await;
-        let mut env = env.at(now_millis());
-        match (handler, write) {
-            (_, Some((write, decoded))) => {
+            KeyHandler::Write(write) => {
+                let decoded = self.decode(command, argv, env).await;
+                let keys = keyspace.shared_to_change(argv[1]).await;
+                let env = env.at(now_millis());
                 // Until here the memory of the value is counted as held.
                 let decoded =
                     decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
                 take(self.write_one(write, command, argv, &keys, &env, decoded));
+                env.now_millis
             }
-            (KeyHandler::Items(items), None) => {
-                self.insert(items, Part::Short, batch, (command, argvs), &keys, &env);
-                while !batch.is_done() {
+            KeyHandler::Items(items) => {
+                if self.run_shared(items, batch, lookups, argv[1], env, &mut take) {
+                    return env.now_millis;
+                }
+                loop {
+                    let keys = keyspace.shared_to_change(argv[1]).await;
+                    let env = env.at(now_millis());
+                    self.insert(items, Part::Short, batch, (command, argvs), &keys, &env);
+                    if batch.is_done() {
+                        batch.answers(items).for_each(take);
+                        return env.now_millis;
+                    }
+                    // Other connections get their turn, and the lock of the key.
                     drop(keys);
                     tokio::task::yield_now().await;
-                    keys = self.server.keyspace.shared_to_change(argv[1]).await;
-                    env = env.at(now_millis());
-                    self.insert(items, Part::Short, batch, (command, argvs), &keys, &env);
                 }
-                batch.answers(items).for_each(take);
             }
-            (KeyHandler::Read(_) | KeyHandler::Write(_), None) => unreachable!("handled above"),
         }
-        env.now_millis
     }
 
     /// Runs a command about the value of its key, for a caller that has exclusive access to all
