@@ -6,6 +6,30 @@
 //!          flags, categories
 //! ```
 //!
+//! ```
+//! use tamis_commands::{Env, Handler, Settings, find};
+//! use tamis_resp::{Protocol, Reply};
+//!
+//! let settings = Settings::default();
+//! let env = Env::new(&settings, Protocol::Resp3, 0);
+//! let mut seen = None; // The key does not exist.
+//! let mut run = |argv: &[&[u8]]| {
+//!     let Handler::Key(handler) = find(argv[0])?.handler else { return None };
+//!     Some(handler.run(&mut seen, argv, &env).reply)
+//! };
+//! assert_eq!(run(&[b"BF.ADD", b"seen", b"user:1001"]), Some(Reply::Bool(true)));
+//! assert_eq!(run(&[b"BF.EXISTS", b"seen", b"user:1002"]), Some(Reply::Bool(false)));
+//! ```
+//!
+//! | type | meaning |
+//! | --- | --- |
+//! | [`COMMANDS`], [`Command`], [`find`] | the table; a row; the row with a name |
+//! | [`Handler`], [`KeyHandler`] | the function of a command, by what it needs |
+//! | [`Value`] | the value of a key: a filter or a string of bytes |
+//! | [`Env`], [`Outcome`], [`Change`] | the inputs of a handler besides argv and value; its reply and what the log keeps |
+//! | [`Batch`] | several commands with items on one key, run as one |
+//! | [`Settings`] | the parameters of new filters |
+//!
 //! A command is a row of one static [table](COMMANDS) and a handler. The handler knows no socket,
 //! no file and no lock. The server looks the key up, takes the shared or exclusive lock that the row
 //! requires, runs the handler and writes the reply. The handler checks its arguments before the

@@ -5,6 +5,28 @@
 //!            tamis-resp                    tamis-commands, on the server's keyspace
 //! ```
 //!
+//! ```
+//! use std::io::{Read, Write};
+//! use tamis_server::{Config, Server};
+//!
+//! let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
+//! let server = Server::start(config)?;
+//! let mut client = std::net::TcpStream::connect(server.addresses()[0])?;
+//! client.write_all(b"BF.ADD seen tamis\r\nBF.EXISTS seen tamis\r\n")?;
+//! let mut replies = [0; 8];
+//! client.read_exact(&mut replies)?;
+//! assert_eq!(&replies, b":1\r\n:1\r\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | type | meaning |
+//! | --- | --- |
+//! | [`Server`], [`Stopper`] | a running server; stops it from another thread |
+//! | [`Config`], [`ConfigFile`], [`ConfigOption`] | the options of a server; a file of options; the table of all options |
+//! | [`check_data`], [`repair_data`], [`DataReport`] | verify or repair the data folder of a stopped server |
+//! | [`HashKey`] | the secret key with which the server hashes items |
+//! | [`keyspace::Keyspace`] | the keys and their values, for embedding without sockets |
+//!
 //! Each thread serves its own connections. All threads share the [keyspace](keyspace::Keyspace) and
 //! hold its locks for at most one batch.
 

@@ -21,23 +21,8 @@ use crate::shared_state::SharedState;
 use crate::tls::{self, TlsError};
 use crate::users::Users;
 
-/// A running server. It runs until it is [stopped](Self::stop) or dropped.
-///
-/// # Examples
-///
-/// ```
-/// use std::io::{Read, Write};
-/// use tamis_server::{Config, Server};
-///
-/// let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-/// let server = Server::start(config)?;
-/// let mut client = std::net::TcpStream::connect(server.addresses()[0])?;
-/// client.write_all(b"BF.ADD seen tamis\r\nBF.EXISTS seen tamis\r\n")?;
-/// let mut replies = [0; 8];
-/// client.read_exact(&mut replies)?;
-/// assert_eq!(&replies, b":1\r\n:1\r\n");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A running server. It runs until it is [stopped](Self::stop) or dropped. The
+/// [crate's page](crate) has an example.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<SharedState>,
