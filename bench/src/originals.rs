@@ -118,12 +118,12 @@ fn race<K: AsRef<[u8]>>(bench: &mut Bench, size: &str, members: u64, system: &Sy
     let mut answers = Answers::new();
     contents.contains_each(&asked, &mut answers);
     let yes = answers.count_ones() as u64;
-    let facts = contents.info();
+    let info = contents.info();
     let entry = |name: &str, work| Entry {
         name: name.into(),
         items: count,
-        bits_per_item: Some(facts.bits as f64 / members as f64),
-        rate: Some(facts.rate),
+        bits_per_item: Some(info.bits as f64 / members as f64),
+        rate: Some(info.rate_now),
         expect: yes..=yes,
         work,
     };

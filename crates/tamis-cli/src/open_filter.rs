@@ -296,15 +296,15 @@ impl OpenFilter {
     /// Returns the state of the decoded filter if it is over its planned rate.
     fn excess(&self, info: &FilterInfo) -> Option<RateExcess> {
         let planned = self.contents().exceeded_rate(info, self.options.rate)?;
-        Some(RateExcess { items: info.items, capacity: None, rate: info.rate, planned })
+        Some(RateExcess { items: info.items, capacity: None, rate: info.rate_now, planned })
     }
 
     /// Returns the notes about the rate of the decoded filter, and its state if it is over its
     /// planned rate.
     pub fn rate_notes(&self, info: &FilterInfo) -> (Vec<String>, Option<RateExcess>) {
         let (mut notes, excess) = (Vec::new(), self.excess(info));
-        if info.rate > OVERFULL_RATE {
-            notes.push(format!("over-full: finds {:.0} % of absent items", info.rate * 100.0));
+        if info.rate_now > OVERFULL_RATE {
+            notes.push(format!("over-full: finds {:.0} % of absent items", info.rate_now * 100.0));
         }
         notes.extend(excess.as_ref().map(RateExcess::to_string));
         (notes, excess)

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::json;
-use tamis::{DigestSet, Kind, Plan, PlanError, expected_collisions};
+use tamis::{DigestSet, Kind, Plan, PlanInput, expected_collisions};
 
 use crate::byte_size::ByteSize;
 use crate::exit::{Exit, Failure, Outcome};
@@ -48,21 +48,12 @@ pub struct Args {
     svg: Option<PathBuf>,
 }
 
-/// The two given values. The third is computed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Question {
-    Memory { items: u64, rate: f64 },
-    Items { max_bytes: u64, rate: f64 },
-    Rate { items: u64, max_bytes: u64 },
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let question = args.question()?;
-    let plans: Vec<Plan> = Kind::ALL.iter().filter_map(|&kind| question.plan(kind).ok()).collect();
-    let best = question.best().map_err(Failure::new)?;
-    let text =
-        if args.json { machine(question, &plans, &best) } else { people(question, &plans, &best) };
+    let input = args.input()?;
+    let plans: Vec<Plan> = Kind::ALL.iter().filter_map(|&kind| input.plan(kind).ok()).collect();
+    let best = input.plan(input.default_kind()).map_err(Failure::new)?;
+    let text = if args.json { machine(input, &plans, &best) } else { people(input, &plans, &best) };
     // The chart is written first: if this fails, nothing is printed.
     if let Some(path) = &args.svg {
         let chart = chart::rate_by_memory(&best);
@@ -73,14 +64,14 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn question(&self) -> Result<Question, Failure> {
+    fn input(&self) -> Result<PlanInput, Failure> {
         match (self.items, self.rate, self.memory) {
-            (Some(Count(items)), Some(rate), None) => Ok(Question::Memory { items, rate }),
+            (Some(Count(items)), Some(rate), None) => Ok(PlanInput::ItemsAndRate { items, rate }),
             (None, Some(rate), Some(ByteSize { bytes })) => {
-                Ok(Question::Items { max_bytes: bytes, rate })
+                Ok(PlanInput::MemoryAndRate { max_bytes: bytes, rate })
             }
             (Some(Count(items)), None, Some(ByteSize { bytes })) => {
-                Ok(Question::Rate { items, max_bytes: bytes })
+                Ok(PlanInput::ItemsAndMemory { items, max_bytes: bytes })
             }
             (Some(_), Some(_), Some(_)) => Err(Failure::new(
                 "--items, --rate and --memory: give two, and the third follows from them",
@@ -92,45 +83,23 @@ impl Args {
     }
 }
 
-impl Question {
-    fn plan(self, kind: Kind) -> Result<Plan, PlanError> {
-        match self {
-            Question::Memory { items, rate } => Plan::for_kind(kind, items, rate),
-            Question::Items { max_bytes, rate } => Plan::for_memory(kind, max_bytes, rate),
-            Question::Rate { items, max_bytes } => Plan::for_items_in(kind, items, max_bytes),
-        }
-    }
-
-    /// Returns the plan that `tamis build` would choose.
-    fn best(self) -> Result<Plan, PlanError> {
-        let default = match self.plan(Kind::SplitBlock) {
-            Ok(plan) => plan,
-            Err(_) => return self.plan(Kind::Classic),
-        };
-        match Plan::new(default.items(), default.rate())?.kind() {
-            Kind::SplitBlock => Ok(default),
-            kind => self.plan(kind),
-        }
-    }
-}
-
-/// Returns the reason for the choice of `best`.
-fn why(question: Question, best: &Plan) -> String {
-    match question.plan(Kind::SplitBlock) {
+/// Returns the reason for the choice of `best`, the plan that `tamis build` would choose.
+fn why(input: PlanInput, best: &Plan) -> String {
+    match input.plan(Kind::SplitBlock) {
         Ok(_) => best.why(),
         Err(_) => "no other kind is that small".into(),
     }
 }
 
-fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
-    let mut text = match question {
-        Question::Memory { items, rate } => {
+fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
+    let mut text = match input {
+        PlanInput::ItemsAndRate { items, rate } => {
             format!("{} items at a rate of {}\n\n", Count(items), Rate(rate))
         }
-        Question::Items { max_bytes, rate } => {
+        PlanInput::MemoryAndRate { max_bytes, rate } => {
             format!("a rate of {} in {}\n\n", Rate(rate), ByteSize { bytes: max_bytes })
         }
-        Question::Rate { items, max_bytes } => {
+        PlanInput::ItemsAndMemory { items, max_bytes } => {
             format!("{} items in {}\n\n", Count(items), ByteSize { bytes: max_bytes })
         }
     };
@@ -165,12 +134,12 @@ fn people(question: Question, plans: &[Plan], best: &Plan) -> String {
          that \
          `tamis dedup` keeps.\n{}: {}.\n",
         best.kind(),
-        why(question, best)
+        why(input, best)
     );
     text
 }
 
-fn machine(question: Question, plans: &[Plan], best: &Plan) -> String {
+fn machine(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     let rows: Vec<_> = plans
         .iter()
         .map(|plan| {
@@ -190,7 +159,7 @@ fn machine(question: Question, plans: &[Plan], best: &Plan) -> String {
     let exact = Exact::of(best.items());
     let value = json!({
         "best": best.kind().name(),
-        "why": why(question, best),
+        "why": why(input, best),
         "plans": rows,
         "exact": {
             "items": exact.items,
@@ -229,12 +198,16 @@ impl Exact {
 mod tests {
     use super::*;
 
+    fn best(input: PlanInput) -> Plan {
+        input.plan(input.default_kind()).unwrap()
+    }
+
     #[test]
     fn two_of_three_answer_the_third() {
-        let memory = Question::Memory { items: 1_000_000, rate: 0.01 }.best().unwrap();
+        let memory = best(PlanInput::ItemsAndRate { items: 1_000_000, rate: 0.01 });
         let max_bytes = memory.bytes();
-        let items = Question::Items { max_bytes, rate: 0.01 }.best().unwrap();
-        let rate = Question::Rate { items: 1_000_000, max_bytes }.best().unwrap();
+        let items = best(PlanInput::MemoryAndRate { max_bytes, rate: 0.01 });
+        let rate = best(PlanInput::ItemsAndMemory { items: 1_000_000, max_bytes });
         assert_eq!([memory.kind(), items.kind(), rate.kind()], [Kind::SplitBlock; 3]);
         assert!(items.items() >= 1_000_000 && rate.rate() <= 0.01);
     }
@@ -242,7 +215,7 @@ mod tests {
     #[test]
     fn the_best_kind_is_that_of_build() {
         for rate in [0.3, 0.01, 0.001, 1e-5, 1e-9] {
-            let best = Question::Memory { items: 100_000, rate }.best().unwrap();
+            let best = best(PlanInput::ItemsAndRate { items: 100_000, rate });
             assert_eq!(best, Plan::new(100_000, rate).unwrap(), "{rate}");
         }
     }

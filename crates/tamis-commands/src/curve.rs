@@ -3,7 +3,7 @@
 use tamis::{AnyFilter, Plan};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::filter_status::{FINGERPRINTS, slots_of_redis_cuckoo};
+use crate::filter_info::expected_fill;
 use crate::value::Value;
 
 /// A number of items, and the expected rate with that number.
@@ -43,8 +43,11 @@ impl Value {
                 curve(filter.capacity(), points, |items| redis_bloom_rate(filter, items))
             }
             Value::RedisCuckoo(filter) => {
-                let slots = slots_of_redis_cuckoo(filter);
-                curve(slots, points, |items| redis_cuckoo_rate(filter, items, slots))
+                let slots = filter.slots();
+                let compared = 2.0 * f64::from(filter.bucket_size()) * filter.sub_filters() as f64;
+                curve(slots, points, |items| {
+                    RedisCuckoo::rate_at(compared * items as f64 / slots as f64)
+                })
             }
             Value::Filter(file) => match &file.filter {
                 AnyFilter::Growing(_) => Vec::new(),
@@ -103,16 +106,10 @@ fn redis_bloom_rate(filter: &RedisBloom, items: u64) -> f64 {
     for layer in filter.layers() {
         let held = left.min(layer.capacity);
         left -= held;
-        let draws = held as f64 * f64::from(layer.probes);
-        let fill = -(-draws / layer.bits as f64).exp_m1();
+        let fill = expected_fill(held, layer.probes, layer.bits);
         all_no *= 1.0 - fill.powi(layer.probes as i32);
     }
     1.0 - all_no
-}
-
-fn redis_cuckoo_rate(filter: &RedisCuckoo, items: u64, slots: u64) -> f64 {
-    let compared = 2.0 * f64::from(filter.bucket_size()) * filter.sub_filters() as f64;
-    1.0 - (1.0 - 1.0 / FINGERPRINTS).powf(compared * items as f64 / slots as f64)
 }
 
 #[cfg(test)]
@@ -120,7 +117,6 @@ mod tests {
     use tamis_resp::Protocol;
 
     use super::*;
-    use crate::filter_status::FilterStatus;
     use crate::handler::Handler;
     use crate::run::Env;
     use crate::settings::Settings;
@@ -186,13 +182,13 @@ mod tests {
             for item in 0..most {
                 run_line(&mut value, &format!("{add} k {item}"));
             }
-            let status = FilterStatus::of(&value, &Settings::default(), 1).unwrap();
-            let curve = value.rate_curve(61, status.items);
+            let info = value.info(&Settings::default(), 1).unwrap();
+            let curve = value.rate_curve(61, info.items);
             let (end, _) = *curve.last().unwrap();
-            assert!(end as f64 >= status.items, "{line}: {end}, {}", status.items);
-            let after = curve.iter().find(|point| point.0 as f64 >= status.items).unwrap().1;
-            let error = (status.rate_now - after).abs();
-            assert!(error <= after * 0.3, "{line}: {}, curve {after}", status.rate_now);
+            assert!(end as f64 >= info.items, "{line}: {end}, {}", info.items);
+            let after = curve.iter().find(|point| point.0 as f64 >= info.items).unwrap().1;
+            let error = (info.rate_now - after).abs();
+            assert!(error <= after * 0.3, "{line}: {}, curve {after}", info.rate_now);
         }
     }
 

@@ -51,7 +51,8 @@ mod cf;
 mod command;
 mod curve;
 mod empty_filter;
-mod filter_status;
+mod filter_info;
+mod forecast;
 mod handler;
 mod heap;
 mod image;
@@ -70,6 +71,7 @@ mod subcommands;
 mod table;
 pub mod text;
 mod tm;
+mod utilization;
 mod value;
 mod value_image;
 
@@ -80,7 +82,7 @@ pub use bitmap::BitOp;
 pub use category::Category;
 pub use command::{Command, Data, Flag, InMulti, Secrets};
 pub use curve::RatePoint;
-pub use filter_status::{FilterStatus, Forecast, Layer, Utilization};
+pub use forecast::Forecast;
 pub use handler::{
     AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
     WriteHandler, WriteKeys,
@@ -100,7 +102,8 @@ pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
 pub use tamis::allocation_bytes;
 pub use tm::{
-    PlanCurve, decode_file, load_decoded, load_refusal, made_like, merge, plan, plan_curves,
-    reserve_like,
+    PlanCurve, decode_file, info_reply, load_decoded, load_refusal, made_like, merge, plan,
+    plan_curves, reserve_like,
 };
+pub use utilization::Utilization;
 pub use value::{EmptyFilter, Value};

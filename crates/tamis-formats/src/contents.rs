@@ -88,8 +88,8 @@ impl Contents {
         let (one, other) = (self.info(), other.info());
         Err(ChangeError::refused(format!(
             "layouts differ: {} and {}",
-            one.layout(),
-            other.layout()
+            one.layout_and_size(),
+            other.layout_and_size()
         )))
     }
 

@@ -1,34 +1,91 @@
 //! What is reported about a filter.
 
-/// The report about a filter of any format.
+use tamis::Span;
+
+/// The report about a filter: its kind, size, contents, present rate and free capacity.
+///
+/// A filter of another system fills only the fields that its format knows. The other fields keep
+/// their default values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
-    /// The hash and the rule, in a few words.
-    pub rule: String,
+    /// The kind, as replies show it. Empty for a filter of another system.
+    pub kind: &'static str,
+    /// A description of everything that must be equal for two filters to merge, except the size.
+    pub layout: String,
     /// The number of bits.
     pub bits: u64,
+    /// The memory of the filter, in bytes. 0 if unknown.
+    pub bytes: u64,
     /// The number of probes of an item. `None` if it differs between parts of the filter.
     pub probes: Option<u32>,
-    /// The share of bits that are set.
-    pub fill: f64,
-    /// The estimated number of distinct items. Infinite if every bit is set, and NaN if the bits do
-    /// not determine it.
+    /// The number of items. Infinite if every bit is set, and NaN if the bits do not determine it.
     pub items: f64,
-    /// Whether `items` is a count that is never above the number of distinct items, instead of an
-    /// estimate from the bits.
-    pub are_items_counted: bool,
-    /// The present false positive rate. 0 for an exact set.
-    pub rate: f64,
-    /// The standard deviation of `rate`, as a share of it: chance decides which bits the items set.
-    /// 0 if unknown.
+    /// How `items` was determined.
+    pub items_are: ItemCount,
+    /// The planned number of items. `None` if the filter accepts any number, or if it is unknown.
+    pub capacity: Option<u64>,
+    /// The share of bits or slots in use; for a growing filter, the share of its rate in use.
+    pub fill: f64,
+    /// The present false positive rate, a probability. 0 for an exact set.
+    pub rate_now: f64,
+    /// The standard deviation of `rate_now`, as a share of it: chance decides which bits the items
+    /// set. 0 if unknown.
     pub rate_std_error: f64,
-    /// The planned rate in the file, of all layers together if the filter grows. `None` if the file
-    /// does not store it.
-    pub planned_rate: Option<f64>,
+    /// The planned rate, of all layers together if the filter grows. `None` if the file does not
+    /// store it.
+    pub rate_planned: Option<f64>,
+    /// True if the present rate is above the planned one.
+    pub is_over_rate: bool,
+    /// The number of items that the filter accepts before its rate exceeds the planned one or
+    /// before it is full. `None` if the filter keeps its rate at any number of items, or if the
+    /// number is unknown.
+    pub headroom_items: Option<u64>,
+    /// True if the filter rejects items beyond its headroom.
+    pub refuses: bool,
+    /// The approximate memory of one more item, in bytes, if the filter is growing.
+    pub bytes_per_new_item: Option<f64>,
+    /// The parts of the filter, if it has or may get several.
+    pub layers: Vec<LayerInfo>,
+    /// The parameters of a window.
+    pub window: Option<WindowInfo>,
     /// Further values that the format stores, as pairs of name and value in the order of display.
-    pub more: Vec<(&'static str, String)>,
+    pub details: Vec<(&'static str, String)>,
     /// Warnings for the user, one per line.
     pub warnings: Vec<String>,
+}
+
+/// How the number of items of a filter was determined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemCount {
+    /// Estimated from the bits.
+    #[default]
+    Estimated,
+    /// Counted. Repeats of an item may be included.
+    Inserted,
+    /// Counted. Never above the number of distinct items.
+    Distinct,
+}
+
+/// One of several parts of a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerInfo {
+    /// The number of items in the part.
+    pub items: u64,
+    /// The planned number of items; `None` if the part accepts any number.
+    pub capacity: Option<u64>,
+    /// The same measure as [`FilterInfo::fill`].
+    pub fill: f64,
+}
+
+/// The parameters of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowInfo {
+    /// How long, or for how many later items, an item is remembered.
+    pub span: Span,
+    /// The number of slices of the span.
+    pub slices: u32,
+    /// True if inserting an item again refreshes it.
+    pub refreshes: bool,
 }
 
 impl FilterInfo {
@@ -38,14 +95,38 @@ impl FilterInfo {
     #[must_use]
     pub fn is_over(&self, planned: f64) -> bool {
         // The rate is a power of the fill, so chance moves its logarithm symmetrically.
-        self.rate > planned * (4.0 * self.rate_std_error).exp().max(1.1)
+        self.rate_now > planned * (4.0 * self.rate_std_error).exp().max(1.1)
     }
 
-    /// Names the rule and the sizes, for messages about filters that do not merge.
-    pub(crate) fn layout(&self) -> String {
+    /// Tests whether the filter rejects inserts.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.refuses && self.headroom_items == Some(0)
+    }
+
+    /// Returns the present rate as a multiple of the planned one; 0 without a planned rate.
+    #[must_use]
+    pub fn relative_rate(&self) -> f64 {
+        self.rate_planned.filter(|&planned| planned > 0.0).map_or(0.0, |it| self.rate_now / it)
+    }
+
+    /// Returns the number of items at which the filter is as full as planned; `None` if it accepts
+    /// any number.
+    ///
+    /// For most filters this is the capacity. The capacity of a window counts the items of one
+    /// span, but a window holds up to one more slice, which it forgets next.
+    #[must_use]
+    pub fn held_capacity(&self) -> Option<u64> {
+        let capacity = self.capacity?;
+        let slice = self.window.map_or(0, |window| capacity / u64::from(window.slices.max(1)));
+        Some(capacity.saturating_add(slice))
+    }
+
+    /// Describes the layout and the size, for messages about filters that do not merge.
+    pub(crate) fn layout_and_size(&self) -> String {
         match self.probes {
-            Some(probes) => format!("{}, {probes} probes of {} bits", self.rule, self.bits),
-            None => format!("{}, {} bits", self.rule, self.bits),
+            Some(probes) => format!("{}, {probes} probes of {} bits", self.layout, self.bits),
+            None => format!("{}, {} bits", self.layout, self.bits),
         }
     }
 }

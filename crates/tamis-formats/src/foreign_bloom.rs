@@ -273,12 +273,12 @@ impl ForeignBloom {
     #[must_use]
     pub fn info(&self) -> FilterInfo {
         let mut info = FilterInfo {
-            rule: self.rule.to_string(),
+            layout: self.rule.to_string(),
             bits: self.rule.bits(),
             probes: Some(self.rule.probes()),
             fill: self.fill(),
             items: self.estimate_items(),
-            rate: self.estimate_rate(),
+            rate_now: self.estimate_rate(),
             rate_std_error: self.rate_std_error(),
             ..FilterInfo::default()
         };
@@ -302,7 +302,7 @@ impl ForeignBloom {
             probes: first.filter(|&first| probes.all(|it| it == first)),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
             items: filters.map(Self::estimate_items).sum(),
-            rate,
+            rate_now: rate,
             rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
             ..FilterInfo::default()
         }

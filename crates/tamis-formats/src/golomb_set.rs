@@ -212,13 +212,13 @@ impl StoredFilter for GolombSet {
         let rate = if self.is_empty() { 0.0 } else { 1.0 / f64::from(self.params.m) };
         let params = format!("{}, {}", self.params.p, self.params.m);
         FilterInfo {
-            rule: "SipHash-2-4, Golomb-coded set".into(),
+            layout: "SipHash-2-4, Golomb-coded set".into(),
             bits: (self.bytes.len() - self.values_at) as u64 * 8,
             // No item can be added.
             fill: 1.0,
             items: self.len.into(),
-            rate,
-            more: vec![("P, M", params), ("filter hash", self.hash().to_string())],
+            rate_now: rate,
+            details: vec![("P, M", params), ("filter hash", self.hash().to_string())],
             ..FilterInfo::default()
         }
     }

@@ -3,7 +3,7 @@
 use tamis::{Answers, DenseSet, OutOfRange, RangeError};
 
 use crate::change_error::ChangeError;
-use crate::filter_info::FilterInfo;
+use crate::filter_info::{FilterInfo, ItemCount};
 use crate::integer_keys::{min_and_max, no_value, value};
 use crate::stored_filter::StoredFilter;
 
@@ -129,12 +129,12 @@ impl StoredFilter for IntegerBitmap {
     fn info(&self) -> FilterInfo {
         let (count, bits) = (self.set.len(), self.set.range().end() + 1);
         FilterInfo {
-            rule: "exact set of integers, a bit each".into(),
+            layout: "exact set of integers, a bit each".into(),
             bits,
             fill: count as f64 / bits as f64,
             items: count as f64,
-            are_items_counted: true,
-            more: min_and_max(self.set.min(), self.set.max()),
+            items_are: ItemCount::Distinct,
+            details: min_and_max(self.set.min(), self.set.max()),
             ..FilterInfo::default()
         }
     }

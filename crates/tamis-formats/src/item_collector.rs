@@ -51,7 +51,7 @@ impl StoredFilter for ItemCollector {
 
     fn info(&self) -> FilterInfo {
         FilterInfo {
-            rule: format!("items of a {} filter that is not written yet", self.format),
+            layout: format!("items of a {} filter that is not written yet", self.format),
             items: self.items.len() as f64,
             ..FilterInfo::default()
         }

@@ -150,16 +150,16 @@ impl StoredFilter for Layers {
             self.layers.iter().try_fold(0_u64, |sum, it| Some(sum.saturating_add(it.added?)));
         let first = self.filters().next().map(ForeignBloom::info);
         let (rule, warnings) =
-            first.map_or(("no layer yet".into(), vec![]), |it| (it.rule, it.warnings));
+            first.map_or(("no layer yet".into(), vec![]), |it| (it.layout, it.warnings));
         let mut more = vec![("capacity", capacity.to_string())];
         more.extend(added.map(|added| ("added", added.to_string())));
         if let Growth::Scales(_) = self.growth {
             more.push(("layers", self.layers.len().to_string()));
         }
         FilterInfo {
-            rule,
-            planned_rate: self.planned_rate(None),
-            more,
+            layout: rule,
+            rate_planned: self.planned_rate(None),
+            details: more,
             warnings,
             ..ForeignBloom::info_of_all(self.filters())
         }

@@ -231,14 +231,15 @@ impl StoredFilter for FilterBlock {
             ));
         }
         FilterInfo {
-            rule: "LevelDB's filters, each for a part of the data; the rate is that of all filters"
-                .into(),
+            layout:
+                "LevelDB's filters, each for a part of the data; the rate is that of all filters"
+                    .into(),
             bits,
             probes: if let [k] = probes[..] { Some(k.into()) } else { None },
             fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
             items: if reserved > 0 { f64::INFINITY } else { items },
-            rate: 1.0 - no,
-            more: vec![
+            rate_now: 1.0 - no,
+            details: vec![
                 ("filters", self.filters().to_string()),
                 ("empty filters", empty.to_string()),
                 ("bytes of data per filter", (1_u64 << self.base_lg).to_string()),

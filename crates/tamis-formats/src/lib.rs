@@ -110,7 +110,7 @@ pub use create_error::CreateError;
 pub use decode_error::{DecodeError, DecodeErrorKind, ReadError};
 pub use decode_options::DecodeOptions;
 pub use encode_error::EncodeError;
-pub use filter_info::FilterInfo;
+pub use filter_info::{FilterInfo, ItemCount, LayerInfo, WindowInfo};
 pub use foreign_bloom::ForeignBloom;
 pub use format::{Create, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 pub use format_table::FORMATS;

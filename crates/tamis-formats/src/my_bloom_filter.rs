@@ -306,13 +306,13 @@ impl StoredFilter for MyBloomFilter {
         let (ones, bits) = (self.count_ones(), self.len_bits());
         let codes = self.estimate_hash_codes();
         FilterInfo {
-            rule: "hashCode and six masks".into(),
+            layout: "hashCode and six masks".into(),
             bits,
             probes: Some(SEEDS.len() as u32),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
             items: self.estimate_items().unwrap_or(f64::NAN),
-            rate: codes / 2_f64.powi(32),
-            more: vec![
+            rate_now: codes / 2_f64.powi(32),
+            details: vec![
                 ("bits set", ones.to_string()),
                 ("matches", format!("{codes:.0} of all 4294967296 hash codes")),
             ],

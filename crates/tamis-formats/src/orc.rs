@@ -211,8 +211,8 @@ impl StoredFilter for RowGroups {
             return filter.info();
         }
         FilterInfo {
-            rule: format!("{}; the rate is that of all row groups", self.filters[0].rule()),
-            more: vec![("row groups", self.filters.len().to_string())],
+            layout: format!("{}; the rate is that of all row groups", self.filters[0].rule()),
+            details: vec![("row groups", self.filters.len().to_string())],
             ..ForeignBloom::info_of_all(self.filters.iter())
         }
     }

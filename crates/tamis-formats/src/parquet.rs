@@ -292,12 +292,12 @@ impl StoredFilter for Bloom<Parquet> {
     fn info(&self) -> FilterInfo {
         let (fill, plan) = (self.fill(), self.plan());
         FilterInfo {
-            rule: "split blocks of Parquet, xxh64 seed 0".into(),
+            layout: "split blocks of Parquet, xxh64 seed 0".into(),
             bits: plan.bits(),
             probes: Some(plan.probes()),
             fill,
             items: self.estimate_items(),
-            rate: self.estimate_rate(),
+            rate_now: self.estimate_rate(),
             rate_std_error: rate_std_error(fill, plan.bits(), plan.probes()),
             ..FilterInfo::default()
         }
@@ -311,7 +311,7 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
         None => contents.downcast_ref(),
     };
     let Some(filter) = filter else {
-        let rule = contents.info().rule;
+        let rule = contents.info().layout;
         return Err(EncodeError::needs_items(format!(
             "Parquet sets other bits for an item than {rule}"
         )));

@@ -205,7 +205,7 @@ impl StoredFilter for RedisBitmaps {
     fn info(&self) -> FilterInfo {
         let rule = self.bitmaps[0].rule();
         let all = ForeignBloom::info_of_all(self.bitmaps.iter());
-        let rate = all.rate;
+        let rate = all.rate_now;
         let mut warnings = Vec::new();
         if self.cursor() > 0 {
             let union = self.union().estimate_rate();
@@ -219,10 +219,10 @@ impl StoredFilter for RedisBitmaps {
             ));
         }
         FilterInfo {
-            rule: format!("{rule}, RedisBitmaps"),
+            layout: format!("{rule}, RedisBitmaps"),
             rate_std_error: 0.0,
-            planned_rate: Some(self.planned_rate(None)),
-            more: vec![("cursor", self.cursor().to_string())],
+            rate_planned: Some(self.planned_rate(None)),
+            details: vec![("cursor", self.cursor().to_string())],
             warnings,
             ..all
         }

@@ -13,7 +13,7 @@ use crate::contents::Contents;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::filter_info::FilterInfo;
+use crate::filter_info::{FilterInfo, ItemCount};
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
@@ -106,11 +106,11 @@ impl StoredFilter for Roaring {
         let mut more = min_and_max(self.set.min(), self.set.max());
         more.push(("width", format!("{width} bits")));
         FilterInfo {
-            rule: "exact set of integers, a Roaring bitmap".into(),
+            layout: "exact set of integers, a Roaring bitmap".into(),
             bits: self.set.memory_bytes() * 8,
             items: self.set.len() as f64,
-            are_items_counted: true,
-            more,
+            items_are: ItemCount::Distinct,
+            details: more,
             ..FilterInfo::default()
         }
     }

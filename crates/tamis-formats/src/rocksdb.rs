@@ -96,11 +96,11 @@ impl StoredFilter for Reserved {
 
     fn info(&self) -> FilterInfo {
         FilterInfo {
-            rule: "reserved by RocksDB".into(),
+            layout: "reserved by RocksDB".into(),
             bits: (self.bytes.len() - TRAILER_BYTES) as u64 * 8,
             fill: 1.0,
             items: f64::INFINITY,
-            rate: 1.0,
+            rate_now: 1.0,
             warnings: vec![format!("{}: as in RocksDB, every item may be present", self.why)],
             ..FilterInfo::default()
         }

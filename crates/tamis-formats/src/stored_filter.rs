@@ -45,6 +45,6 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
     /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the
     /// planned rate in the file counts.
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
-        planned.or(info.planned_rate).filter(|&planned| info.is_over(planned))
+        planned.or(info.rate_planned).filter(|&planned| info.is_over(planned))
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use tamis::{AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Plan, TryInsert as _};
+use tamis::{AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Kind, Plan, TryInsert as _};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::answer_each::hash_each;
@@ -17,7 +17,7 @@ use crate::change_error::ChangeError;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
-use crate::filter_info::FilterInfo;
+use crate::filter_info::{FilterInfo, ItemCount, WindowInfo};
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::header::{Header, MAGIC, header_bytes};
@@ -254,11 +254,13 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// Returns the header and its checksum.
     fn header(&self) -> (Vec<u8>, u64) {
         let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
-        let bits = match plan.kind().grows() {
-            true => self.filter.len_words() * 64,
-            false => plan.bits(),
-        };
-        Header::encode(plan, bits, hasher, self.added, &self.metadata)
+        Header::encode(plan, self.bits(), hasher, self.added, &self.metadata)
+    }
+
+    /// Returns the size in bits. The size of a growing filter differs from its plan.
+    fn bits(&self) -> u64 {
+        let plan = self.filter.plan();
+        if plan.kind().grows() { self.filter.len_words() * 64 } else { plan.bits() }
     }
 
     /// Passes the words from word `start` on to `each`, as the bytes of a file.
@@ -302,6 +304,62 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         is_counted && self.added > 0 && self.added <= plan.items()
     }
 
+    /// Returns the number of items if the filter counts them. The count may include repeats.
+    #[must_use]
+    pub fn counted_items(&self) -> Option<u64> {
+        match &self.filter {
+            AnyFilter::Growing(filter) => Some(filter.len()),
+            AnyFilter::Cuckoo(filter) => Some(filter.len()),
+            _ => None,
+        }
+    }
+
+    /// Returns what is reported about the filter, with estimates from `part`: the filter itself, or
+    /// a [sample](AnyFilter::sample) of it. `counted` is the number of items to report instead of
+    /// the estimate. Reads all bits of `part`.
+    #[must_use]
+    pub fn info_from<C: Bits<Word = u64>>(
+        &self,
+        part: &AnyFilter<C>,
+        counted: Option<u64>,
+    ) -> FilterInfo {
+        let (plan, bits) = (self.filter.plan(), self.bits());
+        let (kind, bytes) = (plan.kind(), bits.div_ceil(64) * 8);
+        let share = plan.bits().max(1) as f64 / part.plan().bits().max(1) as f64;
+        let items = counted.map_or_else(|| part.estimate_items() * share, |items| items as f64);
+        let is_over_rate = !self.is_counted_within() && part.is_over_rate();
+        let is_full = matches!(&self.filter, AnyFilter::Growing(filter) if filter.is_full());
+        let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
+        // A filter can hold more items than planned if its size was rounded up.
+        let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
+        let headroom = if is_full { 0 } else { (most - items).max(0.0) as u64 };
+        FilterInfo {
+            kind: kind.name(),
+            layout: self.filter.layout().to_string(),
+            bits,
+            bytes,
+            items,
+            items_are: if counted.is_some() { ItemCount::Inserted } else { ItemCount::Estimated },
+            capacity: (!kind.grows()).then_some(plan.items()),
+            fill: part.fill(),
+            rate_now: part.estimate_rate(),
+            rate_planned: Some(plan.rate()),
+            is_over_rate,
+            headroom_items: (!is_endless).then_some(headroom),
+            refuses: kind == Kind::Cuckoo || is_full,
+            bytes_per_new_item: (kind.grows() && items > 0.0).then(|| bytes as f64 / items),
+            window: match &self.filter {
+                AnyFilter::Window(window) => Some(WindowInfo {
+                    span: window.span(),
+                    slices: window.slices(),
+                    refreshes: window.refreshes(),
+                }),
+                _ => None,
+            },
+            ..FilterInfo::default()
+        }
+    }
+
     /// Returns how many bytes [`write_to`](Self::write_to) writes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
@@ -331,21 +389,12 @@ impl StoredFilter for TamisFile {
     }
 
     fn info(&self) -> FilterInfo {
-        FilterInfo {
-            rule: self.filter.layout().to_string(),
-            // A growing filter has another size than its plan.
-            bits: self.filter.len_words() * 64,
-            fill: self.filter.fill(),
-            items: self.filter.estimate_items(),
-            rate: self.filter.estimate_rate(),
-            planned_rate: Some(self.filter.plan().rate()),
-            ..FilterInfo::default()
-        }
+        self.info_from(&self.filter, None)
     }
 
     /// The plan in the file counts, even if the caller gives a rate.
     fn exceeded_rate(&self, info: &FilterInfo, _: Option<f64>) -> Option<f64> {
-        info.planned_rate.filter(|_| self.is_over_rate())
+        info.rate_planned.filter(|_| info.is_over_rate)
     }
 }
 

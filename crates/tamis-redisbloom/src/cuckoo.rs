@@ -265,11 +265,24 @@ impl RedisCuckoo {
 
     /// Estimates the probability that an absent item is reported as present. Reads the first
     /// `max_bytes` of the slots of each sub-filter. In each sub-filter, an item is compared with
-    /// the fingerprints of two buckets. Its fingerprint is one of 255 values.
+    /// the fingerprints of two buckets.
     #[must_use]
     pub fn estimate_rate(&self, max_bytes: u64) -> f64 {
         let fills: f64 = self.sub_filters.iter().map(|sub_filter| sub_filter.fill(max_bytes)).sum();
-        1.0 - (1.0 - 1.0 / 255.0_f64).powf(2.0 * f64::from(self.bucket_size) * fills)
+        Self::rate_at(2.0 * f64::from(self.bucket_size) * fills)
+    }
+
+    /// Returns the rate of a lookup that compares this number of fingerprints. A fingerprint is one
+    /// of 255 values.
+    #[must_use]
+    pub fn rate_at(fingerprints: f64) -> f64 {
+        1.0 - (1.0 - 1.0 / 255.0_f64).powf(fingerprints)
+    }
+
+    /// Returns the number of slots of all sub-filters.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.sub_filters.iter().map(SubFilter::len_bytes).sum()
     }
 
     /// Returns how many items were removed since the last compaction.
@@ -312,7 +325,7 @@ impl RedisCuckoo {
     /// Returns the `Size` of `CF.INFO` in bytes. It is the size of the server's structures.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
-        40 + self.sub_filters.iter().map(|sub_filter| 16 + sub_filter.len_bytes()).sum::<u64>()
+        40 + 16 * self.sub_filters.len() as u64 + self.slots()
     }
 
     /// Returns the memory of the sub-filters, in bytes, as counted by

@@ -127,34 +127,32 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
         for report in &found.reports {
             // If all bits are set, the estimated number of items is infinite.
             if let Some(number) = number(report).filter(|number| number.is_finite()) {
-                let kind = report.status.kind.as_bytes();
+                let kind = report.info.kind.as_bytes();
                 out.sample(name, &[("key", &report.key), ("kind", kind)], number);
             }
         }
     };
-    each("tamis_filter_items", "Items, counted or estimated.", |it| Some(it.status.items));
+    each("tamis_filter_items", "Items, counted or estimated.", |it| Some(it.info.items));
     each("tamis_filter_capacity_items", "Items it is for; none if there is no limit.", |it| {
-        it.status.capacity.map(|items| items as f64)
+        it.info.capacity.map(|items| items as f64)
     });
     each("tamis_filter_headroom_items", "Items until it is over target or full.", |it| {
-        it.status.headroom_items.map(|items| items as f64)
+        it.info.headroom_items.map(|items| items as f64)
     });
     each("tamis_filter_fill_ratio", "Share of bits or slots that are taken.", |it| {
-        Some(it.status.fill)
+        Some(it.info.fill)
     });
     each("tamis_filter_estimated_rate", "Present false positive rate.", |it| {
-        Some(it.status.rate_now)
+        Some(it.info.rate_now)
     });
-    each("tamis_filter_target_rate", "False positive rate asked for.", |it| {
-        Some(it.status.rate_planned)
-    });
+    each("tamis_filter_target_rate", "False positive rate asked for.", |it| it.info.rate_planned);
     each("tamis_filter_over_target", "1 if the rate is above the target.", |it| {
-        Some(f64::from(u8::from(it.status.is_over_rate)))
+        Some(f64::from(u8::from(it.info.is_over_rate)))
     });
     each("tamis_filter_full", "1 if it refuses adds.", |it| {
-        Some(f64::from(u8::from(it.status.is_full())))
+        Some(f64::from(u8::from(it.info.is_full())))
     });
-    each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.status.bytes as f64));
+    each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.info.bytes as f64));
     each("tamis_filter_added_items_per_second", "New items a second of late.", |it| {
         it.items_per_second
     });

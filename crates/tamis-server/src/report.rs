@@ -3,7 +3,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use tamis_commands::{FilterStatus, Forecast, Settings, Value};
+use tamis_commands::{Forecast, Settings, Value};
+use tamis_formats::FilterInfo;
 
 use crate::keyspace::Keyspace;
 
@@ -13,8 +14,7 @@ pub(crate) struct FilterReport {
     pub key: Box<[u8]>,
     /// The time of the measurement, in milliseconds since 1970.
     pub measured_millis: u64,
-    /// Kind, items, fill, rates, memory and layers: see [`FilterStatus`].
-    pub status: FilterStatus,
+    pub info: FilterInfo,
     /// The recent growth in items per second, if it is known.
     pub items_per_second: Option<f64>,
     pub forecast: Forecast,
@@ -30,12 +30,12 @@ impl FilterReport {
         items_per_second: Option<f64>,
         now_millis: u64,
     ) -> Option<Self> {
-        let status = FilterStatus::at_a_glance(value, settings, now_millis)?;
-        let forecast = status.forecast(items_per_second);
+        let info = value.sampled_info(settings, now_millis)?;
+        let forecast = Forecast::of(&info, items_per_second);
         Some(Self {
             key: key.into(),
             measured_millis: now_millis,
-            status,
+            info,
             items_per_second,
             forecast,
         })
@@ -57,7 +57,7 @@ impl FilterReport {
     pub fn or_at(&mut self, items_per_second: Option<f64>) {
         if self.items_per_second.is_none() {
             self.items_per_second = items_per_second;
-            self.forecast = self.status.forecast(items_per_second);
+            self.forecast = Forecast::of(&self.info, items_per_second);
         }
     }
 
@@ -65,18 +65,11 @@ impl FilterReport {
     /// filters that reach their limit soonest, then filters whose rate is closest to the planned one.
     pub fn cmp_worst(&self, other: &Self) -> Ordering {
         let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
-        let nearness = |it: &Self| {
-            if it.status.rate_planned > 0.0 {
-                it.status.rate_now / it.status.rate_planned
-            } else {
-                0.0
-            }
-        };
-        let is_bad = |status: &FilterStatus| status.is_over_rate || status.is_full();
-        let by_over = is_bad(&other.status).cmp(&is_bad(&self.status));
-        by_over
+        let is_bad = |it: &Self| it.info.is_over_rate || it.info.is_full();
+        is_bad(other)
+            .cmp(&is_bad(self))
             .then_with(|| days(self).total_cmp(&days(other)))
-            .then_with(|| nearness(other).total_cmp(&nearness(self)))
+            .then_with(|| other.info.relative_rate().total_cmp(&self.info.relative_rate()))
             .then_with(|| self.key.cmp(&other.key))
     }
 }

@@ -126,7 +126,7 @@ pub use item::{Item, ItemBytes};
 pub use kind::Kind;
 pub use layout::Layout;
 pub use modulus::Modulus;
-pub use plan::{Plan, PlanError};
+pub use plan::{Plan, PlanError, PlanInput};
 pub use removed::Removed;
 pub use strategy::{Classic, Parquet, SplitBlock, Strategy};
 pub use window::{Span, Window};

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use tamis::{Answers, DigestSet};
-use tamis_formats::{CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemDomain, Items};
+use tamis_formats::{
+    CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemCount, ItemDomain, Items,
+};
 
 use crate::convert::Args;
 use crate::decode_options::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
@@ -20,7 +22,7 @@ const RATE: f64 = 0.01;
 
 /// Returns how far the number of given items may be below the number that `info` states.
 fn slack(info: &FilterInfo) -> f64 {
-    if info.are_items_counted {
+    if info.items_are == ItemCount::Distinct {
         return 0.0;
     }
     match info.probes {
@@ -54,7 +56,7 @@ impl Args {
         // The size of a bitmap of integers depends on the greatest integer, not on their number.
         let planned =
             options.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
-        let of_input = from.options.rate.or(info.planned_rate);
+        let of_input = from.options.rate.or(info.rate_planned);
         let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
         let rate = options.rate.or(of_input).unwrap_or(RATE);
         let options = DecodeOptions { items: planned, rate: Some(rate), ..options };

@@ -1,7 +1,9 @@
 //! The description of a filter, as text and as JSON.
 
 use serde_json::Value;
+use tamis_formats::FilterInfo;
 
+use crate::numbers::About;
 use crate::table::align;
 
 /// What `tamis info` reports about a filter.
@@ -25,5 +27,16 @@ impl Description {
         text.push_str(name);
         text.push('\n');
         align(text, &rows.collect::<Vec<_>>(), &[]);
+    }
+}
+
+/// Returns the number of items in words.
+pub fn items_text(info: &FilterInfo) -> String {
+    if info.items.is_nan() {
+        "unknown: the bits do not determine it".into()
+    } else if info.items.is_finite() {
+        format!("about {}", About(info.items))
+    } else {
+        "unknown: the filter is saturated".into()
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tamis_formats::{FilterInfo, Items};
 
 use crate::byte_size::ByteSize;
-use crate::info::description::Description;
+use crate::info::description::{Description, items_text};
 use crate::input;
 use crate::numbers::{About, Count, Rate};
 use crate::open_filter::OpenFilter;
@@ -27,19 +27,12 @@ pub fn describe(filter: &OpenFilter) -> Description {
 
 fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
     let probes = info.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
-    let items = if info.items.is_nan() {
-        "unknown: the bits do not determine it".into()
-    } else if info.items.is_finite() {
-        format!("about {}", About(info.items))
-    } else {
-        "unknown: the filter is saturated".into()
-    };
     let size = ByteSize { bytes: bytes(filter, info) };
     let mut rows = vec![
         ("format", format!("{}: {}", filter.format.name, filter.format.summary)),
         ("size", format!("{size} ({} bits{probes})", Count(info.bits))),
-        ("rule", info.rule.clone()),
-        ("items", items),
+        ("rule", info.layout.clone()),
+        ("items", items_text(info)),
         ("fill", format!("{:.1} %", info.fill * 100.0)),
     ];
     if let Some(column) = &filter.column {
@@ -47,11 +40,11 @@ fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
     } else if filter.funnel.is_none() && filter.format.items == Items::Unspecified {
         rows.push(("an item is", "not stored in the file: see --funnel, --charset".into()));
     }
-    if let Some(planned) = filter.options.rate.or(info.planned_rate) {
+    if let Some(planned) = filter.options.rate.or(info.rate_planned) {
         rows.push(("rate planned", Rate(planned).to_string()));
     }
-    rows.push(("rate now", Rate(info.rate).to_string()));
-    rows.extend(info.more.iter().map(|(name, value)| (*name, plain(value))));
+    rows.push(("rate now", Rate(info.rate_now).to_string()));
+    rows.extend(info.details.iter().map(|(name, value)| (*name, plain(value))));
     if !filter.is_whole_file {
         rows.push(("in a file of", ByteSize { bytes: filter.len_bytes }.to_string()));
     }
@@ -76,7 +69,7 @@ fn row(filter: &OpenFilter, info: &FilterInfo) -> Vec<String> {
     row.extend([
         items,
         format!("{:.1} %", info.fill * 100.0),
-        Rate(info.rate).to_string(),
+        Rate(info.rate_now).to_string(),
         ByteSize { bytes: bytes(filter, info) }.to_string(),
     ]);
     row.extend(filter.column.as_ref().map(|column| column.item.clone()));
@@ -99,7 +92,7 @@ fn of_group(name: &str, path: &Path) -> Vec<String> {
 
 fn json(filter: &OpenFilter, info: &FilterInfo) -> Value {
     let more: Map<String, Value> =
-        info.more.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
+        info.details.iter().map(|(name, value)| ((*name).into(), value.as_str().into())).collect();
     json!({
         "name": filter.name,
         "format": filter.format.name,
@@ -107,12 +100,12 @@ fn json(filter: &OpenFilter, info: &FilterInfo) -> Value {
         "bytes": bytes(filter, info),
         "file_bytes": filter.len_bytes,
         "probes": info.probes,
-        "rule": info.rule,
+        "rule": info.layout,
         // Null if the bits do not determine the number, for example if every bit is set.
         "items": info.items,
         "fill": info.fill,
-        "rate_planned": filter.options.rate.or(info.planned_rate),
-        "rate_now": info.rate,
+        "rate_planned": filter.options.rate.or(info.rate_planned),
+        "rate_now": info.rate_now,
         "more": more,
         "warnings": info.warnings,
     })

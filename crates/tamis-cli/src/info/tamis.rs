@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use tamis::{AnyFilter, BitView, Span};
-use tamis_formats::TamisFile;
+use tamis_formats::{FilterInfo, TamisFile};
 
 use crate::byte_size::ByteSize;
 use crate::clock::clock_lead;
-use crate::info::description::Description;
+use crate::info::description::{Description, items_text};
 use crate::numbers::{About, Count, Rate};
 use crate::repeats::RepeatPolicy;
 use crate::table::plain;
@@ -14,234 +14,177 @@ use crate::window_span::WindowSpan;
 
 /// Describes a filter at the present time.
 pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
-    let state = FilterState::of(file);
-    let mut notes = Vec::from_iter(clock_lead(&file.filter));
-    if state.is_full {
-        notes.push(state.refusal());
+    let mut info = file.info_from(&file.filter, None);
+    // `TM.INFO` compares the count of a cuckoo filter with its capacity. Here inserts decide.
+    info.refuses = refuses(file);
+    if info.refuses {
+        info.headroom_items = Some(0);
     }
-    if state.is_over_rate {
-        notes.push(format!("over its rate: {}", state.overflow()));
+    let mut notes = Vec::from_iter(clock_lead(&file.filter));
+    if info.refuses {
+        notes.push(refusal(file));
+    }
+    if info.is_over_rate {
+        notes.push(format!("over its rate: {}", overflow(file, &info)));
     }
     Description {
-        rows: state.rows(),
-        json: state.json(name),
+        rows: rows(file, &info),
+        json: json(name, file, &info),
         notes,
-        is_over_rate: state.is_over_rate,
+        is_over_rate: info.is_over_rate,
         // Only a Parquet table has several filters.
         table_row: Vec::new(),
     }
 }
 
-/// The state of a filter that several rows report.
-struct FilterState<'a> {
-    file: &'a TamisFile<BitView<'a>>,
-    items: f64,
-    fill: f64,
-    rate: f64,
-    is_over_rate: bool,
-    is_full: bool,
+/// Returns a description of a full filter, with advice.
+fn refusal(file: &TamisFile<BitView<'_>>) -> String {
+    format!("full: refuses adds; {}", RepeatPolicy::Once.advice(file.filter.plan().kind()))
 }
 
-impl<'a> FilterState<'a> {
-    fn of(file: &'a TamisFile<BitView<'a>>) -> Self {
-        Self {
-            file,
-            items: file.filter.estimate_items(),
-            fill: file.filter.fill(),
-            rate: file.filter.estimate_rate(),
-            is_over_rate: file.is_over_rate(),
-            is_full: is_full(file),
+/// Returns the reason for which the filter is over its rate.
+fn overflow(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
+    let plan = file.filter.plan();
+    if plan.kind().grows() {
+        "it was merged from several filters, whose rates add up".into()
+    } else if let Some(window) = info.window {
+        let more = if window.slices > 1 { "build with --slices 1, or" } else { "build" };
+        format!("a slice of the window holds more items than planned; {more} for more items")
+    } else if !info.items.is_finite() {
+        "saturated: every lookup answers yes; build a larger filter".into()
+    } else {
+        format!(
+            "it holds about {:.2} times its capacity; build one for {} items",
+            info.items / plan.items() as f64,
+            About(info.items)
+        )
+    }
+}
+
+fn headroom(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
+    let kind = file.filter.plan().kind();
+    match info.headroom_items {
+        None if kind.forgets() => "unlimited: old items expire".into(),
+        None => "unlimited: the filter grows".into(),
+        Some(_) if kind.forgets() => overflow(file, info),
+        Some(_) if info.refuses => format!("none: {}", refusal(file)),
+        Some(_) if kind.grows() => format!("none: {}", overflow(file, info)),
+        Some(0) if info.is_over_rate => format!("none: {}", overflow(file, info)),
+        Some(0) => "none".into(),
+        Some(items) => format!("about {} items within the planned rate", About(items as f64)),
+    }
+}
+
+fn capacity(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
+    let items = Count(file.filter.plan().items());
+    match &file.filter {
+        AnyFilter::Growing(filter) if info.refuses => {
+            format!("{} items: it has used all bits of the hash", Count(filter.len()))
         }
+        AnyFilter::Growing(_) => "any number of items".into(),
+        AnyFilter::Window(_) => format!("{items} items in a window"),
+        AnyFilter::Cuckoo(_) => format!("{items} items, each copy counted"),
+        _ => format!("{items} items"),
     }
+}
 
-    fn items_text(&self) -> String {
-        if self.items.is_finite() {
-            format!("about {}", About(self.items))
-        } else {
-            "unknown: the filter is saturated".into()
-        }
-    }
-
-    /// Returns how many more items the filter can hold at its rate. `None` means no limit.
-    fn headroom_items(&self) -> Option<u64> {
-        let plan = self.file.filter.plan();
-        // A filter can hold more items than planned if its size was rounded up.
-        let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-        let is_endless =
-            (plan.kind().grows() || plan.kind().forgets()) && !self.is_over_rate && !self.is_full;
-        let most = if self.is_full { self.items } else { most };
-        (!is_endless).then_some((most - self.items).max(0.0) as u64)
-    }
-
-    /// Returns a description of a full filter, with advice.
-    fn refusal(&self) -> String {
-        let kind = self.file.filter.plan().kind();
-        format!("full: refuses adds; {}", RepeatPolicy::Once.advice(kind))
-    }
-
-    /// Returns the reason for which the filter is over its rate.
-    fn overflow(&self) -> String {
-        let plan = self.file.filter.plan();
-        if plan.kind().grows() {
-            "it was merged from several filters, whose rates add up".into()
-        } else if plan.kind().forgets() {
-            let more = match &self.file.filter {
-                AnyFilter::Window(window) if window.slices() > 1 => "build with --slices 1, or",
-                _ => "build",
+/// Returns the row that applies to this kind of filter only.
+fn row_of_kind(file: &TamisFile<BitView<'_>>) -> Option<(&'static str, String)> {
+    match &file.filter {
+        AnyFilter::Window(window) => {
+            let slices = u64::from(window.slices());
+            let most = |span: u64| (slices + 1) * span.div_ceil(slices);
+            let (least, most) = match window.span() {
+                Span::Millis(span) => (Span::Millis(span), Span::Millis(most(span))),
+                Span::Items(span) => (Span::Items(span), Span::Items(most(span))),
             };
-            format!("a slice of the window holds more items than planned; {more} for more items")
-        } else if !self.items.is_finite() {
-            "saturated: every lookup answers yes; build a larger filter".into()
-        } else {
+            let shown = |span| WindowSpan(span).to_string().replace("lines", "items");
+            let (least, most) = (shown(least), shown(most));
+            let again = if window.refreshes() { "a repeat is" } else { "an item is" };
+            Some(("remembers", format!("{again} remembered at least {least}, at most {most}")))
+        }
+        AnyFilter::Counting(counting) if counting.saturated_counters() > 0 => Some((
+            "stuck",
             format!(
-                "it holds about {:.2} times its capacity; build one for {} items",
-                self.items / plan.items() as f64,
-                About(self.items)
-            )
-        }
+                "{} counters: items added over {} times cannot be deleted",
+                Count(counting.saturated_counters()),
+                counting.max_count() - 1
+            ),
+        )),
+        _ => None,
     }
+}
 
-    fn headroom(&self) -> String {
-        let plan = self.file.filter.plan();
-        match self.headroom_items() {
-            None if plan.kind().forgets() => "unlimited: old items expire".into(),
-            None => "unlimited: the filter grows".into(),
-            Some(_) if plan.kind().forgets() => self.overflow(),
-            Some(_) if self.is_full => format!("none: {}", self.refusal()),
-            Some(_) if plan.kind().grows() => format!("none: {}", self.overflow()),
-            Some(0) if self.is_over_rate => format!("none: {}", self.overflow()),
-            Some(0) => "none".into(),
-            Some(items) => format!("about {} items within the planned rate", About(items as f64)),
-        }
-    }
+fn rows(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Vec<(String, String)> {
+    let plan = file.filter.plan();
+    let lines = match plan.cache_lines() {
+        1 => "one cache line per lookup".into(),
+        lines => format!("{lines} cache lines a lookup"),
+    };
+    let size = ByteSize { bytes: info.bytes };
+    let mut rows = vec![
+        ("kind", format!("{}, {lines}", info.kind)),
+        ("size", format!("{size} ({} bits, {})", Count(info.bits), plan.geometry())),
+        ("hash", file.filter.hasher().to_string()),
+        ("capacity", capacity(file, info)),
+        ("added", format!("{}, repeats included", Count(file.added))),
+        ("items", items_text(info)),
+        ("fill", format!("{:.1} %", info.fill * 100.0)),
+        ("rate planned", Rate(plan.rate()).to_string()),
+        ("rate now", Rate(info.rate_now).to_string()),
+        ("headroom", headroom(file, info)),
+    ];
+    rows.extend(row_of_kind(file));
+    let rows = rows.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let metadata = file.metadata.iter();
+    rows.chain(metadata.map(|(key, value)| (format!("meta {}", plain(key)), plain(value))))
+        .collect()
+}
 
-    /// Returns the size in bits. The size of a growing filter differs from its plan.
-    fn bits(&self) -> u64 {
-        let (plan, filter) = (self.file.filter.plan(), &self.file.filter);
-        if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bits().div_ceil(64) * 8
-    }
-
-    fn capacity(&self) -> String {
-        let plan = self.file.filter.plan();
-        let items = Count(plan.items());
-        match &self.file.filter {
-            AnyFilter::Growing(filter) if self.is_full => {
-                format!("{} items: it has used all bits of the hash", Count(filter.len()))
-            }
-            AnyFilter::Growing(_) => "any number of items".into(),
-            AnyFilter::Window(_) => format!("{items} items in a window"),
-            AnyFilter::Cuckoo(_) => format!("{items} items, each copy counted"),
-            _ => format!("{items} items"),
-        }
-    }
-
-    /// Returns the rows that apply to this kind of filter only.
-    fn of_kind(&self) -> Vec<(&'static str, String)> {
-        match &self.file.filter {
-            AnyFilter::Window(window) => {
-                let slices = u64::from(window.slices());
-                let most = |span: u64| (slices + 1) * span.div_ceil(slices);
-                let (least, most) = match window.span() {
-                    Span::Millis(span) => (Span::Millis(span), Span::Millis(most(span))),
-                    Span::Items(span) => (Span::Items(span), Span::Items(most(span))),
-                };
-                let shown = |span| WindowSpan(span).to_string().replace("lines", "items");
-                let (least, most) = (shown(least), shown(most));
-                let again = if window.refreshes() { "a repeat is" } else { "an item is" };
-                vec![("remembers", format!("{again} remembered at least {least}, at most {most}"))]
-            }
-            AnyFilter::Counting(counting) => match counting.saturated_counters() {
-                0 => Vec::new(),
-                stuck => vec![(
-                    "stuck",
-                    format!(
-                        "{} counters: items added over {} times cannot be deleted",
-                        Count(stuck),
-                        counting.max_count() - 1
-                    ),
-                )],
-            },
-            _ => Vec::new(),
-        }
-    }
-
-    fn window_json(&self) -> Option<Value> {
-        let AnyFilter::Window(window) = &self.file.filter else { return None };
-        let (unit, span) = match window.span() {
+fn json(name: &str, file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Value {
+    let plan = file.filter.plan();
+    let window = info.window.map(|window| {
+        let (unit, span) = match window.span {
             Span::Millis(span) => ("span_millis", span),
             Span::Items(span) => ("span_items", span),
         };
-        Some(json!({ unit: span, "slices": window.slices(), "refreshes": window.refreshes() }))
-    }
-
-    fn rows(&self) -> Vec<(String, String)> {
-        let (plan, layout) = (self.file.filter.plan(), self.file.filter.layout());
-        let lines = match plan.cache_lines() {
-            1 => "one cache line per lookup".into(),
-            lines => format!("{lines} cache lines a lookup"),
-        };
-        let size = ByteSize { bytes: self.bytes() };
-        let mut rows = vec![
-            ("kind", format!("{}, {lines}", plan.kind())),
-            ("size", format!("{size} ({} bits, {})", Count(self.bits()), plan.geometry())),
-            ("hash", layout.hasher.to_string()),
-            ("capacity", self.capacity()),
-            ("added", format!("{}, repeats included", Count(self.file.added))),
-            ("items", self.items_text()),
-            ("fill", format!("{:.1} %", self.fill * 100.0)),
-            ("rate planned", Rate(plan.rate()).to_string()),
-            ("rate now", Rate(self.rate).to_string()),
-            ("headroom", self.headroom()),
-        ];
-        rows.extend(self.of_kind());
-        let rows = rows.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let metadata = self.file.metadata.iter();
-        rows.chain(metadata.map(|(key, value)| (format!("meta {}", plain(key)), plain(value))))
-            .collect()
-    }
-
-    fn json(&self, name: &str) -> Value {
-        let plan = self.file.filter.plan();
-        let metadata: Map<String, Value> =
-            self.file.metadata.iter().map(|(key, value)| (key.into(), value.into())).collect();
-        json!({
-            "name": name,
-            "kind": plan.kind().name(),
-            "bits": self.bits(),
-            "bytes": self.bytes(),
-            "shape": plan.geometry().to_string(),
-            "probes": plan.probes(),
-            "cache_lines": plan.cache_lines(),
-            "hash": self.file.filter.hasher().to_string(),
-            "capacity": plan.items(),
-            "added": self.file.added,
-            // Null if every bit is set: the filter is saturated.
-            "items": self.items,
-            "fill": self.fill,
-            "rate_planned": plan.rate(),
-            "rate_now": self.rate,
-            // Null if the number of items is unlimited.
-            "headroom_items": self.headroom_items(),
-            "over_rate": self.is_over_rate,
-            "full": self.is_full,
-            "window": self.window_json(),
-            "saturated_counters": match &self.file.filter {
-                AnyFilter::Counting(counting) => Some(counting.saturated_counters()),
-                _ => None,
-            },
-            "metadata": metadata,
-        })
-    }
+        json!({ unit: span, "slices": window.slices, "refreshes": window.refreshes })
+    });
+    let metadata: Map<String, Value> =
+        file.metadata.iter().map(|(key, value)| (key.into(), value.into())).collect();
+    json!({
+        "name": name,
+        "kind": info.kind,
+        "bits": info.bits,
+        "bytes": info.bytes,
+        "shape": plan.geometry().to_string(),
+        "probes": plan.probes(),
+        "cache_lines": plan.cache_lines(),
+        "hash": file.filter.hasher().to_string(),
+        "capacity": plan.items(),
+        "added": file.added,
+        // Null if every bit is set: the filter is saturated.
+        "items": info.items,
+        "fill": info.fill,
+        "rate_planned": info.rate_planned,
+        "rate_now": info.rate_now,
+        // Null if the number of items is unlimited.
+        "headroom_items": info.headroom_items,
+        "over_rate": info.is_over_rate,
+        "full": info.refuses,
+        "window": window,
+        "saturated_counters": match &file.filter {
+            AnyFilter::Counting(counting) => Some(counting.saturated_counters()),
+            _ => None,
+        },
+        "metadata": metadata,
+    })
 }
 
 /// Tests whether a filter refuses items. A growing filter stores this. For a cuckoo filter, the
 /// function inserts items into a copy: a full filter refuses at least half of them. Filters of
 /// other kinds refuse no item.
-fn is_full(file: &TamisFile<BitView<'_>>) -> bool {
+fn refuses(file: &TamisFile<BitView<'_>>) -> bool {
     const TRIED: u64 = 64;
     let filter = match &file.filter {
         AnyFilter::Growing(filter) => return filter.is_full(),

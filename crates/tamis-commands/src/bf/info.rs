@@ -3,9 +3,9 @@
 use tamis_resp::{Protocol, Reply};
 
 use crate::argv::{Argv, is};
-use crate::filter_status::items_of;
 use crate::run::{Env, error};
 use crate::text::{self, bf};
+use crate::utilization::items_of;
 use crate::value::Value;
 
 /// The fields: their names in the command and in replies.

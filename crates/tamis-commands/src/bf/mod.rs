@@ -8,9 +8,9 @@ pub(crate) mod reserve;
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
-use crate::filter_status::items_of;
 use crate::run::{Env, error};
 use crate::text;
+use crate::utilization::items_of;
 use crate::value::Value;
 pub(crate) use dump::{load_chunk, scan_dump};
 pub(crate) use info::{debug, info};

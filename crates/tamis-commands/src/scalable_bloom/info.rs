@@ -3,17 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use tamis::{Growing, Layout, Plan, allocation_bytes};
-use tamis_formats::TamisFile;
+use tamis_formats::{FilterInfo, ItemCount, LayerInfo, TamisFile};
 
+use crate::filter_info::expected_fill;
 use crate::heap::file_heap_bytes;
 use crate::scalable_bloom::{Reserved, ScalableBloom, grown};
 
 /// The expected state of a part.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub items: u64,
-    pub capacity: Option<u64>,
-    pub fill: f64,
+pub(crate) struct ExpectedPart {
+    pub info: LayerInfo,
     pub rate: f64,
     pub bytes: u64,
 }
@@ -87,24 +86,16 @@ impl ScalableBloom {
 
     /// Returns the expected state of the reserved part and of the overflow part, computed from
     /// their item counts. Reads no bits.
-    pub(crate) fn expected(&self) -> (Option<Part>, Option<Part>) {
+    pub(crate) fn expected(&self) -> (Option<ExpectedPart>, Option<ExpectedPart>) {
         let reserved = self.reserved.as_ref().map(|reserved| {
             let items = reserved.items.load(Ordering::Relaxed);
             let plan = reserved.plan();
-            let draws = items as f64 * f64::from(plan.probes());
-            Part {
-                items,
-                capacity: Some(self.capacity),
-                // The expected share of bits that the items set.
-                fill: -(-draws / plan.bits() as f64).exp_m1(),
-                rate: plan.rate_at(items),
-                bytes: plan.bytes(),
-            }
+            let fill = expected_fill(items, plan.probes(), plan.bits());
+            let info = LayerInfo { items, capacity: Some(self.capacity), fill };
+            ExpectedPart { info, rate: plan.rate_at(items), bytes: plan.bytes() }
         });
-        let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| Part {
-            items: overflow.len(),
-            capacity: None,
-            fill: overflow.fill(),
+        let overflow = self.overflow.as_deref().and_then(grown).map(|overflow| ExpectedPart {
+            info: LayerInfo { items: overflow.len(), capacity: None, fill: overflow.fill() },
             rate: overflow.estimate_rate(),
             bytes: overflow.memory_bytes(),
         });
@@ -116,6 +107,43 @@ impl ScalableBloom {
         let (reserved, overflow) = self.expected();
         let parts = [reserved, overflow].into_iter().flatten();
         1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
+    }
+
+    /// Returns what is reported about the filter, except kind and memory. Reads all bits, unless
+    /// `is_expected`: then fill and rate are those that the item counts let expect.
+    pub(crate) fn info(&self, is_expected: bool) -> FilterInfo {
+        let (items, capacity) = (self.items(), self.capacity());
+        let layout = match self.layouts() {
+            (Some(reserved), Some(overflow)) => format!("{reserved}; then {overflow}"),
+            (one, other) => one.or(other).map_or_else(String::new, |layout| layout.to_string()),
+        };
+        let is_over_rate = self.is_over_rate();
+        let (reserved, overflow) = self.expected();
+        let (rate_now, fill) = if is_expected {
+            (self.expected_rate(), reserved.or(overflow).map_or(0.0, |part| part.info.fill))
+        } else {
+            (self.estimate_rate(), self.fill())
+        };
+        FilterInfo {
+            layout,
+            items: items as f64,
+            items_are: ItemCount::Inserted,
+            capacity: Some(capacity),
+            rate_planned: Some(self.rate),
+            rate_now,
+            fill,
+            is_over_rate,
+            headroom_items: match is_over_rate {
+                true => Some(0),
+                false => self.expansion.is_none().then(|| capacity.saturating_sub(items)),
+            },
+            refuses: self.expansion.is_none(),
+            bytes_per_new_item: overflow
+                .filter(|overflow| overflow.info.items > 0)
+                .map(|overflow| overflow.bytes as f64 / overflow.info.items as f64),
+            layers: [reserved, overflow].into_iter().flatten().map(|part| part.info).collect(),
+            ..FilterInfo::default()
+        }
     }
 
     /// Returns the kind of the filter, as replies show it.

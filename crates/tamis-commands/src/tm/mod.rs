@@ -14,6 +14,7 @@ pub(crate) use delete::{count, delete, remove_each};
 pub use file::{decode_file, load_decoded, load_refusal};
 pub(crate) use file::{dump, load};
 pub(crate) use info::info;
+pub use info::info_reply;
 pub use merge::merge;
 pub use plan::{PlanCurve, plan, plan_curves};
 pub(crate) use reserve::reserve;

@@ -1,6 +1,6 @@
 //! The options of `TM.RESERVE key` and `TM.PLAN`, and the plan that they select.
 
-use tamis::{Kind, Plan, PlanError, Span};
+use tamis::{Kind, Plan, PlanError, PlanInput, Span};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, is, parse_double, parse_integer};
@@ -23,14 +23,6 @@ pub(super) struct Options {
     pub window: Option<Span>,
     pub slices: Option<u32>,
     pub refreshes: bool,
-}
-
-/// Two of items, rate and memory. The third is computed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Question {
-    Memory { items: u64, rate: f64 },
-    Items { max_bytes: u64, rate: f64 },
-    Rate { items: u64, max_bytes: u64 },
 }
 
 /// The options of `TM.PLAN`.
@@ -130,84 +122,77 @@ impl Options {
     }
 
     /// Returns the two given numbers; `None` if fewer are given.
-    pub fn question(&self) -> Result<Option<Question>, Reply> {
+    pub fn plan_input(&self) -> Result<Option<PlanInput>, Reply> {
         Ok(match (self.items, self.rate, self.memory_bytes) {
             (Some(_), Some(_), Some(_)) => return Err(error(tm::THREE)),
-            (Some(items), Some(rate), None) => Some(Question::Memory { items, rate }),
-            (None, Some(rate), Some(max_bytes)) => Some(Question::Items { max_bytes, rate }),
-            (Some(items), None, Some(max_bytes)) => Some(Question::Rate { items, max_bytes }),
+            (Some(items), Some(rate), None) => Some(PlanInput::ItemsAndRate { items, rate }),
+            (None, Some(rate), Some(max_bytes)) => {
+                Some(PlanInput::MemoryAndRate { max_bytes, rate })
+            }
+            (Some(items), None, Some(max_bytes)) => {
+                Some(PlanInput::ItemsAndMemory { items, max_bytes })
+            }
             _ => None,
         })
     }
 
     /// Plans a filter of the kind with the given size of counters, buckets or slices.
-    pub fn plan(&self, kind: Kind, question: Question) -> Result<Plan, PlanError> {
+    pub fn plan(&self, kind: Kind, input: PlanInput) -> Result<Plan, PlanError> {
         match (self.counter_bits, self.bucket, self.slices) {
             (Some(bits), ..) => {
-                question.plan_by(kind, |items, rate| Plan::counting(items, rate, bits))
+                plan_by(input, kind, |items, rate| Plan::counting(items, rate, bits))
             }
             (_, Some(slots), _) => {
-                question.plan_by(kind, |items, rate| Plan::cuckoo(items, rate, slots))
+                plan_by(input, kind, |items, rate| Plan::cuckoo(items, rate, slots))
             }
             (.., Some(slices)) => {
-                question.plan_by(kind, |items, rate| Plan::window(items, rate, slices))
+                plan_by(input, kind, |items, rate| Plan::window(items, rate, slices))
             }
-            _ => question.plan(kind),
+            _ => input.plan(kind),
         }
     }
 }
 
-impl Question {
-    /// Plans a filter with the default geometry.
-    pub fn plan(self, kind: Kind) -> Result<Plan, PlanError> {
-        match self {
-            Question::Memory { items, rate } => Plan::for_kind(kind, items, rate),
-            Question::Items { max_bytes, rate } => Plan::for_memory(kind, max_bytes, rate),
-            Question::Rate { items, max_bytes } => Plan::for_items_in(kind, items, max_bytes),
+/// Plans a filter with a function of items and rate. Searches for the items or rate that fit
+/// the memory.
+fn plan_by(
+    input: PlanInput,
+    kind: Kind,
+    plan: impl Fn(u64, f64) -> Result<Plan, PlanError>,
+) -> Result<Plan, PlanError> {
+    let fits = |found: Result<Plan, PlanError>, max_bytes| {
+        found.ok().filter(|plan| plan.bytes() <= max_bytes)
+    };
+    match input {
+        PlanInput::ItemsAndRate { items, rate } => plan(items, rate),
+        PlanInput::MemoryAndRate { max_bytes, rate } => {
+            let too_small = PlanError::TooSmall { kind, max_bytes };
+            let mut best = fits(plan(1, rate), max_bytes).ok_or(too_small)?;
+            // Invariant: `least` fits and `most` does not, because each item takes at least one
+            // bit.
+            let (mut least, mut most) = (1, max_bytes.saturating_mul(64));
+            while most - least > 1 {
+                let middle = least + (most - least) / 2;
+                match fits(plan(middle, rate), max_bytes) {
+                    Some(plan) => (best, least) = (plan, middle),
+                    None => most = middle,
+                }
+            }
+            Ok(best)
         }
-    }
-
-    /// Plans a filter with a function of items and rate. Searches for the items or rate that fit
-    /// the memory.
-    fn plan_by(
-        self,
-        kind: Kind,
-        plan: impl Fn(u64, f64) -> Result<Plan, PlanError>,
-    ) -> Result<Plan, PlanError> {
-        let fits = |found: Result<Plan, PlanError>, max_bytes| {
-            found.ok().filter(|plan| plan.bytes() <= max_bytes)
-        };
-        match self {
-            Question::Memory { items, rate } => plan(items, rate),
-            Question::Items { max_bytes, rate } => {
-                let too_small = PlanError::TooSmall { kind, max_bytes };
-                let mut best = fits(plan(1, rate), max_bytes).ok_or(too_small)?;
-                // Invariant: `least` fits and `most` does not, because each item takes at least one
-                // bit.
-                let (mut least, mut most) = (1, max_bytes.saturating_mul(64));
-                while most - least > 1 {
-                    let middle = least + (most - least) / 2;
-                    match fits(plan(middle, rate), max_bytes) {
-                        Some(plan) => (best, least) = (plan, middle),
-                        None => most = middle,
-                    }
+        PlanInput::ItemsAndMemory { items, max_bytes } => {
+            let too_small = PlanError::TooSmall { kind, max_bytes };
+            // Search over logarithms, so that low rates are found as precisely as high ones.
+            let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), LEAST_USEFUL_RATE.ln());
+            let mut best = fits(plan(items, high.exp()), max_bytes).ok_or(too_small)?;
+            while high - low > RATE_STEP {
+                let middle = f64::midpoint(low, high);
+                match fits(plan(items, middle.exp()), max_bytes) {
+                    Some(plan) => (best, high) = (plan, middle),
+                    None => low = middle,
                 }
-                Ok(best)
             }
-            Question::Rate { items, max_bytes } => {
-                let too_small = PlanError::TooSmall { kind, max_bytes };
-                // Search over logarithms, so that low rates are found as precisely as high ones.
-                let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), LEAST_USEFUL_RATE.ln());
-                let mut best = fits(plan(items, high.exp()), max_bytes).ok_or(too_small)?;
-                while high - low > RATE_STEP {
-                    let middle = f64::midpoint(low, high);
-                    match fits(plan(items, middle.exp()), max_bytes) {
-                        Some(plan) => (best, high) = (plan, middle),
-                        None => low = middle,
-                    }
-                }
-                Ok(best)
-            }
+            Ok(best)
         }
     }
 }
@@ -267,19 +252,25 @@ mod tests {
             let options = parsed(line).unwrap();
             let kind = options.kind.unwrap();
             for max_bytes in [4096, 100_000, 10_000_000] {
-                let question = Question::Items { max_bytes, rate: 0.01 };
-                let plan = options.plan(kind, question).unwrap();
+                let input = PlanInput::MemoryAndRate { max_bytes, rate: 0.01 };
+                let plan = options.plan(kind, input).unwrap();
                 assert!(
                     plan.bytes() <= max_bytes && plan.bytes() * 2 > max_bytes,
                     "{line}: {plan:?}"
                 );
-                let question = Question::Rate { items: plan.items(), max_bytes };
-                let back = options.plan(kind, question).unwrap();
+                let input = PlanInput::ItemsAndMemory { items: plan.items(), max_bytes };
+                let back = options.plan(kind, input).unwrap();
                 assert!(back.bytes() <= max_bytes && back.rate() < 0.0102, "{line}: {back:?}");
                 assert_eq!(back.geometry().to_number() >> 8, plan.geometry().to_number() >> 8);
             }
-            assert!(options.plan(kind, Question::Rate { items: 1_000_000, max_bytes: 8 }).is_err());
-            assert!(options.plan(kind, Question::Items { max_bytes: 8, rate: 0.1 }).is_err());
+            assert!(
+                options
+                    .plan(kind, PlanInput::ItemsAndMemory { items: 1_000_000, max_bytes: 8 })
+                    .is_err()
+            );
+            assert!(
+                options.plan(kind, PlanInput::MemoryAndRate { max_bytes: 8, rate: 0.1 }).is_err()
+            );
         }
     }
 }

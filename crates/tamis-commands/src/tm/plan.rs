@@ -1,44 +1,37 @@
 //! `TM.PLAN`.
 
-use tamis::{Kind, Plan};
+use tamis::{Kind, Plan, PlanInput};
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
 use crate::curve::{RatePoint, plan_curve};
 use crate::run::{Env, error};
 use crate::text::tm;
-use crate::tm::options::{KINDS, Options, Question};
+use crate::tm::options::{KINDS, Options};
 
 /// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
 pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {
-    let asked = Options::of_plan(&argv[1..]).and_then(|options| {
-        let question = options.question()?.ok_or_else(|| error(tm::PLAN_TWO))?;
-        Ok((options.kind, question))
+    let given = Options::of_plan(&argv[1..]).and_then(|options| {
+        let input = options.plan_input()?.ok_or_else(|| error(tm::PLAN_TWO))?;
+        Ok((options.kind, input))
     });
-    let (kind, question) = match asked {
-        Ok(asked) => asked,
+    let (kind, input) = match given {
+        Ok(given) => given,
         Err(reply) => return reply,
     };
     let plans: Vec<Plan> = match kind {
-        Some(kind) => match question.plan(kind) {
+        Some(kind) => match input.plan(kind) {
             Ok(plan) => vec![plan],
             Err(reason) => return tm::because(reason),
         },
-        None => KINDS.into_iter().filter_map(|kind| question.plan(kind).ok()).collect(),
+        None => KINDS.into_iter().filter_map(|kind| input.plan(kind).ok()).collect(),
     };
     if plans.is_empty() {
         // Return the error of the kind that takes the least memory.
-        return question.plan(Kind::Classic).map_or_else(tm::because, |_| Reply::Array(Vec::new()));
+        return input.plan(Kind::Classic).map_or_else(tm::because, |_| Reply::Array(Vec::new()));
     }
-    let default = default_kind(question);
+    let default = input.default_kind();
     Reply::Array(plans.iter().map(|plan| row(plan, default)).collect())
-}
-
-/// Returns the kind that [`Plan::new`] chooses.
-fn default_kind(question: Question) -> Kind {
-    let blocked = question.plan(Kind::SplitBlock);
-    let best = blocked.and_then(|plan| Plan::new(plan.items(), plan.rate()));
-    best.map_or(Kind::Classic, |plan| plan.kind())
 }
 
 fn row(plan: &Plan, default: Kind) -> Reply {
@@ -81,7 +74,7 @@ pub struct PlanCurve {
 /// ```
 #[must_use]
 pub fn plan_curves(items: u64, rate: f64, points: u64) -> Vec<PlanCurve> {
-    let usual = default_kind(Question::Memory { items, rate });
+    let usual = PlanInput::ItemsAndRate { items, rate }.default_kind();
     let plans = KINDS.into_iter().filter_map(|kind| Plan::for_kind(kind, items, rate).ok());
     plans
         .map(|plan| PlanCurve {

@@ -1,6 +1,6 @@
 //! `TM.RESERVE`.
 
-use tamis::{Kind, Plan};
+use tamis::{Kind, Plan, PlanInput};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
@@ -9,7 +9,7 @@ use crate::new_filter::new_filter;
 use crate::run::{Env, Outcome, error};
 use crate::text::{self, tm};
 use crate::tm::clear::emptied;
-use crate::tm::options::{Options, Question};
+use crate::tm::options::Options;
 use crate::value::Value;
 
 /// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
@@ -62,13 +62,13 @@ pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
 fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
     let kind = options.kind.ok_or_else(|| error(tm::NO_KIND))?;
     let rate = options.rate.unwrap_or(env.settings.bf_rate);
-    let question = match (options.question()?, options.items, options.memory_bytes) {
-        (Some(question), ..) => question,
-        (None, Some(items), _) => Question::Memory { items, rate },
-        (None, None, Some(max_bytes)) => Question::Items { max_bytes, rate },
+    let input = match (options.plan_input()?, options.items, options.memory_bytes) {
+        (Some(input), ..) => input,
+        (None, Some(items), _) => PlanInput::ItemsAndRate { items, rate },
+        (None, None, Some(max_bytes)) => PlanInput::MemoryAndRate { max_bytes, rate },
         // A growing filter needs no size.
-        (None, None, None) if kind == Kind::Growing => Question::Memory { items: 1, rate },
+        (None, None, None) if kind == Kind::Growing => PlanInput::ItemsAndRate { items: 1, rate },
         (None, None, None) => return Err(error(tm::NO_SIZE)),
     };
-    options.plan(kind, question).map_err(tm::because)
+    options.plan(kind, input).map_err(tm::because)
 }

@@ -121,8 +121,8 @@ impl ProbeRule for Bip37 {
     }
 
     fn describe(&self, info: &mut FilterInfo) {
-        info.more.push(("tweak", self.tweak.to_string()));
-        info.more.push(("update", Update::of(self.flags).to_string()));
+        info.details.push(("tweak", self.tweak.to_string()));
+        info.details.push(("update", Update::of(self.flags).to_string()));
         if self.bits.is_none() {
             info.warnings.push("it has no bytes: it matches every item".into());
         } else if self.probes == 0 {

@@ -217,14 +217,14 @@ impl StoredFilter for CountingFilter {
             ));
         }
         FilterInfo {
-            rule: format!("{}, counters of 4 bits", self.rule),
+            layout: format!("{}, counters of 4 bits", self.rule),
             bits: self.rule.vector_size.into(),
             probes: Some(self.rule.probes),
             fill,
             items: -(-fill).ln_1p() * m / k,
-            rate: fill.powf(k),
+            rate_now: fill.powf(k),
             rate_std_error: rate_std_error(fill, self.rule.vector_size.into(), self.rule.probes),
-            more: vec![("counters at 15", stopped.to_string())],
+            details: vec![("counters at 15", stopped.to_string())],
             warnings,
             ..FilterInfo::default()
         }

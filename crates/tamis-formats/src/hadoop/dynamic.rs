@@ -192,8 +192,8 @@ impl StoredFilter for DynamicFilter {
 
     fn info(&self) -> FilterInfo {
         FilterInfo {
-            rule: self.rule.to_string(),
-            more: vec![
+            layout: self.rule.to_string(),
+            details: vec![
                 ("rows", self.rows.len().to_string()),
                 ("records of a row", self.records_per_row.to_string()),
                 ("records of the last row", self.last_records.to_string()),

@@ -4,7 +4,7 @@ use tamis::Answers;
 use tamis_redisbloom::RedisBloom;
 
 use crate::change_error::ChangeError;
-use crate::filter_info::FilterInfo;
+use crate::filter_info::{FilterInfo, ItemCount};
 use crate::probe_rule::rate_std_error;
 use crate::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
 use crate::stored_filter::StoredFilter;
@@ -69,18 +69,19 @@ impl StoredFilter for RedisBloom {
             several => format!("{several} layers"),
         };
         FilterInfo {
-            rule: format!("murmur2 x64 {}, RedisBloom, {layers}", self.hash_bits()),
+            layout: format!("murmur2 x64 {}, RedisBloom, {layers}", self.hash_bits()),
             bits,
             probes: (self.layers().len() == 1).then_some(newest.probes),
             fill: ones as f64 / bits as f64,
             items: self.len() as f64,
-            are_items_counted: true,
-            rate,
+            items_are: ItemCount::Distinct,
+            rate_now: rate,
             rate_std_error: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
             // The sum over all layers, because each can be wrong independently.
-            planned_rate: Some(planned),
-            more,
+            rate_planned: Some(planned),
+            details: more,
             warnings,
+            ..FilterInfo::default()
         }
     }
 }

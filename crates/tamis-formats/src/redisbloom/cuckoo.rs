@@ -4,7 +4,7 @@ use tamis::Answers;
 use tamis_redisbloom::RedisCuckoo;
 
 use crate::change_error::ChangeError;
-use crate::filter_info::FilterInfo;
+use crate::filter_info::{FilterInfo, ItemCount};
 use crate::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
 use crate::stored_filter::StoredFilter;
 
@@ -23,12 +23,7 @@ impl StoredFilter for RedisCuckoo {
 
     fn info(&self) -> FilterInfo {
         let bucket_size = u64::from(self.bucket_size());
-        let mut buckets = self.buckets();
-        let mut slots = 0;
-        for _ in 0..self.sub_filters() {
-            slots += buckets * bucket_size;
-            buckets = buckets.saturating_mul(u64::from(self.expansion().max(1)));
-        }
+        let slots = self.slots();
         let fill = self.len() as f64 / slots as f64;
         let mut warnings = Vec::new();
         if self.sub_filters() > 1 {
@@ -39,12 +34,13 @@ impl StoredFilter for RedisCuckoo {
             warnings.extend(refusals(self));
         }
         FilterInfo {
-            rule: "murmur2 x64 64, RedisBloom's cuckoo filter".into(),
+            layout: "murmur2 x64 64, RedisBloom's cuckoo filter".into(),
             bits: 8 * slots,
             fill,
             items: self.len() as f64,
-            rate: self.estimate_rate(u64::MAX),
-            more: vec![
+            items_are: ItemCount::Inserted,
+            rate_now: self.estimate_rate(u64::MAX),
+            details: vec![
                 ("sub-filters", self.sub_filters().to_string()),
                 ("buckets", self.buckets().to_string()),
                 ("bucket size", bucket_size.to_string()),

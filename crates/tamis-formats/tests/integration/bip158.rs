@@ -120,8 +120,8 @@ fn a_set_cannot_be_changed_and_says_what_to_do() {
     }
     assert_eq!(contents, before);
     let info = contents.info();
-    assert_eq!((info.items, info.rate), (2.0, 1.0 / 784_931.0));
-    assert_eq!(info.more[1].1.len(), 64);
+    assert_eq!((info.items, info.rate_now), (2.0, 1.0 / 784_931.0));
+    assert_eq!(info.details[1].1.len(), 64);
     contents.contains_each(&["b", "c"], &mut answers);
     assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false]);
 }

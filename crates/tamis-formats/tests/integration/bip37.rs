@@ -113,7 +113,7 @@ fn filters_without_bytes_or_hash_functions_have_everything_in() {
         assert_eq!(filter.encode(), payload[..payload.len() - rest.len()]);
         assert_eq!(WalletFilter::decode(&payload).is_ok(), rest.is_empty());
         let info = Contents::new(ForeignBloom::from(filter)).info();
-        assert_eq!((info.rate, info.items), (1.0, f64::INFINITY));
+        assert_eq!((info.rate_now, info.items), (1.0, f64::INFINITY));
         assert!(info.warnings[0].contains("every item"), "{:?}", info.warnings);
         count += 1;
     }

@@ -128,7 +128,7 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
         back.contains_each(&keys, &mut answers);
         assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
         let info = back.info();
-        assert!(info.rate < 0.02, "{}: {}", format.name, info.rate);
+        assert!(info.rate_now < 0.02, "{}: {}", format.name, info.rate_now);
         // Without a size there is none, unless all have the same, or it becomes as long as its items need.
         let unsized_ = create(&DecodeOptions::default());
         let may_lack = unsized_.is_err() || format.item_domain == ItemDomain::Integers;

@@ -72,7 +72,7 @@ fn more_than_30_probes_are_yes_and_warned_of() {
     let block = FilterBlock::decode(&bytes).unwrap();
     assert!(block.contains_any(b"any") && block.contains_at(0, b"any"));
     let info = Contents::new(block).info();
-    assert_eq!(info.rate, 1.0);
+    assert_eq!(info.rate_now, 1.0);
     assert!(info.warnings[0].contains("more than 30 probes"));
 }
 

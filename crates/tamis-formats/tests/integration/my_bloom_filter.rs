@@ -148,7 +148,7 @@ fn the_rate_is_that_of_hash_codes_anywhere() {
         _ = filter.add((code ^ code >> 15).cast_signed());
     }
     let info = Contents::new(filter).info();
-    assert!((1e-5..1e-4).contains(&info.rate), "{}", info.rate);
+    assert!((1e-5..1e-4).contains(&info.rate_now), "{}", info.rate_now);
     assert!(info.warnings.iter().any(|warning| warning.contains("throws")));
 }
 

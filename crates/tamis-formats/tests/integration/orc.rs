@@ -51,7 +51,7 @@ fn an_item_is_looked_for_in_all_row_groups_and_added_to_none_of_several() {
     let mut answers = Answers::new();
     both.contains_each(&[key(29, 2), key(0, 0), key(31, 1)], &mut answers);
     assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, false]);
-    assert_eq!(both.info().more, [("row groups", "2".to_owned())]);
+    assert_eq!(both.info().details, [("row groups", "2".to_owned())]);
     let error = both.insert_each(&[key(1, 1)], &mut answers).unwrap_err().to_string();
     assert!(error.contains("each row group"), "{error}");
     let mut one = decode(&small).unwrap();

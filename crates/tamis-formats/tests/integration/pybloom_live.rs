@@ -126,11 +126,11 @@ fn a_filter_that_grows_has_the_layers_of_python() {
         assert!(encode("pybloom-live-scalable", &layers) == file, "{}", case["filters"]);
     }
     let info = Contents::new(layers.clone()).info();
-    assert!(info.more.contains(&("layers", "3".into())), "{:?}", info.more);
+    assert!(info.details.contains(&("layers", "3".into())), "{:?}", info.details);
     // Of all layers together.
     let planned: f64 = layers.layers().iter().map(|layer| layer.rate).sum();
     assert!(planned > 2.0 * real(&old["error_rate"]), "three layers");
-    assert_eq!(info.planned_rate, Some(planned));
+    assert_eq!(info.rate_planned, Some(planned));
     assert!((40.0..80.0).contains(&info.items), "{}", info.items);
 }
 

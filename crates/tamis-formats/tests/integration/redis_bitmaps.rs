@@ -93,7 +93,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         let expected = &case["false_positives_of_20000_absent"]["redis_bitmaps"];
         assert_eq!(answers.count_ones() as i128, number(expected));
         // The bits tell the rate that was measured.
-        let (rate, measured) = (contents.info().rate, answers.count_ones() as f64 / 20_000.0);
+        let (rate, measured) = (contents.info().rate_now, answers.count_ones() as f64 / 20_000.0);
         assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
         let file = encode(format(), &contents, &DecodeOptions::default());
         assert_eq!((format().decode)(&file, &options(n, fpp)).unwrap(), contents);
@@ -196,7 +196,7 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     let mut answers = Answers::new();
     one.contains_each(&items(case), &mut answers);
     assert_eq!(answers.count_ones(), items(case).len());
-    let (one, all) = (one.info().rate, filter.info().rate);
+    let (one, all) = (one.info().rate_now, filter.info().rate_now);
     assert!(one > 2.0 * all, "{one} {all}");
 }
 

@@ -108,13 +108,13 @@ fn facts_are_those_that_the_server_tells() {
             number(&reply[at + 1])
         };
         assert_eq!(info.items as i128, field("Number of items inserted"), "{name}");
-        let layers = info.more.iter().filter(|(name, _)| *name == "layer").count();
+        let layers = info.details.iter().filter(|(name, _)| *name == "layer").count();
         if filter["family"] == "BF" {
             assert_eq!(layers as i128, field("Number of filters"), "{name}");
             assert_eq!(info.probes.is_some(), layers == 1, "{name}");
-            assert!(info.planned_rate.is_some_and(|rate| rate > 0.0 && rate < 1.0), "{name}");
+            assert!(info.rate_planned.is_some_and(|rate| rate > 0.0 && rate < 1.0), "{name}");
         } else {
-            let sub_filters = info.more.iter().find(|(name, _)| *name == "sub-filters").unwrap();
+            let sub_filters = info.details.iter().find(|(name, _)| *name == "sub-filters").unwrap();
             assert_eq!(sub_filters.1, field("Number of filters").to_string(), "{name}");
         }
         assert!(info.fill > 0.0 && info.fill <= 1.0, "{name}");
@@ -126,9 +126,9 @@ fn facts_are_those_that_the_server_tells() {
         let measured = answers.count_ones() as f64 / f64::from(asked);
         // Items in layers so small are no average.
         assert!(
-            (measured - info.rate).abs() < 0.5 * info.rate + 1e-4,
+            (measured - info.rate_now).abs() < 0.5 * info.rate_now + 1e-4,
             "{name}: {measured} measured, {} stated",
-            info.rate
+            info.rate_now
         );
     }
 }

@@ -49,7 +49,7 @@ fn values_are_asked_added_and_merged() {
     let other = Contents::new(Roaring::new([1 << 40].into_iter().collect()));
     one.merge(&other).unwrap();
     let info = one.info();
-    assert_eq!((info.items, info.rate), (5.0, 0.0), "those before the failing one are in");
+    assert_eq!((info.items, info.rate_now), (5.0, 0.0), "those before the failing one are in");
     let written = encode("roaring", &one).unwrap();
     assert!(decode(&written).unwrap().is_64, "values of 32 bits no longer");
 }

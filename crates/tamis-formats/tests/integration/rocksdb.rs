@@ -105,7 +105,7 @@ fn reserved_trailers_answer_yes_as_in_rocksdb() {
         contents.contains_each(&["a", "b"], &mut answers);
         assert_eq!(answers.count_ones(), 2, "{trailer:?}");
         let info = contents.info();
-        assert!(info.rate == 1.0 && info.warnings[0].contains("every item may be present"));
+        assert!(info.rate_now == 1.0 && info.warnings[0].contains("every item may be present"));
         assert!(contents.insert_each(&["a"], &mut answers).is_err());
         assert!(contents.merge(&contents.clone()).is_err());
         assert_eq!(encode(&contents), bytes);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use hyper::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
 use serde_json::{Value as Json, json};
-use tamis_commands::{Env, Forecast, RatePoint, find, plan_curves};
+use tamis_commands::{Env, Forecast, RatePoint, find, info_reply, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
 use crate::clock::now_millis;
@@ -179,26 +179,26 @@ fn curve_json(curve: &[RatePoint]) -> Json {
 
 /// Converts a report to JSON: all fields of `TM.INFO`, with their names, and further fields.
 fn filter_json(report: &FilterReport) -> Json {
-    let status = &report.status;
-    let mut body = reply_json(&status.to_reply(report.items_per_second));
+    let info = &report.info;
+    let mut body = reply_json(&info_reply(info, report.items_per_second));
     // An infinite number of items becomes `null` in JSON.
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
     // A filter without layers is shown as one layer.
-    let layers: Json = match status.layers.is_empty() {
-        true => json!([layer(status.items, status.held_capacity())]),
-        false => status.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
+    let layers: Json = match info.layers.is_empty() {
+        true => json!([layer(info.items, info.held_capacity())]),
+        false => info.layers.iter().map(|it| layer(it.items as f64, it.capacity)).collect(),
     };
     body["key"] = json!(String::from_utf8_lossy(&report.key));
     body["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
-    if !status.items.is_finite() {
+    if !info.items.is_finite() {
         // All bits are set, so the estimated number of items is infinite.
         body["items"] = Json::Null;
     }
-    body["kind_id"] = json!(kind_id(status.kind, status.refuses));
+    body["kind_id"] = json!(kind_id(info.kind, info.refuses));
     body["layers"] = layers;
     // A window holds more items than those of one span, so its fill relates to this number.
-    body["held_capacity"] = json!(status.held_capacity());
-    body["refuses"] = json!(status.refuses);
+    body["held_capacity"] = json!(info.held_capacity());
+    body["refuses"] = json!(info.refuses);
     body["adds_per_second"] = json!(report.items_per_second);
     body["days_until_over"] = match report.forecast {
         Forecast::OverInDays(days) | Forecast::FullInDays(days) => json!(days),

@@ -25,7 +25,7 @@ pub(super) fn kind_id(kind: &'static str, refuses: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use tamis::Kind;
-    use tamis_commands::{FilterStatus, ScalableBloom, Settings, Value};
+    use tamis_commands::{ScalableBloom, Settings, Value};
 
     use super::*;
 
@@ -34,8 +34,8 @@ mod tests {
         for (expansion, name) in [(None, "bloom"), (Some(2), "bloom-growing")] {
             let filter = ScalableBloom::reserve(100, 0.01, expansion).unwrap();
             let value = Value::Bloom(Box::new(filter));
-            let status = FilterStatus::of(&value, &Settings::default(), 0).unwrap();
-            assert_eq!(kind_id(status.kind, status.refuses), name);
+            let info = value.info(&Settings::default(), 0).unwrap();
+            assert_eq!(kind_id(info.kind, info.refuses), name);
         }
     }
 

@@ -73,19 +73,16 @@ impl Column {
 
 impl Row {
     pub fn of(report: &FilterReport) -> Self {
-        let status = &report.status;
-        let rate =
-            if status.rate_planned > 0.0 { status.rate_now / status.rate_planned } else { 0.0 };
+        let info = &report.info;
         Self {
             key: report.key.clone(),
-            kind: kind_id(status.kind, status.refuses),
-            items: status.items,
-            fill: status.held_capacity().map_or(0.0, |most| status.items / most.max(1) as f64)
-                as f32,
-            rate: rate as f32,
+            kind: kind_id(info.kind, info.refuses),
+            items: info.items,
+            fill: info.held_capacity().map_or(0.0, |most| info.items / most.max(1) as f64) as f32,
+            rate: info.relative_rate() as f32,
             days: report.forecast.days().unwrap_or(f64::INFINITY) as f32,
-            bytes: status.bytes,
-            is_bad: status.is_over_rate || status.is_full(),
+            bytes: info.bytes,
+            is_bad: info.is_over_rate || info.is_full(),
         }
     }
 

@@ -113,8 +113,8 @@ impl Sampler {
                 if sampled.len() < MAX_SAMPLED {
                     self.sample(&mut report, &mut sampled);
                 }
-                over += u64::from(report.status.is_over_rate);
-                full += u64::from(report.status.is_full());
+                over += u64::from(report.info.is_over_rate);
+                full += u64::from(report.info.is_full());
                 rows.push(Row::of(&report));
             }
             // A round over very many filters takes long. If the page had fewer filters until now,
@@ -202,7 +202,7 @@ impl Sampler {
         let (now, settings) = (now_millis(), &shared.config().filters);
         let measure = |value: Option<&Value>, items_per_second| {
             let report = FilterReport::of(key, value?, settings, items_per_second, now)?;
-            let curve = value?.rate_curve(CURVE_POINTS, report.status.items);
+            let curve = value?.rate_curve(CURVE_POINTS, report.info.items);
             Some((report, curve))
         };
         let (mut report, curve) = shared.keyspace.shared().read_measured(key, now, measure)?;
@@ -241,8 +241,8 @@ struct Samples(Vec<Sample>);
 impl Samples {
     /// Takes a sample from a report, and sets the report's current rate of inserts.
     fn take(&mut self, report: &mut FilterReport) {
-        let (millis, status) = (report.measured_millis, &report.status);
-        self.push(Sample { millis, items: status.items, rate: status.rate_now });
+        let (millis, info) = (report.measured_millis, &report.info);
+        self.push(Sample { millis, items: info.items, rate: info.rate_now });
         report.or_at(self.adds_per_second());
     }
 

@@ -3,8 +3,12 @@
 use tamis::{AnyFilter, Filter, Plan};
 use tamis_formats::TamisFile;
 
-use crate::filter_status::of_kind::{SAMPLE_BYTES, room_of_redis_cuckoo, share};
+use crate::filter_info::accepted_by_redis_cuckoo;
 use crate::value::Value;
+
+/// How many bytes of a large filter a fast estimate reads. The estimate is usually within a
+/// percent.
+pub(crate) const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// How close a filter is to its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,11 +29,7 @@ impl Value {
             Value::Bloom(filter) => Some(filter.items()),
             Value::RedisBloom(filter) => Some(filter.len()),
             Value::RedisCuckoo(filter) => Some(filter.len()),
-            Value::Filter(file) => match &file.filter {
-                AnyFilter::Growing(filter) => Some(filter.len()),
-                AnyFilter::Cuckoo(filter) => Some(filter.len()),
-                _ => None,
-            },
+            Value::Filter(file) => file.counted_items(),
             Value::Bytes(_) | Value::PartialLoad(_) => None,
             Value::Empty(empty) => empty.build().counted_items(),
         }
@@ -59,7 +59,7 @@ impl Value {
                 (filter.len() as f64, room)
             }
             Value::RedisCuckoo(filter) => {
-                (filter.len() as f64, Some(room_of_redis_cuckoo(filter) as f64))
+                (filter.len() as f64, Some(accepted_by_redis_cuckoo(filter) as f64))
             }
             Value::Filter(file) => match &file.filter {
                 AnyFilter::Growing(filter) => {
@@ -93,7 +93,7 @@ impl Value {
 
 /// Estimates from a part of a filter without an item count how close the filter is to its limit.
 fn utilization_of(part: &impl Filter, whole: &Plan) -> Utilization {
-    let items = part.estimate_items() * share(part.plan(), whole);
+    let items = part.estimate_items() * (whole.bits() as f64 / part.plan().bits() as f64);
     let used = if whole.kind().forgets() {
         // A window always accepts new items. It exceeds its rate only if too many arrive within one
         // span.
@@ -108,14 +108,12 @@ fn utilization_of(part: &impl Filter, whole: &Plan) -> Utilization {
 /// Returns the number of items in a filter: counted, or estimated from its bits.
 pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
     match &file.filter {
-        AnyFilter::Growing(filter) => filter.len(),
-        AnyFilter::Cuckoo(filter) => filter.len(),
         AnyFilter::Window(window) => {
             let mut window = window.as_view();
             window.advance(now_millis);
             rounded(window.estimate_items())
         }
-        filter => rounded(filter.estimate_items()),
+        filter => file.counted_items().unwrap_or_else(|| rounded(filter.estimate_items())),
     }
 }
 

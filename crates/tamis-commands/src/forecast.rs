@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::filter_status::fields::FilterStatus;
+use tamis_formats::FilterInfo;
 
 /// When a filter reaches its limit at the current rate of inserts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,30 +29,30 @@ pub enum Forecast {
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-impl FilterStatus {
-    /// Predicts when the filter reaches its limit if it continues to get `items_per_second` new
-    /// items per second.
+impl Forecast {
+    /// Predicts when a filter reaches its limit if it continues to get `items_per_second` new items
+    /// per second.
     #[must_use]
-    pub fn forecast(&self, items_per_second: Option<f64>) -> Forecast {
-        match (self.headroom_items, items_per_second) {
-            _ if self.is_full() => Forecast::Full,
-            _ if self.is_over_rate => Forecast::Over,
-            (None, pace) => Forecast::NoLimit {
-                bytes_per_day: self
-                    .bytes_per_new_item
-                    .and_then(|bytes| Some(bytes * pace.filter(|it| *it > 0.0)? * SECONDS_PER_DAY)),
-            },
+    pub fn of(info: &FilterInfo, items_per_second: Option<f64>) -> Self {
+        match (info.headroom_items, items_per_second) {
+            _ if info.is_full() => Forecast::Full,
+            _ if info.is_over_rate => Forecast::Over,
+            (None, pace) => {
+                let pace = pace.filter(|pace| *pace > 0.0);
+                let growth = info.bytes_per_new_item.zip(pace);
+                Forecast::NoLimit {
+                    bytes_per_day: growth.map(|(bytes, pace)| bytes * pace * SECONDS_PER_DAY),
+                }
+            }
             (_, None) => Forecast::Unknown,
             (Some(_), Some(pace)) if pace <= 0.0 => Forecast::NotGrowing,
             (Some(items), Some(pace)) => {
                 let days = items as f64 / pace / SECONDS_PER_DAY;
-                if self.refuses { Forecast::FullInDays(days) } else { Forecast::OverInDays(days) }
+                if info.refuses { Forecast::FullInDays(days) } else { Forecast::OverInDays(days) }
             }
         }
     }
-}
 
-impl Forecast {
     /// Returns the days until the limit, 0 at or above it. Returns `None` if the filter has no
     /// limit or does not approach it, or if the inserts have not been counted for long enough.
     #[must_use]
@@ -96,5 +96,42 @@ impl fmt::Display for Forecast {
             _ => write!(f, "{what} in {:.0} minutes", (hours * 60.0).ceil())?,
         }
         f.write_str(" at the present rate of adds")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forecasts_follow_from_headroom_and_pace() {
+        let bounded = FilterInfo { headroom_items: Some(1_000_000), ..FilterInfo::default() };
+        let endless = FilterInfo { headroom_items: None, ..bounded.clone() };
+        let growing = FilterInfo { bytes_per_new_item: Some(2.0), ..endless.clone() };
+        let full = FilterInfo { headroom_items: Some(0), refuses: true, ..bounded.clone() };
+        let over = FilterInfo { is_over_rate: true, ..bounded.clone() };
+        let no_limit = |bytes_per_day| Forecast::NoLimit { bytes_per_day };
+        for (info, pace, forecast) in [
+            (&bounded, None, Forecast::Unknown),
+            (&bounded, Some(0.0), Forecast::NotGrowing),
+            (&bounded, Some(-3.0), Forecast::NotGrowing),
+            (&bounded, Some(10.0), Forecast::OverInDays(1e6 / 864_000.0)),
+            (&growing, None, no_limit(None)),
+            (&growing, Some(1.0), no_limit(Some(172_800.0))),
+            (&endless, Some(1e9), no_limit(None)),
+            (&full, None, Forecast::Full),
+            (&full, Some(0.0), Forecast::Full),
+            (&over, Some(1.0), Forecast::Over),
+        ] {
+            assert_eq!(Forecast::of(info, pace), forecast, "{pace:?}");
+        }
+        for (pace, text) in [
+            (1.0, "over target in 11.6 days at the present rate of adds"),
+            (100.0, "over target in 2.8 hours at the present rate of adds"),
+            (1e5, "over target in 1 minutes at the present rate of adds"),
+            (1e-6, "over target in more than 100 years at the present rate of adds"),
+        ] {
+            assert_eq!(Forecast::of(&bounded, Some(pace)).to_string(), text);
+        }
     }
 }
