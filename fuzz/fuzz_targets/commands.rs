@@ -48,14 +48,8 @@ fuzz_target!(|data: &[u8]| {
         check(&reply, protocol);
     }
     for value in values.values().filter(|value| value.memory_bytes() < 1 << 20) {
-        let image = |value: &Value| {
-            let mut bytes = Vec::new();
-            value.write_image(&mut bytes).unwrap();
-            bytes
-        };
-        let bytes = image(value);
-        let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
-        assert_eq!(image(&back), bytes);
+        let image = value.to_image();
+        assert_eq!(Value::from_image(&image).unwrap().to_image(), image);
     }
 });
 

@@ -62,7 +62,7 @@ impl Value {
         }
         let image = self.new_image();
         let built = Value::read_logged_image(&image);
-        let is_new = built.is_ok_and(|built| whole_image(&built) == whole_image(&self));
+        let is_new = built.is_ok_and(|built| built.to_image() == self.to_image());
         if is_new { Value::Empty(EmptyFilter(image.into())) } else { self }
     }
 
@@ -89,12 +89,6 @@ impl Value {
             None => run(self),
         }
     }
-}
-
-fn whole_image(value: &Value) -> Vec<u8> {
-    let mut image = Vec::new();
-    value.write_image(&mut image).expect("memory takes all");
-    image
 }
 
 #[cfg(test)]
@@ -137,15 +131,15 @@ mod tests {
     #[test]
     fn an_empty_filter_of_every_kind_takes_little_memory_and_is_built_as_it_was() {
         for new in new_filters(100) {
-            let (image, kind, bytes) = (whole_image(&new), new.kind_name(), new.memory_bytes());
+            let (image, kind, bytes) = (new.to_image(), new.kind_name(), new.memory_bytes());
             let mut empty = new.without_bits();
             assert!(matches!(empty, Value::Empty(_)), "{kind}");
             assert!(empty.heap_bytes() <= 192, "{kind}: {}", empty.heap_bytes());
             assert_eq!((empty.kind_name(), empty.memory_bytes()), (kind, bytes));
-            assert_eq!(whole_image(&empty), image, "{kind}");
+            assert_eq!(empty.to_image(), image, "{kind}");
             assert!(matches!(empty.build(), Some(Value::Empty(_))));
             assert!(!matches!(empty, Value::Empty(_)));
-            assert_eq!(whole_image(&empty), image, "{kind}");
+            assert_eq!(empty.to_image(), image, "{kind}");
         }
     }
 

@@ -6,7 +6,7 @@ use tamis_resp::Reply;
 use crate::argv::Argv;
 use crate::batch::{Batch, BatchItems};
 use crate::insert::Part;
-use crate::run::{Env, Outcome};
+use crate::run::{Env, Outcome, Written};
 use crate::value::Value;
 
 /// The function that runs a command, and the access to keys that it needs.
@@ -48,7 +48,7 @@ impl KeyHandler {
     pub fn run(self, value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
         match self {
             KeyHandler::Read(read) => Outcome::unchanged(read(value.as_ref(), argv, env)),
-            KeyHandler::Write(write) => write(value, argv, env),
+            KeyHandler::Write(write) => write(value, argv, env).unwrap_or_else(Outcome::from),
             KeyHandler::Items(items) => {
                 let mut batch = Batch::default();
                 batch.push(argv);
@@ -67,8 +67,9 @@ impl KeyHandler {
 /// Reads a value, which is `None` if the key does not exist.
 pub type ReadHandler = fn(Option<&Value>, Argv<'_>, &Env<'_>) -> Reply;
 
-/// Creates, changes or removes a value, which is `None` if the key does not exist.
-pub type WriteHandler = fn(&mut Option<Value>, Argv<'_>, &Env<'_>) -> Outcome;
+/// Creates, changes or removes a value, which is `None` if the key does not exist. After an error
+/// the value is unchanged.
+pub type WriteHandler = fn(&mut Option<Value>, Argv<'_>, &Env<'_>) -> Written;
 
 /// Computes a reply from the arguments of a command.
 pub type AnswerHandler = fn(Argv<'_>, &Env<'_>) -> Reply;

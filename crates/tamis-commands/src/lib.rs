@@ -55,7 +55,6 @@ mod filter_info;
 mod forecast;
 mod handler;
 mod heap;
-mod image;
 mod insert;
 mod keys;
 mod new_filter;
@@ -63,6 +62,7 @@ mod partial_load;
 mod permission;
 mod run;
 mod scalable_bloom;
+mod serialization;
 mod settings;
 mod small_bytes;
 mod sparse_bytes;
@@ -73,7 +73,6 @@ pub mod text;
 mod tm;
 mod utilization;
 mod value;
-mod value_image;
 
 pub use argv::{Argv, parse_double, parse_integer};
 pub use arity::Arity;
@@ -87,13 +86,13 @@ pub use handler::{
     AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
     WriteHandler, WriteKeys,
 };
-pub use image::ImageError;
 pub use insert::Part;
 pub use keys::{Access, KeyOption, Keys};
 pub use partial_load::PartialLoad;
 pub use permission::Permission;
-pub use run::{Change, Env, Expiry, KeyReply, Outcome};
+pub use run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
+pub use serialization::ImageError;
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;
 pub use sparse_bytes::SparseBytes;

@@ -9,6 +9,8 @@
 //! RedisBloom's header begins with the number of items. That number is never as large as the magic
 //! `TAMISDMP` read as an integer.
 
+use crate::text::{self, Text};
+
 /// A filter of which only the first chunks have arrived. It may contain any item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialLoad {
@@ -20,15 +22,6 @@ const MAGIC: &[u8; 8] = b"TAMISDMP";
 
 /// The longest chunk, equal to RedisBloom's limit.
 pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
-
-/// Why a chunk cannot be appended to the earlier chunks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AppendError {
-    /// The chunk does not start where the earlier chunks end.
-    Gap,
-    /// There is not enough memory.
-    Memory,
-}
 
 impl PartialLoad {
     /// Starts a load from a header. Returns `None` if the header is not Tamis', or announces an
@@ -75,12 +68,17 @@ impl PartialLoad {
     }
 
     /// Appends the chunk that ends before byte `position`, counted from 1.
-    pub(crate) fn append(&mut self, position: i64, chunk: &[u8]) -> Result<(), AppendError> {
+    ///
+    /// # Errors
+    ///
+    /// The error text if the chunk does not start where the earlier chunks end, or if there is not
+    /// enough memory.
+    pub(crate) fn append(&mut self, position: i64, chunk: &[u8]) -> Result<(), Text> {
         let end = (self.bytes.len() + chunk.len()) as u64;
         if chunk.is_empty() || u64::try_from(position) != Ok(end + 1) || end > self.len_bytes {
-            return Err(AppendError::Gap);
+            return Err(text::bf::GAP);
         }
-        self.bytes.try_reserve(chunk.len()).map_err(|_| AppendError::Memory)?;
+        self.bytes.try_reserve(chunk.len()).map_err(|_| text::NO_MEMORY_FOR_FILTER)?;
         self.bytes.extend_from_slice(chunk);
         Ok(())
     }

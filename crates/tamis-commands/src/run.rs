@@ -4,6 +4,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::settings::Settings;
 use crate::text::{self, Text};
+use crate::value::Value;
 
 /// The inputs of a handler besides its argv and value.
 #[derive(Clone, Copy, Debug)]
@@ -129,9 +130,10 @@ impl Outcome {
         if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
     }
 
-    /// Creates an outcome that created a filter.
-    pub(crate) fn created(reply: Reply, image: Vec<u8>) -> Self {
-        Self { created: Some(image), ..Self::unchanged(reply) }
+    /// Sets the value of a key that does not exist to a new filter.
+    pub(crate) fn create(value: &mut Option<Value>, new: Value) -> Self {
+        let created = Some(value.insert(new).new_image());
+        Self { created, ..Self::unchanged(Reply::ok()) }
     }
 }
 
@@ -160,10 +162,28 @@ impl<R> Outcome<R> {
     }
 }
 
-/// The error texts that stop a command before its first change.
-impl From<&'static str> for Outcome {
-    fn from(text: &'static str) -> Self {
-        Outcome::unchanged(error(text))
+/// The error that stops a command before its first change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ErrorReply(pub Reply);
+
+/// The outcome of a write handler.
+pub type Written = Result<Outcome, ErrorReply>;
+
+impl From<Text> for ErrorReply {
+    fn from(text: Text) -> Self {
+        Self(error(text))
+    }
+}
+
+impl From<Reply> for ErrorReply {
+    fn from(reply: Reply) -> Self {
+        Self(reply)
+    }
+}
+
+impl From<ErrorReply> for Outcome {
+    fn from(ErrorReply(reply): ErrorReply) -> Self {
+        Outcome::unchanged(reply)
     }
 }
 

@@ -15,10 +15,10 @@
 //! filter that an insert creates without a reservation has no reserved part and grows from its
 //! first item.
 
-mod image;
 pub(crate) mod info;
 mod merge;
 mod reserved;
+mod serialization;
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -120,16 +120,7 @@ impl ScalableBloom {
     /// # Errors
     ///
     /// As for [`reserve`](Self::reserve).
-    pub fn growing(capacity: u64, rate: f64, expansion: u32) -> Result<Self, PlanError> {
-        Self::growing_by(capacity, rate, expansion, Hasher::default())
-    }
-
-    /// Creates an empty filter as [`growing`](Self::growing) does, with this hash function.
-    ///
-    /// # Errors
-    ///
-    /// As for [`reserve`](Self::reserve).
-    pub fn growing_by(
+    pub fn growing(
         capacity: u64,
         rate: f64,
         expansion: u32,

@@ -197,79 +197,48 @@ impl SparseBytes {
         }
     }
 
-    /// Keeps the bits that both strings have.
-    pub(crate) fn and(&mut self, other: &SparseBytes) {
-        self.combine(other, |page, theirs| {
-            let Some((ours, theirs)) = page.as_mut().zip(theirs) else { return *page = None };
-            let (both, behind) = ours.split_at_mut(theirs.len());
-            both.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours &= theirs);
-            behind.fill(0);
-        });
-    }
-
-    /// Sets the bits of another string.
-    pub(crate) fn or(&mut self, other: &SparseBytes) {
-        self.combine(other, |page, theirs| match (page.as_mut(), theirs) {
-            (Some(ours), Some(theirs)) => {
-                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours |= theirs);
-            }
-            (None, Some(theirs)) => *page = page_of(theirs),
-            (_, None) => {}
-        });
-    }
-
-    /// Keeps the bits that only one of both strings has.
-    pub(crate) fn xor(&mut self, other: &SparseBytes) {
-        self.combine(other, |page, theirs| match (page.as_mut(), theirs) {
-            (Some(ours), Some(theirs)) => {
-                ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours ^= theirs);
-            }
-            (None, Some(theirs)) => *page = page_of(theirs),
-            (_, None) => {}
-        });
-    }
-
-    /// Applies `change` to every page and the matching page of another string, which may be
-    /// truncated. The string becomes as long as the longer one.
-    fn combine(&mut self, other: &SparseBytes, change: impl Fn(&mut Option<Page>, Option<&[u8]>)) {
+    /// Replaces each byte by `op` of it and the byte of another string. The string becomes as long
+    /// as the longer one. `op(0, 0)` must be zero.
+    pub(crate) fn combine(&mut self, other: &SparseBytes, op: impl Fn(u8, u8) -> u8) {
         self.grow(other.len());
-        let Pages { table, present, .. } = match &mut self.0 {
-            Pieces::Short(bytes) => {
-                let mut page = page_of(bytes);
-                change(&mut page, other.page(0));
-                match page {
-                    Some(page) => {
-                        bytes.iter_mut().zip(&page[..]).for_each(|(to, from)| *to = *from);
-                    }
-                    None => bytes.fill(0),
-                }
-                return;
-            }
-            Pieces::Long(pages) => &mut **pages,
-        };
-        *present = 0;
-        for (number, page) in table.iter_mut().enumerate() {
-            change(page, other.page(number));
-            if page.as_ref().is_some_and(|page| is_zero(&page[..])) {
-                *page = None;
-            }
-            *present += usize::from(page.is_some());
-        }
+        // A page of zeros stays absent if the page of the other string is absent too, or if `op`
+        // is AND.
+        let fills = |number| op(0, 0xff) != 0 && other.page(number).is_some();
+        self.change_pages(fills, |number, ours| {
+            let theirs = other.page(number).unwrap_or_default();
+            let (both, behind) = ours.split_at_mut(theirs.len());
+            both.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours = op(*ours, *theirs));
+            behind.iter_mut().for_each(|ours| *ours = op(*ours, 0));
+        });
     }
 
     /// Inverts every bit of the string.
     pub(crate) fn invert(&mut self) {
-        let Pages { table, present, len } = match &mut self.0 {
-            Pieces::Short(bytes) => return bytes.iter_mut().for_each(|byte| *byte = !*byte),
+        let len = self.len();
+        self.change_pages(
+            |_| true,
+            |number, bytes| {
+                let len = (len - number * PAGE_BYTES).min(bytes.len());
+                bytes[..len].iter_mut().for_each(|byte| *byte = !*byte);
+            },
+        );
+    }
+
+    /// Applies `change` to each page, with its number. It is applied to an absent page only if `fills`
+    /// returns true for its number.
+    fn change_pages(&mut self, fills: impl Fn(usize) -> bool, change: impl Fn(usize, &mut [u8])) {
+        let Pages { table, present, .. } = match &mut self.0 {
+            Pieces::Short(bytes) => return change(0, bytes),
             Pieces::Long(pages) => &mut **pages,
         };
         *present = 0;
         for (number, page) in table.iter_mut().enumerate() {
-            let len = (*len - number * PAGE_BYTES).min(PAGE_BYTES);
-            let bytes = page.get_or_insert_with(|| Box::new([0; PAGE_BYTES]));
-            bytes[..len].iter_mut().for_each(|byte| *byte = !*byte);
-            if is_zero(&bytes[..]) {
-                *page = None;
+            if page.is_some() || fills(number) {
+                let bytes = page.get_or_insert_with(|| Box::new([0; PAGE_BYTES]));
+                change(number, &mut bytes[..]);
+                if is_zero(&bytes[..]) {
+                    *page = None;
+                }
             }
             *present += usize::from(page.is_some());
         }
@@ -328,29 +297,27 @@ mod tests {
     enum Step {
         Write(usize, Vec<u8>),
         Grow(usize),
-        And(Vec<(usize, u8)>, usize),
-        Or(Vec<(usize, u8)>, usize),
-        Xor(Vec<(usize, u8)>, usize),
+        Combine(fn(u8, u8) -> u8, Vec<(usize, u8)>, usize),
         Invert,
     }
 
     const END: usize = 5 * PAGE_BYTES;
+    const OPS: [fn(u8, u8) -> u8; 3] = [|a, b| a & b, |a, b| a | b, |a, b| a ^ b];
 
     fn len() -> impl Strategy<Value = usize> {
         prop_oneof![0..40usize, 0..END, Just(PAGE_BYTES), Just(PAGE_BYTES + 1)]
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let ones = || prop::collection::vec((0..END, any::<u8>()), 0..8);
+        let ones = prop::collection::vec((0..END, any::<u8>()), 0..8);
         prop_oneof![
             4 => (len(), prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..20))
                 .prop_map(|(at, bytes)| Step::Write(at, bytes)),
             1 => (len(), len()).prop_map(|(at, zeros)| Step::Write(at, vec![0; zeros])),
             1 => (len(), len()).prop_map(|(at, ones)| Step::Write(at, vec![1; ones])),
             2 => len().prop_map(Step::Grow),
-            1 => (ones(), len()).prop_map(|(ones, len)| Step::And(ones, len)),
-            1 => (ones(), len()).prop_map(|(ones, len)| Step::Or(ones, len)),
-            1 => (ones(), len()).prop_map(|(ones, len)| Step::Xor(ones, len)),
+            3 => (prop::sample::select(OPS.to_vec()), ones, len())
+                .prop_map(|(op, ones, len)| Step::Combine(op, ones, len)),
             1 => Just(Step::Invert),
         ]
     }
@@ -367,20 +334,6 @@ mod tests {
         twin.resize(twin.len().max(len), 0);
     }
 
-    /// Combines both with a string of these bytes.
-    fn combine(
-        sparse: &mut SparseBytes,
-        twin: &mut Vec<u8>,
-        mut other: Vec<u8>,
-        fast: fn(&mut SparseBytes, &SparseBytes),
-        slow: fn(u8, u8) -> u8,
-    ) {
-        fast(sparse, &SparseBytes::from(other.clone()));
-        grow(twin, other.len());
-        grow(&mut other, twin.len());
-        twin.iter_mut().zip(other).for_each(|(ours, theirs)| *ours = slow(*ours, theirs));
-    }
-
     fn run(sparse: &mut SparseBytes, twin: &mut Vec<u8>, step: Step) {
         match step {
             Step::Write(at, bytes) => {
@@ -394,14 +347,12 @@ mod tests {
                 sparse.grow(len);
                 grow(twin, len);
             }
-            Step::And(ones, len) => {
-                combine(sparse, twin, dense(&ones, len), SparseBytes::and, |a, b| a & b);
-            }
-            Step::Or(ones, len) => {
-                combine(sparse, twin, dense(&ones, len), SparseBytes::or, |a, b| a | b);
-            }
-            Step::Xor(ones, len) => {
-                combine(sparse, twin, dense(&ones, len), SparseBytes::xor, |a, b| a ^ b);
+            Step::Combine(op, ones, len) => {
+                let mut other = dense(&ones, len);
+                sparse.combine(&SparseBytes::from(other.clone()), op);
+                grow(twin, other.len());
+                grow(&mut other, twin.len());
+                twin.iter_mut().zip(other).for_each(|(ours, theirs)| *ours = op(*ours, theirs));
             }
             Step::Invert => {
                 sparse.invert();
@@ -449,7 +400,7 @@ mod tests {
         bytes.write(50 * PAGE_BYTES, b"x");
         assert_eq!(bytes.memory_bytes(), empty + allocation_bytes(PAGE_BYTES));
         let other = bytes.clone();
-        bytes.xor(&other);
+        bytes.combine(&other, |a, b| a ^ b);
         assert_eq!(bytes.memory_bytes(), empty);
     }
 }

@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use crate::argv::{Argv, is, parse_integer};
 use crate::bitmap::{is_backwards, places};
-use crate::run::{Env, Expiry, Outcome, error};
+use crate::run::{Env, Expiry, Outcome, Written, error};
 use crate::sparse_bytes::SparseBytes;
 use crate::text;
 use crate::value::{Value, bytes, bytes_or_new};
@@ -41,23 +41,25 @@ pub(crate) fn get_range(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
 }
 
 /// `SETRANGE key offset value`
-pub(crate) fn set_range(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    let Some(offset) = parse_integer(argv[2]) else { return text::NO_INTEGER.into() };
-    let Ok(offset) = u64::try_from(offset) else { return text::bitmap::OFFSET.into() };
+pub(crate) fn set_range(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    let offset = parse_integer(argv[2]).ok_or(text::NO_INTEGER)?;
+    let offset = u64::try_from(offset).map_err(|_| text::bitmap::OFFSET)?;
     let part = argv[3];
-    let len = match bytes(value.as_ref()) {
-        Ok(bytes) => bytes.map_or(0, SparseBytes::len),
-        Err(text) => return text.into(),
-    };
+    let len = bytes(value.as_ref())?.map_or(0, SparseBytes::len);
     if part.is_empty() {
-        return Outcome::unchanged(Reply::Integer(len as i64));
+        return Ok(Outcome::unchanged(Reply::Integer(len as i64)));
     }
-    if offset.saturating_add(part.len() as u64) > MAX_BYTES {
-        return text::bitmap::TOO_LONG.into();
+    write(value, offset, part)
+}
+
+/// Writes bytes into a string.
+fn write(value: &mut Option<Value>, at: u64, part: &[u8]) -> Written {
+    if at.saturating_add(part.len() as u64) > MAX_BYTES {
+        return Err(text::bitmap::TOO_LONG.into());
     }
-    let bytes = bytes_or_new(value).expect("its type was seen");
-    bytes.write(offset as usize, part);
-    Outcome::changed(Reply::Integer(bytes.len() as i64))
+    let bytes = bytes_or_new(value)?;
+    bytes.write(at as usize, part);
+    Ok(Outcome::changed(Reply::Integer(bytes.len() as i64)))
 }
 
 /// `STRLEN key`
@@ -69,43 +71,41 @@ pub(crate) fn len(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
 }
 
 /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
-pub fn set(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let SetOptions { exists, gets, expiry } = match set_options(&argv[3..], env.now_millis) {
-        Ok(options) => options,
-        Err(text) => return text.into(),
-    };
-    let before = match gets {
-        true => bytes(value.as_ref()).and_then(|bytes| whole(bytes, env)),
-        false => Ok(Reply::Null),
-    };
-    let before = match before {
-        Ok(before) => before,
-        Err(text) => return text.into(),
-    };
+///
+/// # Errors
+///
+/// The error reply, with nothing changed.
+pub fn set(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let SetOptions { exists, gets, expiry } = set_options(&argv[3..], env.now_millis)?;
+    let before = if gets { whole(bytes(value.as_ref())?, env)? } else { Reply::Null };
     if exists.is_some_and(|exists| exists != value.is_some()) {
-        return Outcome::unchanged(before);
+        return Ok(Outcome::unchanged(before));
     }
-    *value = Some(Value::Bytes(argv[2].to_vec().into()));
     let reply = if gets { before } else { Reply::ok() };
+    Ok(set_to(value, argv[2], reply, expiry))
+}
+
+/// Sets the value of a key to a string.
+fn set_to(value: &mut Option<Value>, bytes: &[u8], reply: Reply, expiry: Expiry) -> Outcome {
+    *value = Some(Value::Bytes(bytes.to_vec().into()));
     Outcome { expiry, ..Outcome::changed(reply) }
 }
 
 /// `SETNX key value`
-pub(crate) fn set_absent(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    if value.is_some() {
-        return Outcome::unchanged(Reply::Integer(0));
-    }
-    *value = Some(Value::Bytes(argv[2].to_vec().into()));
-    Outcome { expiry: Expiry::Never, ..Outcome::changed(Reply::Integer(1)) }
+pub(crate) fn set_absent(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    Ok(match value {
+        Some(_) => Outcome::unchanged(Reply::Integer(0)),
+        None => set_to(value, argv[2], Reply::Integer(1), Expiry::Never),
+    })
 }
 
 /// `SETEX key seconds value`
-pub(crate) fn set_seconds(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn set_seconds(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     set_for(value, argv, b"EX", "setex", env)
 }
 
 /// `PSETEX key milliseconds value`
-pub(crate) fn set_millis(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn set_millis(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     set_for(value, argv, b"PX", "psetex", env)
 }
 
@@ -116,54 +116,37 @@ fn set_for(
     unit: &[u8],
     command: &str,
     env: &Env<'_>,
-) -> Outcome {
-    let at = match expiry_at(unit, argv[2], env.now_millis) {
-        Ok(Some(at)) => at,
-        Ok(None) => return Outcome::unchanged(text::server::expire_time(command)),
-        Err(text) => return text.into(),
-    };
-    *value = Some(Value::Bytes(argv[3].to_vec().into()));
-    Outcome { expiry: Expiry::At(at), ..Outcome::changed(Reply::ok()) }
+) -> Written {
+    let at = expiry_at(unit, argv[2], env.now_millis)?;
+    let at = at.ok_or_else(|| text::server::expire_time(command))?;
+    Ok(set_to(value, argv[3], Reply::ok(), Expiry::At(at)))
 }
 
 /// `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`
-pub(crate) fn get_and_expire(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn get_and_expire(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let expiry = match &argv[2..] {
         [] => Expiry::Kept,
         [option] if is(option, "PERSIST") => Expiry::Never,
-        [unit, number] => match expiry_at(&unit.to_ascii_uppercase(), number, env.now_millis) {
-            Ok(Some(at)) => Expiry::At(at),
-            Ok(None) => return Outcome::unchanged(text::server::expire_time("getex")),
-            Err(text) => return text.into(),
-        },
-        _ => return text::SYNTAX.into(),
+        [unit, number] => {
+            let at = expiry_at(&unit.to_ascii_uppercase(), number, env.now_millis)?;
+            Expiry::At(at.ok_or_else(|| text::server::expire_time("getex"))?)
+        }
+        _ => return Err(text::SYNTAX.into()),
     };
     let reply = get(value.as_ref(), argv, env);
     // The expiry time changes only if the key holds a string.
     let has_changed = matches!(reply, Reply::Bulk(_)) && expiry != Expiry::Kept;
-    if has_changed {
-        Outcome { expiry, ..Outcome::changed(reply) }
-    } else {
-        Outcome::unchanged(reply)
-    }
+    let expiry = if has_changed { expiry } else { Expiry::Kept };
+    Ok(Outcome { expiry, ..Outcome::after(reply, has_changed) })
 }
 
 /// `APPEND key value`
-pub(crate) fn append(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    let len = match bytes(value.as_ref()) {
-        Ok(bytes) => bytes.map_or(0, SparseBytes::len),
-        Err(text) => return text.into(),
-    };
-    let part = argv[2];
-    if (len + part.len()) as u64 > MAX_BYTES {
-        return text::bitmap::TOO_LONG.into();
+pub(crate) fn append(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    let len = bytes(value.as_ref())?.map_or(0, SparseBytes::len);
+    if value.is_some() && argv[2].is_empty() {
+        return Ok(Outcome::unchanged(Reply::Integer(len as i64)));
     }
-    if value.is_some() && part.is_empty() {
-        return Outcome::unchanged(Reply::Integer(len as i64));
-    }
-    let bytes = bytes_or_new(value).expect("its type was seen");
-    bytes.write(len, part);
-    Outcome::changed(Reply::Integer(bytes.len() as i64))
+    write(value, len as u64, argv[2])
 }
 
 /// Converts an argument of `EX`, `PX`, `EXAT` or `PXAT` to a time in milliseconds since 1970.
@@ -216,45 +199,35 @@ fn set_options(mut rest: Argv<'_>, now_millis: u64) -> Result<SetOptions, text::
 }
 
 /// `INCR key`
-pub(crate) fn increment(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn increment(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Written {
     add(value, 1)
 }
 
 /// `INCRBY key increment`
-pub(crate) fn increment_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    match parse_integer(argv[2]) {
-        Some(number) => add(value, number),
-        None => text::NO_INTEGER.into(),
-    }
+pub(crate) fn increment_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    add(value, parse_integer(argv[2]).ok_or(text::NO_INTEGER)?)
 }
 
 /// `DECR key`
-pub(crate) fn decrement(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn decrement(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Written {
     add(value, -1)
 }
 
 /// `DECRBY key decrement`
-pub(crate) fn decrement_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    match parse_integer(argv[2]) {
-        Some(i64::MIN) => text::DECREMENT_OVERFLOW.into(),
-        Some(number) => add(value, -number),
-        None => text::NO_INTEGER.into(),
-    }
+pub(crate) fn decrement_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    let number = parse_integer(argv[2]).ok_or(text::NO_INTEGER)?;
+    add(value, number.checked_neg().ok_or(text::DECREMENT_OVERFLOW)?)
 }
 
 /// Adds to the number of a key.
-fn add(value: &mut Option<Value>, number_added: i64) -> Outcome {
-    let number = match value {
+fn add(value: &mut Option<Value>, number_added: i64) -> Written {
+    let before = match bytes(value.as_ref())? {
         None => 0,
-        Some(Value::Bytes(bytes)) => match bytes.as_short().and_then(parse_integer) {
-            Some(number) => number,
-            None => return text::NO_INTEGER.into(),
-        },
-        Some(_) => return text::WRONG_TYPE.into(),
+        Some(bytes) => bytes.as_short().and_then(parse_integer).ok_or(text::NO_INTEGER)?,
     };
-    let Some(number) = number.checked_add(number_added) else { return text::OVERFLOW.into() };
+    let number = before.checked_add(number_added).ok_or(text::OVERFLOW)?;
     *value = Some(Value::Bytes(number.to_string().into_bytes().into()));
-    Outcome::changed(Reply::Integer(number))
+    Ok(Outcome::changed(Reply::Integer(number)))
 }
 
 /// `TYPE key`

@@ -214,19 +214,14 @@ mod tests {
         assert_eq!((filter.estimate_rate(), filter.fill(), filter.heap_bytes()), (0.0, 0.0, 0));
         let empty = Value::Bloom(Box::new(filter));
         assert_eq!(empty.heap_bytes(), 160, "one allocation");
-        let image = |value: &Value| {
-            let mut image = Vec::new();
-            value.write_image(&mut image).unwrap();
-            image
-        };
-        let bytes = image(&empty);
+        let bytes = empty.to_image();
         let Value::Bloom(mut filter) = Value::from_dump(&bytes).unwrap() else { panic!() };
         assert_eq!(filter.heap_bytes(), 0, "its image says so");
         assert!(!insert_shared(&filter, &items, &mut answers));
         assert_eq!(filter.insert_each(&items, &mut answers), Ok(()));
         assert!(insert_shared(&filter, &items, &mut answers));
         assert_eq!((answers.count_ones(), filter.items()), (0, 2));
-        let full = image(&Value::Bloom(filter));
+        let full = Value::Bloom(filter).to_image();
         assert_eq!(full.len(), bytes.len(), "bits have their place in every image");
         let Value::Bloom(back) = Value::from_dump(&full).unwrap() else { panic!() };
         back.contains_each(&items, &mut answers);

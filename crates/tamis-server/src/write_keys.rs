@@ -8,7 +8,7 @@ pub(crate) mod expiry;
 pub(crate) mod restore;
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Env, WriteKeys, set_string, text};
+use tamis_commands::{Argv, Env, Outcome, WriteKeys, set_string, text};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
@@ -102,12 +102,12 @@ fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: 
         keys.write_by(destination, &sources, env.now_millis, left_bytes, |value, found| {
             let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
             let was_there = value.is_some();
-            let reply = tamis_commands::merge(destination, value, &sources, env).reply;
+            let merged = tamis_commands::merge(destination, value, &sources, env);
             if !was_there && value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
                 *value = None;
                 return Reply::error(server::MEMORY);
             }
-            reply
+            merged.unwrap_or_else(Outcome::from).reply
         });
     let reply = merged.unwrap_or_else(|| Reply::error(server::MEMORY));
     let has_changed = !matches!(reply, Reply::Error(_));
@@ -124,7 +124,9 @@ fn set_each(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Done {
         return Done::unchanged(text::wrong_arity("mset"));
     }
     for argv in sets(argv) {
-        keys.change(argv[1], env.now_millis, |value| set_string(value, &argv, env));
+        keys.change(argv[1], env.now_millis, |value| {
+            set_string(value, &argv, env).unwrap_or_else(Outcome::from)
+        });
     }
     Done::changed(Reply::ok())
 }

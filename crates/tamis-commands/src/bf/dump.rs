@@ -4,9 +4,9 @@ use tamis_redisbloom::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
-use crate::image::ImageError;
-use crate::partial_load::{AppendError, MAX_CHUNK_BYTES, PartialLoad};
-use crate::run::{Env, Outcome, error};
+use crate::partial_load::{MAX_CHUNK_BYTES, PartialLoad};
+use crate::run::{Env, Outcome, Written, error};
+use crate::serialization::ImageError;
 use crate::text::{self, bf, tm};
 use crate::value::Value;
 
@@ -33,60 +33,52 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
 }
 
 /// `BF.LOADCHUNK key iterator data`
-pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let Some(position) = parse_integer(argv[2]) else { return bf::LOAD_POSITION.into() };
+pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let position = parse_integer(argv[2]).ok_or(bf::LOAD_POSITION)?;
     match value {
         None if position == 1 => {
             let max_bytes = env.settings.max_filter_bytes;
-            let begun = match PartialLoad::from_header(argv[3], max_bytes) {
-                Some(part) => Some(Value::PartialLoad(Box::new(part))),
-                None => RedisBloom::from_header_within(argv[3], max_bytes)
-                    .ok()
-                    .map(|filter| Value::RedisBloom(Box::new(filter))),
-            };
-            match begun {
-                Some(begun) => {
-                    *value = Some(begun);
-                    Outcome::changed(Reply::ok())
+            *value = Some(match PartialLoad::from_header(argv[3], max_bytes) {
+                Some(part) => Value::PartialLoad(Box::new(part)),
+                None => {
+                    let filter = RedisBloom::from_header_within(argv[3], max_bytes);
+                    Value::RedisBloom(Box::new(filter.map_err(|_| bf::BAD_DATA)?))
                 }
-                None => bf::BAD_DATA.into(),
-            }
+            });
         }
-        None => text::NOT_FOUND.into(),
-        Some(Value::RedisBloom(filter)) => match filter.load_chunk(position, argv[3]) {
-            Ok(()) => Outcome::changed(Reply::ok()),
-            Err(RedisChunkError::Outside) => bf::OUTSIDE.into(),
-            Err(RedisChunkError::TooLong) => bf::TOO_LONG.into(),
-            Err(_) => bf::BAD_DATA.into(),
-        },
+        None => return Err(text::NOT_FOUND.into()),
+        Some(Value::RedisBloom(filter)) => {
+            filter.load_chunk(position, argv[3]).map_err(|error| match error {
+                RedisChunkError::Outside => bf::OUTSIDE,
+                RedisChunkError::TooLong => bf::TOO_LONG,
+                _ => bf::BAD_DATA,
+            })?;
+        }
         Some(Value::PartialLoad(part)) => {
-            match part.append(position, argv[3]) {
-                Ok(()) => {}
-                Err(AppendError::Gap) => return bf::GAP.into(),
-                Err(AppendError::Memory) => return text::NO_MEMORY_FOR_FILTER.into(),
-            }
+            part.append(position, argv[3])?;
             if !part.is_complete() {
-                return Outcome::changed(Reply::ok());
+                return Ok(Outcome::changed(Reply::ok()));
             }
             let refusal = match Value::from_dump(part.bytes()) {
                 Err(ImageError::Memory) => {
                     part.undo_append(argv[3].len());
-                    return text::NO_MEMORY_FOR_FILTER.into();
+                    return Err(text::NO_MEMORY_FOR_FILTER.into());
                 }
                 Ok(whole) if whole.is_ahead(env.now_millis) => tm::CLOCK_AHEAD,
                 Ok(whole) if !matches!(whole, Value::PartialLoad(_)) => {
                     *value = Some(whole);
-                    return Outcome::changed(Reply::ok());
+                    return Ok(Outcome::changed(Reply::ok()));
                 }
                 // The filter changed during the dump, or a chunk was altered.
                 Ok(_) | Err(_) => bf::TORN,
             };
             // Delete the key: no further chunk could repair the value or set its clock back.
             *value = None;
-            Outcome::changed(error(refusal))
+            return Ok(Outcome::changed(error(refusal)));
         }
-        Some(_) => text::WRONG_TYPE.into(),
+        Some(_) => return Err(text::WRONG_TYPE.into()),
     }
+    Ok(Outcome::changed(Reply::ok()))
 }
 
 /// Returns the chunk of `BF.SCANDUMP` at a position, and the next position. Returns `None` past the

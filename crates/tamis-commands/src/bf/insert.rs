@@ -2,45 +2,40 @@
 
 use crate::argv::{Argv, parse_integer};
 use crate::batch::{Batch, BatchItems, Family};
-use crate::bf::reserve::{Options, parse_rate};
+use crate::bf::reserve::{BloomOptions, parse_rate};
 use crate::insert::Limit;
-use crate::run::{Env, Outcome};
+use crate::run::{Env, Outcome, Written};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
 use crate::value::Value;
 
 /// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
-pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let asked = match parse(argv, Options::unasked(env.settings)) {
-        Ok(Some(asked)) => asked,
-        Ok(None) => return Outcome::unchanged(text::wrong_arity("bf.insert")),
-        Err(text) => return text.into(),
-    };
+pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let args = parse(argv, BloomOptions::from_settings(env.settings))?;
+    let args = args.ok_or_else(|| text::wrong_arity("bf.insert"))?;
     let mut created = None;
     let value = match value {
         Some(value) => value,
-        None if asked.is_nocreate => return text::NOT_FOUND.into(),
-        None => match asked.options.build(env.settings, asked.is_reserved) {
-            Ok(new) => {
-                created = Some(new.new_image());
-                value.insert(new)
-            }
-            Err(text) => return text.into(),
-        },
+        None if args.is_nocreate => return Err(text::NOT_FOUND.into()),
+        None => {
+            let new = args.options.build(env.settings, args.is_reserved)?;
+            created = Some(new.new_image());
+            value.insert(new)
+        }
     };
     let mut batch = Batch::default();
-    batch.push_items(argv[1], asked.items);
-    let all = Limit { end: asked.items.len(), ends_at_refusal: false };
+    batch.push_items(argv[1], args.items);
+    let all = Limit { end: args.items.len(), ends_at_refusal: false };
     let outcome = batch.insert_into(Family::Bloom, value, all, env);
     let outcome = outcome.with_reply(batch.answers(ITEMS).next().expect("one command was pushed"));
-    Outcome { created, ..outcome }
+    Ok(Outcome { created, ..outcome })
 }
 
 /// The items of `BF.INSERT` run as a batch after its options are parsed.
 const ITEMS: BatchItems = BatchItems { family: Family::Bloom, inserts: true, is_one: false };
 
-struct Asked<'w> {
-    options: Options,
+struct InsertArgs<'w> {
+    options: BloomOptions,
     /// True if the command gives a capacity.
     is_reserved: bool,
     is_nocreate: bool,
@@ -56,7 +51,7 @@ pub(crate) fn items_start(argv: Argv<'_>) -> Option<usize> {
 
 /// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
 /// missing.
-fn parse<'w>(argv: Argv<'w>, mut options: Options) -> Result<Option<Asked<'w>>, Text> {
+fn parse<'w>(argv: Argv<'w>, mut options: BloomOptions) -> Result<Option<InsertArgs<'w>>, Text> {
     let (mut is_reserved, mut is_nocreate) = (false, false);
     let mut at = 2;
     while let Some(word) = argv.get(at) {
@@ -65,8 +60,8 @@ fn parse<'w>(argv: Argv<'w>, mut options: Options) -> Result<Option<Asked<'w>>, 
         match letter(0) {
             Some(b'i') => {
                 let items = &argv[at + 1..];
-                let asked = Asked { options, is_reserved, is_nocreate, items };
-                return Ok((!items.is_empty()).then_some(asked));
+                let args = InsertArgs { options, is_reserved, is_nocreate, items };
+                return Ok((!items.is_empty()).then_some(args));
             }
             Some(b'n') => {
                 if letter(2) == Some(b'c') {

@@ -2,10 +2,9 @@
 
 use tamis::PlanError;
 use tamis_redisbloom::{RedisBloom, RedisBloomError, RedisBloomOptions};
-use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_double, parse_integer, position};
-use crate::run::{Env, Outcome};
+use crate::run::{Env, Outcome, Written};
 use crate::scalable_bloom::ScalableBloom;
 use crate::settings::{BloomLayout, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE, Settings};
 use crate::text::{self, Text, bf};
@@ -13,7 +12,7 @@ use crate::value::Value;
 
 /// The parameters of a new Bloom filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Options {
+pub(super) struct BloomOptions {
     pub rate: f64,
     pub capacity: u64,
     /// The expansion; 0 for a filter that does not grow.
@@ -21,9 +20,9 @@ pub(super) struct Options {
     pub is_scaling: bool,
 }
 
-impl Options {
+impl BloomOptions {
     /// Returns the default parameters of a filter.
-    pub fn unasked(settings: &Settings) -> Self {
+    pub fn from_settings(settings: &Settings) -> Self {
         Self {
             rate: settings.bf_rate,
             capacity: settings.bf_capacity,
@@ -48,7 +47,7 @@ impl Options {
                 let expansion = is_scaling.then_some(expansion);
                 let made = match expansion {
                     Some(expansion) if !is_reserved => {
-                        ScalableBloom::growing_by(capacity, rate, expansion, settings.hasher)
+                        ScalableBloom::growing(capacity, rate, expansion, settings.hasher)
                     }
                     _ => ScalableBloom::reserve_by(capacity, rate, expansion, settings.hasher),
                 };
@@ -73,7 +72,7 @@ impl Options {
 
 /// Creates the empty filter of a key that does not exist, with the default parameters.
 pub(crate) fn create_default(settings: &Settings) -> Result<Value, Text> {
-    Options::unasked(settings).build(settings, false)
+    BloomOptions::from_settings(settings).build(settings, false)
 }
 
 /// Parses a rate between 0 and 1. Rates above 0.25 become 0.25. `None` if the rate is out of range;
@@ -84,34 +83,23 @@ pub(super) fn parse_rate(word: &[u8]) -> Result<Option<f64>, ()> {
 }
 
 /// `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING]`
-pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     if argv.len() > 7 {
-        return Outcome::unchanged(text::wrong_arity("bf.reserve"));
+        return Err(text::wrong_arity("bf.reserve").into());
     }
-    let options = match parse(argv, env.settings) {
-        Ok(options) => options,
-        Err(text) => return text.into(),
-    };
+    let options = parse(argv, env.settings)?;
     match value {
-        None => {}
+        None => Ok(Outcome::create(value, options.build(env.settings, true)?)),
         Some(Value::Bloom(_) | Value::RedisBloom(_) | Value::Filter(_)) => {
-            return text::ITEM_EXISTS.into();
+            Err(text::ITEM_EXISTS.into())
         }
-        Some(_) => return text::WRONG_TYPE.into(),
-    }
-    match options.build(env.settings, true) {
-        Ok(made) => {
-            let image = made.new_image();
-            *value = Some(made);
-            Outcome::created(Reply::ok(), image)
-        }
-        Err(text) => text.into(),
+        Some(_) => Err(text::WRONG_TYPE.into()),
     }
 }
 
 /// Parses the arguments. As in RedisBloom, options may be any of the arguments, even the key, and
 /// unknown arguments are ignored.
-fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
+fn parse(argv: Argv<'_>, settings: &Settings) -> Result<BloomOptions, Text> {
     let rate = parse_rate(argv[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
     let capacity = parse_integer(argv[3]).ok_or(bf::BAD_CAPACITY)?;
     if !(1..=MAX_CAPACITY).contains(&capacity) {
@@ -119,8 +107,8 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
     }
     let mut expansion = i64::from(settings.bf_expansion);
     let mut is_scaling = expansion != 0;
-    let asked = position(argv, "EXPANSION");
-    if let Some(at) = asked {
+    let expansion_at = position(argv, "EXPANSION");
+    if let Some(at) = expansion_at {
         let word = argv.get(at + 1).ok_or(bf::NO_EXPANSION)?;
         expansion = parse_integer(word).ok_or(bf::BAD_EXPANSION)?;
         if !(0..=MAX_EXPANSION).contains(&expansion) {
@@ -129,11 +117,11 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<Options, Text> {
         is_scaling = expansion != 0;
     }
     if position(argv, "NONSCALING").is_some() {
-        if asked.is_some() && expansion != 0 {
+        if expansion_at.is_some() && expansion != 0 {
             return Err(bf::NONSCALING_EXPANDS);
         }
         is_scaling = false;
     }
     // An expansion of 0 always means that the filter does not grow.
-    Ok(Options { rate, capacity: capacity as u64, expansion: expansion as u32, is_scaling })
+    Ok(BloomOptions { rate, capacity: capacity as u64, expansion: expansion as u32, is_scaling })
 }

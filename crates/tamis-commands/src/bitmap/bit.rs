@@ -3,7 +3,7 @@
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
 
@@ -21,25 +21,19 @@ pub(crate) fn get_bit(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Rep
 }
 
 /// `SETBIT key offset value`
-pub(crate) fn set_bit(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    let mut write = || {
-        let offset = parse_offset(argv[2])?;
-        let bit = match argv[3] {
-            b"0" => false,
-            b"1" => true,
-            _ => return Err(text::bitmap::BIT_VALUE),
-        };
-        let bytes = bytes_or_new(value)?;
-        let at = (offset / 8) as usize;
-        let byte = bytes.byte(at);
-        let changed = if bit { byte | mask(offset) } else { byte & !mask(offset) };
-        bytes.write(at, &[changed]);
-        Ok(byte & mask(offset) != 0)
+pub(crate) fn set_bit(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    let offset = parse_offset(argv[2])?;
+    let bit = match argv[3] {
+        b"0" => false,
+        b"1" => true,
+        _ => return Err(text::bitmap::BIT_VALUE.into()),
     };
-    match write() {
-        Ok(before) => Outcome::changed(Reply::Integer(i64::from(before))),
-        Err(text) => text.into(),
-    }
+    let bytes = bytes_or_new(value)?;
+    let at = (offset / 8) as usize;
+    let byte = bytes.byte(at);
+    let changed = if bit { byte | mask(offset) } else { byte & !mask(offset) };
+    bytes.write(at, &[changed]);
+    Ok(Outcome::changed(Reply::Integer((byte & mask(offset) != 0).into())))
 }
 
 /// Parses the offset of a bit.

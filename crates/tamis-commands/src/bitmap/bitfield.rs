@@ -8,28 +8,22 @@ use tamis_resp::Reply;
 
 use crate::argv::{Argv, is, parse_integer};
 use crate::bitmap::bit::{in_string, parse_offset};
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::sparse_bytes::SparseBytes;
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
 
 /// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset n ...]`
-pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
-    let steps = match parse(&argv[2..]) {
-        Ok(steps) => steps,
-        Err(text) => return text.into(),
-    };
+pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
+    let steps = parse(&argv[2..])?;
     let Some(end) = steps.iter().filter(|it| it.writes()).map(|it| it.field.end()).max() else {
-        return Outcome::unchanged(read(value.as_ref(), &steps));
+        return Ok(Outcome::unchanged(read(value.as_ref(), &steps)));
     };
-    let bytes = match bytes_or_new(value) {
-        Ok(bytes) => bytes,
-        Err(text) => return text.into(),
-    };
+    let bytes = bytes_or_new(value)?;
     // Grow the string even if a number overflows and is not written.
     bytes.grow(end);
     let replies = steps.iter().map(|step| step.run(bytes).map_or(Reply::Null, Reply::Integer));
-    Outcome::changed(Reply::Array(replies.collect()))
+    Ok(Outcome::changed(Reply::Array(replies.collect())))
 }
 
 /// `BITFIELD_RO key [GET type offset ...]`

@@ -68,9 +68,9 @@ impl BitOp {
         let empty = SparseBytes::default();
         let next = bytes(value).map_err(error)?.unwrap_or(&empty);
         match (&mut self.result, self.kind) {
-            (Some(result), Kind::And) => result.and(next),
-            (Some(result), Kind::Or) => result.or(next),
-            (Some(result), Kind::Xor) => result.xor(next),
+            (Some(result), Kind::And) => result.combine(next, |a, b| a & b),
+            (Some(result), Kind::Or) => result.combine(next, |a, b| a | b),
+            (Some(result), Kind::Xor) => result.combine(next, |a, b| a ^ b),
             (Some(_), Kind::Not) => unreachable!("it has one key"),
             (result @ None, kind) => {
                 let result = result.insert(next.clone());

@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer};
 use crate::partial_load::MAX_CHUNK_BYTES;
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, cf};
 use crate::value::Value;
 
@@ -39,32 +39,28 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
 }
 
 /// `CF.LOADCHUNK key position data`
-pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let Some(position) = parse_integer(argv[2]).filter(|&n| n != 0) else {
-        return cf::POSITION.into();
-    };
-    let data = argv[3];
+pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let position = parse_integer(argv[2]).filter(|&n| n != 0).ok_or(cf::POSITION)?;
+    let (data, settings) = (argv[3], env.settings);
     match value {
-        Some(Value::RedisCuckoo(_)) if position == 1 => text::ITEM_EXISTS.into(),
-        Some(Value::RedisCuckoo(filter)) => match filter.load_chunk(position, data) {
-            Ok(()) => Outcome::changed(Reply::ok()),
-            Err(_) => cf::BAD_CHUNK.into(),
-        },
-        Some(_) => text::WRONG_TYPE.into(),
-        None if position != 1 => text::NOT_FOUND.into(),
-        None if data.len() != HEADER_BYTES => cf::HEADER.into(),
-        // Each sub-filter allocates its memory now, before any of its bits arrive.
-        None if sub_filters(data) > u64::from(env.settings.cf_max_expansions) => {
-            cf::BAD_HEADER.into()
+        Some(Value::RedisCuckoo(_)) if position == 1 => return Err(text::ITEM_EXISTS.into()),
+        Some(Value::RedisCuckoo(filter)) => {
+            filter.load_chunk(position, data).map_err(|_| cf::BAD_CHUNK)?;
         }
-        None => match RedisCuckoo::from_header_within(data, env.settings.max_filter_bytes) {
-            Ok(filter) => {
-                *value = Some(Value::RedisCuckoo(Box::new(filter)));
-                Outcome::changed(Reply::ok())
-            }
-            Err(_) => cf::BAD_HEADER.into(),
-        },
+        Some(_) => return Err(text::WRONG_TYPE.into()),
+        None if position != 1 => return Err(text::NOT_FOUND.into()),
+        None if data.len() != HEADER_BYTES => return Err(cf::HEADER.into()),
+        // Each sub-filter allocates its memory now, before any of its bits arrive.
+        None if sub_filters(data) > u64::from(settings.cf_max_expansions) => {
+            return Err(cf::BAD_HEADER.into());
+        }
+        None => {
+            let filter = RedisCuckoo::from_header_within(data, settings.max_filter_bytes);
+            let filter = filter.map_err(|_| cf::BAD_HEADER)?;
+            *value = Some(Value::RedisCuckoo(Box::new(filter)));
+        }
     }
+    Ok(Outcome::changed(Reply::ok()))
 }
 
 /// Returns the number of sub-filters in a header.
@@ -93,7 +89,11 @@ mod tests {
             let words: [&[u8]; 4] = [b"CF.LOADCHUNK", b"k", b"1", &header];
             let mut value = None;
             let outcome = load_chunk(&mut value, &words, &env);
-            assert_eq!(outcome.reply == Reply::ok(), is_loaded, "{buckets} x {sub_filters}");
+            assert_eq!(
+                outcome == Ok(Outcome::changed(Reply::ok())),
+                is_loaded,
+                "{buckets} x {sub_filters}"
+            );
             assert_eq!(value.is_some(), is_loaded);
         }
     }

@@ -4,19 +4,19 @@ use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
 
 use crate::argv::{Argv, parse_integer};
-use crate::cf::reserve::{build, unasked};
-use crate::run::{Change, Env, Outcome};
+use crate::cf::reserve::{build, default_options};
+use crate::run::{Change, Env, Outcome, Written, error};
 use crate::settings::MAX_CAPACITY;
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 
 /// `CF.ADD key item`
-pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     add_one(value, argv[2], env, |filter, item| filter.insert(item).map(|()| true))
 }
 
 /// `CF.ADDNX key item`
-pub(crate) fn add_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn add_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     add_one(value, argv[2], env, RedisCuckoo::insert_absent)
 }
 
@@ -25,30 +25,25 @@ fn add_one(
     item: &[u8],
     env: &Env<'_>,
     insert: fn(&mut RedisCuckoo, &[u8]) -> Result<bool, RedisInsertError>,
-) -> Outcome {
-    let created = match create(value, env, None) {
-        Ok(created) => created,
-        Err(text) => return text.into(),
+) -> Written {
+    let created = create(value, env, None)?;
+    let text = match filter_of(value, env).map(|filter| insert(filter, item)) {
+        Ok(Ok(is_new)) => {
+            let outcome = Outcome::after(Reply::Bool(is_new), is_new);
+            return Ok(Outcome { created, ..outcome });
+        }
+        Ok(Err(RedisInsertError::Memory(_))) => cf::NO_MEMORY,
+        Ok(Err(RedisInsertError::OverLimit { .. })) => text::server::MEMORY,
+        Ok(Err(_)) => cf::FULL,
+        Err(text) => text,
     };
-    let outcome = match filter_of(value, env).map(|filter| insert(filter, item)) {
-        Ok(Ok(true)) => Outcome::changed(Reply::Bool(true)),
-        Ok(Ok(false)) => Outcome::unchanged(Reply::Bool(false)),
-        Ok(Err(RedisInsertError::Memory(_))) => cf::NO_MEMORY.into(),
-        Ok(Err(RedisInsertError::OverLimit { .. })) => text::server::MEMORY.into(),
-        Ok(Err(_)) => cf::FULL.into(),
-        Err(text) => text.into(),
-    };
-    Outcome { created, ..outcome }
+    Ok(Outcome { created, ..Outcome::unchanged(error(text)) })
 }
 
 /// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let asked = match parse(argv, env) {
-        Ok(Some(asked)) => asked,
-        Ok(None) => return Outcome::unchanged(text::wrong_arity("cf.insert")),
-        Err(text) => return text.into(),
-    };
-    insert_items(value, &asked, env, |filter, item| match filter.insert(item) {
+pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let args = parse(argv, env)?.ok_or_else(|| text::wrong_arity("cf.insert"))?;
+    insert_items(value, &args, env, |filter, item| match filter.insert(item) {
         Ok(()) => Reply::Bool(true),
         Err(_) if env.protocol == Protocol::Resp3 => Reply::Bool(false),
         Err(_) => Reply::Integer(-1),
@@ -56,19 +51,15 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
 }
 
 /// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let asked = match parse(argv, env) {
-        Ok(Some(asked)) => asked,
-        Ok(None) => return Outcome::unchanged(text::wrong_arity("cf.insertnx")),
-        Err(text) => return text.into(),
-    };
+pub(crate) fn insert_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let args = parse(argv, env)?.ok_or_else(|| text::wrong_arity("cf.insertnx"))?;
     // Integers in both protocols.
-    insert_items(value, &asked, env, |filter, item| {
+    insert_items(value, &args, env, |filter, item| {
         Reply::Integer(filter.insert_absent(item).map_or(-1, i64::from))
     })
 }
 
-struct Asked<'w> {
+struct InsertArgs<'w> {
     key: &'w [u8],
     capacity: Option<u64>,
     is_nocreate: bool,
@@ -77,26 +68,26 @@ struct Asked<'w> {
 
 /// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
 /// missing.
-fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text> {
+fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<InsertArgs<'w>>, Text> {
     let (mut capacity, mut is_nocreate) = (None, false);
     let mut at = 2;
     while let Some(word) = argv.get(at) {
         match word.first().map(u8::to_ascii_lowercase) {
             Some(b'i') => {
                 let items = &argv[at + 1..];
-                let asked = Asked { key: argv[1], capacity, is_nocreate, items };
-                return Ok((!items.is_empty()).then_some(asked));
+                let args = InsertArgs { key: argv[1], capacity, is_nocreate, items };
+                return Ok((!items.is_empty()).then_some(args));
             }
             Some(b'n') => is_nocreate = true,
             Some(b'c') => {
                 at += 1;
                 let Some(word) = argv.get(at) else { return Ok(None) };
-                let asked = parse_integer(word).ok_or(cf::BAD_CAPACITY)?;
+                let number = parse_integer(word).ok_or(cf::BAD_CAPACITY)?;
                 let least = 2 * i64::from(env.settings.cf_bucket_size);
-                if !(least..=MAX_CAPACITY).contains(&asked) {
+                if !(least..=MAX_CAPACITY).contains(&number) {
                     return Err(cf::INSERT_CAPACITY_RANGE);
                 }
-                capacity = Some(asked as u64);
+                capacity = Some(number as u64);
             }
             _ => return Err(cf::UNKNOWN_ARGUMENT),
         }
@@ -107,32 +98,29 @@ fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<Asked<'w>>, Text> {
 
 fn insert_items(
     value: &mut Option<Value>,
-    asked: &Asked<'_>,
+    args: &InsertArgs<'_>,
     env: &Env<'_>,
     insert: impl Fn(&mut RedisCuckoo, &[u8]) -> Reply,
-) -> Outcome {
-    if value.is_none() && asked.is_nocreate {
-        return text::NOT_FOUND.into();
+) -> Written {
+    if value.is_none() && args.is_nocreate {
+        return Err(text::NOT_FOUND.into());
     }
-    let created = match create(value, env, asked.capacity) {
-        Ok(created) => created,
-        Err(text) => return text.into(),
-    };
+    let created = create(value, env, args.capacity)?;
     let outcome = match filter_of(value, env) {
         Ok(filter) => {
-            let replies: Vec<Reply> = asked.items.iter().map(|item| insert(filter, item)).collect();
-            let answered = asked.items.iter().zip(&replies);
+            let replies: Vec<Reply> = args.items.iter().map(|item| insert(filter, item)).collect();
+            let answered = args.items.iter().zip(&replies);
             let is_accepted = |reply| matches!(reply, &Reply::Bool(true) | &Reply::Integer(1));
             let accepted = answered.filter(|(_, reply)| is_accepted(*reply));
             let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
             // Log the command without `NX`, because each of these items was inserted.
-            let start: [&[u8]; 4] = [b"CF.INSERT", asked.key, b"NOCREATE", b"ITEMS"];
+            let start: [&[u8]; 4] = [b"CF.INSERT", args.key, b"NOCREATE", b"ITEMS"];
             let change = Change::accepted(&start, &accepted);
             Outcome { change, ..Outcome::unchanged(Reply::Array(replies)) }
         }
-        Err(text) => text.into(),
+        Err(text) => Outcome::unchanged(error(text)),
     };
-    Outcome { created, ..outcome }
+    Ok(Outcome { created, ..outcome })
 }
 
 /// Creates the filter of a key that does not exist; returns the image of the filter.
@@ -144,7 +132,7 @@ fn create(
     if value.is_some() {
         return Ok(None);
     }
-    let mut options = unasked(env.settings);
+    let mut options = default_options(env.settings);
     options.capacity = capacity.unwrap_or(options.capacity);
     Ok(Some(value.insert(build(options, env.settings)?).new_image()))
 }

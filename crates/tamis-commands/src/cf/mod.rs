@@ -8,7 +8,7 @@ mod reserve;
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
-use crate::run::{Env, Outcome};
+use crate::run::{Env, Outcome, Written};
 use crate::text::{self, cf};
 use crate::tm::remove_each;
 use crate::value::Value;
@@ -30,29 +30,26 @@ pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply
 }
 
 /// `CF.DEL key item`
-pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     match value {
         Some(Value::RedisCuckoo(filter)) => {
             let is_removed = filter.remove(argv[2]);
-            Outcome::after(Reply::Bool(is_removed), is_removed)
+            Ok(Outcome::after(Reply::Bool(is_removed), is_removed))
         }
-        Some(Value::Filter(file)) => match remove_each(file, &argv[2..3]) {
-            Some((mut replies, has_changed)) => {
-                Outcome::after(replies.pop().expect("one item"), has_changed)
-            }
-            None => text::WRONG_TYPE.into(),
-        },
-        _ => cf::NOT_FOUND.into(),
+        Some(Value::Filter(file)) => {
+            let removed = remove_each(file, &argv[2..3]);
+            let (mut replies, has_changed) = removed.ok_or(text::WRONG_TYPE)?;
+            Ok(Outcome::after(replies.pop().expect("one item"), has_changed))
+        }
+        _ => Err(cf::NOT_FOUND.into()),
     }
 }
 
 /// `CF.COMPACT key`
-pub(crate) fn compact(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Outcome {
-    match value {
-        Some(Value::RedisCuckoo(filter)) => {
-            filter.compact();
-            Outcome::changed(Reply::ok())
-        }
-        _ => cf::COMPACT_NOT_FOUND.into(),
-    }
+pub(crate) fn compact(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Written {
+    let Some(Value::RedisCuckoo(filter)) = value else {
+        return Err(cf::COMPACT_NOT_FOUND.into());
+    };
+    filter.compact();
+    Ok(Outcome::changed(Reply::ok()))
 }

@@ -1,16 +1,15 @@
 //! `CF.RESERVE`, and the creation of cuckoo filters.
 
 use tamis_redisbloom::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
-use tamis_resp::Reply;
 
 use crate::argv::{Argv, parse_integer, position};
-use crate::run::{Env, Outcome};
+use crate::run::{Env, Outcome, Written};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION, Settings};
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 
 /// Returns the default parameters of a filter.
-pub(super) fn unasked(settings: &Settings) -> RedisCuckooOptions {
+pub(super) fn default_options(settings: &Settings) -> RedisCuckooOptions {
     RedisCuckooOptions {
         capacity: settings.cf_capacity,
         bucket_size: settings.cf_bucket_size,
@@ -35,33 +34,22 @@ pub(super) fn build(options: RedisCuckooOptions, settings: &Settings) -> Result<
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
-pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     if argv.len().is_multiple_of(2) {
-        return Outcome::unchanged(text::wrong_arity("cf.reserve"));
+        return Err(text::wrong_arity("cf.reserve").into());
     }
-    let options = match parse(argv, env.settings) {
-        Ok(options) => options,
-        Err(text) => return text.into(),
-    };
+    let options = parse(argv, env.settings)?;
     match value {
-        None => {}
-        Some(Value::RedisCuckoo(_)) => return text::ITEM_EXISTS.into(),
-        Some(_) => return text::WRONG_TYPE.into(),
-    }
-    match build(options, env.settings) {
-        Ok(made) => {
-            let image = made.new_image();
-            *value = Some(made);
-            Outcome::created(Reply::ok(), image)
-        }
-        Err(text) => text.into(),
+        None => Ok(Outcome::create(value, build(options, env.settings)?)),
+        Some(Value::RedisCuckoo(_)) => Err(text::ITEM_EXISTS.into()),
+        Some(_) => Err(text::WRONG_TYPE.into()),
     }
 }
 
 /// Parses the arguments. Ignores pairs of words that are no option.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text> {
     let capacity = parse_integer(argv[2]).ok_or(cf::BAD_CAPACITY)?;
-    let mut options = unasked(settings);
+    let mut options = default_options(settings);
     let number = |name, bad: Text, range: std::ops::RangeInclusive<i64>, outside: Text| {
         // Search only the options, unlike `BF.RESERVE`.
         let Some(at) = position(&argv[3..], name) else { return Ok(None) };

@@ -124,7 +124,7 @@ impl Reserved {
 
 #[cfg(test)]
 mod tests {
-    use tamis::Answers;
+    use tamis::{Answers, Hasher};
 
     use super::*;
 
@@ -149,7 +149,7 @@ mod tests {
             || ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap(),
             || ScalableBloom::reserve(5000, 0.000_01, None).unwrap(),
             || ScalableBloom::reserve(300, 0.01, Some(4)).unwrap(),
-            || ScalableBloom::growing(100, 0.01, 2).unwrap(),
+            || ScalableBloom::growing(100, 0.01, 2, Hasher::default()).unwrap(),
         ];
         for made in made {
             for split in [0, 100, 500, 900, 2000] {
@@ -231,8 +231,8 @@ mod tests {
             made(2000, 0.01, Some(2)),
             made(1000, 0.02, Some(2)),
             made(1000, 0.01, None),
-            ScalableBloom::growing(1000, 0.01, 2).unwrap(),
-            ScalableBloom::reserve_by(1000, 0.01, Some(2), tamis::Hasher::keyed([1, 2])).unwrap(),
+            ScalableBloom::growing(1000, 0.01, 2, Hasher::default()).unwrap(),
+            ScalableBloom::reserve_by(1000, 0.01, Some(2), Hasher::keyed([1, 2])).unwrap(),
         ] {
             assert!(!one.is_made_as(&other) && !other.is_made_as(&one), "{other:?}");
         }

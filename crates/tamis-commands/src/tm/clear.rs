@@ -7,26 +7,22 @@ use tamis_resp::Reply;
 
 use crate::argv::Argv;
 use crate::new_filter::new_filter;
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
 /// `TM.CLEAR key`: replaces the filter by an empty one. The memory of the new filter is not touched
 /// yet, which costs less than zeroing the old one.
-pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let Some(value) = value else { return tm::NOT_FOUND.into() };
-    match (emptied(value, env.now_millis), value) {
-        (Err(reply), _) => Outcome::unchanged(reply),
-        (Ok(Value::Filter(empty)), Value::Filter(file)) => {
+pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Written {
+    let value = value.as_mut().ok_or(tm::NOT_FOUND)?;
+    match (emptied(value, env.now_millis)?, value) {
+        (Value::Filter(empty), Value::Filter(file)) => {
             file.filter = empty.filter;
             file.added = 0;
-            Outcome::changed(Reply::ok())
         }
-        (Ok(empty), value) => {
-            *value = empty;
-            Outcome::changed(Reply::ok())
-        }
+        (empty, value) => *value = empty,
     }
+    Ok(Outcome::changed(Reply::ok()))
 }
 
 /// Creates an empty filter with the parameters of another filter: kind, layout, hash function and

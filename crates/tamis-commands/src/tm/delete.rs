@@ -5,29 +5,30 @@ use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
 use crate::argv::Argv;
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
 /// `TM.DEL key item [item ...]`
-pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Outcome {
+pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let items = &argv[2..];
-    match value {
-        None => Outcome::unchanged(Reply::Bools { mask: Vec::new(), len: items.len() }),
-        Some(Value::Bytes(_)) => text::WRONG_TYPE.into(),
-        Some(Value::PartialLoad(_)) => text::bf::INCOMPLETE.into(),
-        Some(Value::RedisCuckoo(filter)) => {
+    let Some(value) = value else {
+        return Ok(Outcome::unchanged(Reply::Bools { mask: Vec::new(), len: items.len() }));
+    };
+    let kind = value.kind_name();
+    let removed = match value {
+        Value::Bytes(_) => return Err(text::WRONG_TYPE.into()),
+        Value::PartialLoad(_) => return Err(text::bf::INCOMPLETE.into()),
+        Value::RedisCuckoo(filter) => {
             let removed: Vec<bool> = items.iter().map(|item| filter.remove(*item)).collect();
             let has_changed = removed.contains(&true);
-            let replies = removed.into_iter().map(Reply::Bool).collect();
-            Outcome::after(Reply::Array(replies), has_changed)
+            Some((removed.into_iter().map(Reply::Bool).collect(), has_changed))
         }
-        Some(Value::Filter(file)) => match remove_each(file, items) {
-            Some((replies, has_changed)) => Outcome::after(Reply::Array(replies), has_changed),
-            None => Outcome::unchanged(tm::cannot("delete", file.filter.plan().kind().name())),
-        },
-        Some(value) => Outcome::unchanged(tm::cannot("delete", value.kind_name())),
-    }
+        Value::Filter(file) => remove_each(file, items),
+        Value::Bloom(_) | Value::RedisBloom(_) | Value::Empty(_) => None,
+    };
+    let (replies, has_changed) = removed.ok_or_else(|| tm::cannot("delete", kind))?;
+    Ok(Outcome::after(Reply::Array(replies), has_changed))
 }
 
 /// Deletes each item once, in order. Returns the replies and whether the filter changed; `None` if

@@ -4,14 +4,14 @@ use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
 use crate::argv::{Argv, is};
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, Text, tm};
 use crate::value::Value;
 
 /// `TM.LOAD key data [REPLACE]`
-pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
+pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     match load_refusal(value.is_some(), argv) {
-        Some(refusal) => refusal.into(),
+        Some(refusal) => Err(refusal.into()),
         None => load_decoded(value, argv, decode_file(argv[2], env.now_millis)),
     }
 }
@@ -29,29 +29,26 @@ pub fn decode_file(data: &[u8], now_millis: u64) -> Result<Value, Reply> {
 }
 
 /// Sets the value of a key to the value that [`decode_file`] returned for a `TM.LOAD`.
+///
+/// # Errors
+///
+/// The error reply, with nothing changed.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,
     decoded: Result<Value, Reply>,
-) -> Outcome {
-    if let Some(refusal) = load_refusal(value.is_some(), argv) {
-        return refusal.into();
-    }
-    match decoded {
-        Ok(loaded) => {
-            *value = Some(loaded);
-            Outcome::changed(Reply::ok())
-        }
-        Err(refusal) => Outcome::unchanged(refusal),
-    }
+) -> Written {
+    load_refusal(value.is_some(), argv).map_or(Ok(()), Err)?;
+    *value = Some(decoded?);
+    Ok(Outcome::changed(Reply::ok()))
 }
 
 /// Returns why a `TM.LOAD` with these arguments fails, independent of its data; `None` if it may
 /// succeed.
 #[must_use]
-pub fn load_refusal(is_there: bool, argv: Argv<'_>) -> Option<Text> {
+pub fn load_refusal(key_exists: bool, argv: Argv<'_>) -> Option<Text> {
     match argv[3..] {
-        [] if is_there => Some(tm::LOAD_EXISTS),
+        [] if key_exists => Some(tm::LOAD_EXISTS),
         [] => None,
         [word] if is(word, "REPLACE") => None,
         _ => Some(tm::LOAD_OPTION),

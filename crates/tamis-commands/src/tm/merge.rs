@@ -4,30 +4,29 @@ use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, P
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
 /// Inserts all items of the sources into the value of `key`, or into a copy of the first source if
 /// the key does not exist: `TM.MERGE destination source [source ...]`.
 ///
-/// `sources` contains the keys and values of the sources, without the destination. On an error,
-/// nothing is merged.
+/// `sources` contains the keys and values of the sources, without the destination.
+///
+/// # Errors
+///
+/// The error reply, with nothing merged.
 pub fn merge(
     key: &[u8],
     value: &mut Option<Value>,
     sources: &[(&[u8], Option<&Value>)],
     env: &Env<'_>,
-) -> Outcome {
-    let first = value.as_ref().or_else(|| sources.first()?.1);
-    let merged = match first {
-        Some(Value::Bloom(_)) => merge_scalable_blooms(key, value, sources),
-        _ => merged_files(key, value, sources, env),
-    };
-    match merged {
-        Ok(()) => Outcome::changed(Reply::ok()),
-        Err(reply) => Outcome::unchanged(reply),
+) -> Written {
+    match value.as_ref().or_else(|| sources.first()?.1) {
+        Some(Value::Bloom(_)) => merge_scalable_blooms(key, value, sources)?,
+        _ => merge_files(key, value, sources, env)?,
     }
+    Ok(Outcome::changed(Reply::ok()))
 }
 
 fn merge_scalable_blooms(
@@ -71,7 +70,7 @@ fn merge_scalable_blooms(
     }
 }
 
-fn merged_files(
+fn merge_files(
     key: &[u8],
     value: &mut Option<Value>,
     sources: &[(&[u8], Option<&Value>)],

@@ -13,7 +13,7 @@ pub(super) const KINDS: [Kind; 6] =
 
 /// The options of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Options {
+pub(super) struct FilterOptions {
     pub kind: Option<Kind>,
     pub items: Option<u64>,
     pub rate: Option<f64>,
@@ -30,7 +30,7 @@ const PLAN_OPTIONS: &str = "KIND, ITEMS, RATE and MEMORY";
 /// The options of `TM.RESERVE`.
 const ALL_OPTIONS: &str = "KIND, ITEMS, RATE, MEMORY, COUNTER, BUCKET, WINDOW, SLICES and REFRESH";
 
-impl Options {
+impl FilterOptions {
     /// Parses the options of `TM.PLAN`.
     pub fn of_plan(argv: Argv<'_>) -> Result<Self, Reply> {
         Self::parse(argv, true)
@@ -223,9 +223,9 @@ fn small(word: Option<&[u8]>, is_one: impl Fn(i64) -> bool) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Options, Reply> {
+    fn parsed(line: &str) -> Result<FilterOptions, Reply> {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        Options::of_filter(&words)
+        FilterOptions::of_filter(&words)
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::argv::Argv;
 use crate::curve::{RatePoint, plan_curve};
 use crate::run::{Env, error};
 use crate::text::tm;
-use crate::tm::options::{KINDS, Options};
+use crate::tm::options::{FilterOptions, KINDS};
 
 /// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
 pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {
-    let given = Options::of_plan(&argv[1..]).and_then(|options| {
+    let given = FilterOptions::of_plan(&argv[1..]).and_then(|options| {
         let input = options.plan_input()?.ok_or_else(|| error(tm::PLAN_TWO))?;
         Ok((options.kind, input))
     });

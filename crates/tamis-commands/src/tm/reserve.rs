@@ -6,36 +6,27 @@ use tamis_resp::Reply;
 
 use crate::argv::Argv;
 use crate::new_filter::new_filter;
-use crate::run::{Env, Outcome, error};
+use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::tm::clear::emptied;
-use crate::tm::options::Options;
+use crate::tm::options::FilterOptions;
 use crate::value::Value;
 
 /// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
 /// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`; for `LIKE` see [`reserve_like`].
-pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
-    let made = Options::of_filter(&argv[2..]).and_then(|options| {
-        let plan = planned(&options, env)?;
-        if plan.bytes() > env.settings.max_filter_bytes {
-            return Err(error(text::NO_MEMORY_FOR_FILTER));
-        }
-        if value.is_some() {
-            return Err(error(tm::EXISTS));
-        }
-        let hasher = env.settings.hasher;
-        new_filter(&plan, hasher, options.window, options.refreshes, env.now_millis)
-            .map_err(tm::because)
-    });
-    match made {
-        Ok(filter) => {
-            let made = Value::Filter(Box::new(TamisFile::new(filter)));
-            let image = made.new_image();
-            *value = Some(made);
-            Outcome::created(Reply::ok(), image)
-        }
-        Err(reply) => Outcome::unchanged(reply),
+pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
+    let options = FilterOptions::of_filter(&argv[2..])?;
+    let plan = planned(&options, env)?;
+    if plan.bytes() > env.settings.max_filter_bytes {
+        return Err(text::NO_MEMORY_FOR_FILTER.into());
     }
+    if value.is_some() {
+        return Err(tm::EXISTS.into());
+    }
+    let hasher = env.settings.hasher;
+    let filter = new_filter(&plan, hasher, options.window, options.refreshes, env.now_millis)
+        .map_err(tm::because)?;
+    Ok(Outcome::create(value, Value::Filter(Box::new(TamisFile::new(filter)))))
 }
 
 /// Creates an empty filter for [`reserve_like`] with the parameters of the value of another key.
@@ -49,17 +40,19 @@ pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
 
 /// `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`] created.
 /// The server reads the other key first, so that no command holds two keys.
-pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Outcome {
+///
+/// # Errors
+///
+/// The error reply, if the key exists.
+pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Written {
     if value.is_some() {
-        return tm::EXISTS.into();
+        return Err(tm::EXISTS.into());
     }
-    let image = made.new_image();
-    *value = Some(made);
-    Outcome::created(Reply::ok(), image)
+    Ok(Outcome::create(value, made))
 }
 
 /// Plans the filter. If the client gives no rate, the rate of the settings applies.
-fn planned(options: &Options, env: &Env<'_>) -> Result<Plan, Reply> {
+fn planned(options: &FilterOptions, env: &Env<'_>) -> Result<Plan, Reply> {
     let kind = options.kind.ok_or_else(|| error(tm::NO_KIND))?;
     let rate = options.rate.unwrap_or(env.settings.bf_rate);
     let input = match (options.plan_input()?, options.items, options.memory_bytes) {

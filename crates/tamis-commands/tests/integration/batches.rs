@@ -53,11 +53,7 @@ fn created(setup: &str, env: &Env<'_>) -> Option<Value> {
 }
 
 fn image(value: Option<&Value>) -> Option<Vec<u8>> {
-    value.map(|value| {
-        let mut image = Vec::new();
-        value.write_image(&mut image).expect("memory takes all");
-        image
-    })
+    value.map(Value::to_image)
 }
 
 /// Applies a logged change.

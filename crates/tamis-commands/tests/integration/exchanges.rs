@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::scenes::{Scene, scenes, shown};
 use tamis_commands::{
-    Argv, Batch, Env, Handler, Settings, Value, WriteKeys, find, made_like, merge, reserve_like,
-    text,
+    Argv, Batch, Env, Handler, Outcome, Settings, Value, WriteKeys, find, made_like, merge,
+    reserve_like, text,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -51,7 +51,7 @@ impl Host {
                 };
                 let mut value = self.values.remove(&key);
                 let outcome = match made {
-                    Some(made) => reserve_like(&mut value, made),
+                    Some(made) => reserve_like(&mut value, made).unwrap_or_else(Outcome::from),
                     None => handler.run(&mut value, &words, &env),
                 };
                 if let Some(value) = value {
@@ -73,7 +73,8 @@ impl Host {
             .filter(|key| **key != words[1])
             .map(|key| (*key, self.values.get(*key)))
             .collect();
-        let outcome = merge(words[1], &mut value, &sources, &env);
+        let merged = merge(words[1], &mut value, &sources, &env);
+        let outcome = merged.unwrap_or_else(Outcome::from);
         if let Some(value) = value {
             self.values.insert(words[1].to_vec(), value);
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
-use tamis_commands::{Env, Handler, Settings, Value, find, merge};
+use tamis_commands::{Env, Handler, Outcome, Settings, Value, find, merge};
 use tamis_resp::{Protocol, Reply};
 
 /// Keys in memory, and a clock that the test sets.
@@ -33,7 +33,8 @@ impl Host {
                 let mut value = self.values.remove(words[1]);
                 let sources: Vec<_> =
                     words[2..].iter().map(|key| (*key, self.values.get(*key))).collect();
-                let outcome = merge(words[1], &mut value, &sources, &env);
+                let merged = merge(words[1], &mut value, &sources, &env);
+                let outcome = merged.unwrap_or_else(Outcome::from);
                 self.values.extend(value.map(|value| (words[1].to_vec(), value)));
                 outcome.reply
             }

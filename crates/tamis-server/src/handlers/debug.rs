@@ -46,14 +46,9 @@ fn reload(keys: &ExclusiveAccess<'_>, now_millis: u64) -> Reply {
         let mut names: Vec<Vec<u8>> = Vec::new();
         keys.each_key(part, now_millis, |key, _| names.push(key.to_vec()));
         for name in names {
-            let mut image = Vec::new();
-            let is_there = keys.read(&name, now_millis, |value| {
-                value.map(|it| it.write_image(&mut image).expect("memory takes all")).is_some()
-            });
-            if !is_there {
-                continue;
-            }
-            match Value::read_image(&mut &image[..], image.len() as u64) {
+            let image = keys.read(&name, now_millis, |value| value.map(Value::to_image));
+            let Some(image) = image else { continue };
+            match Value::from_image(&image) {
                 Ok(value) => {
                     keys.write(&name, now_millis, |slot| *slot = Some(value.without_bits()));
                 }

@@ -73,11 +73,7 @@ fn dumped(value: &Value) -> Reply {
         Value::RedisBloom(filter) => RedisValue::Bloom((**filter).clone()),
         Value::RedisCuckoo(filter) => RedisValue::Cuckoo((**filter).clone()),
         Value::Bytes(bytes) => RedisValue::String(bytes.to_vec(0..bytes.len())),
-        value => {
-            let mut image = Vec::new();
-            value.write_image(&mut image).expect("memory takes all");
-            RedisValue::Tamis(image)
-        }
+        value => RedisValue::Tamis(value.to_image()),
     };
     Reply::Bulk(value.to_payload())
 }

@@ -54,17 +54,14 @@ fn log_image(
     keys: &ExclusiveAccess<'_>,
 ) {
     let expires_millis = keys.expires_millis(key, env.now_millis).flatten();
-    let mut image = Vec::new();
-    let is_there = keys.read(key, env.now_millis, |value| {
-        value.map(|value| value.write_image(&mut image).expect("memory takes all")).is_some()
-    });
+    let image = keys.read(key, env.now_millis, |value| value.map(Value::to_image));
     let delete = |key| {
         let argv = vec![&b"DEL"[..], key];
         Record::Command { now_millis: env.now_millis, argv }
     };
-    let value = match is_there {
-        true => Record::Image { key, expires_millis, image: &image },
-        false => delete(key),
+    let value = match &image {
+        Some(image) => Record::Image { key, expires_millis, image },
+        None => delete(key),
     };
     let records: Vec<Record<'_>> = [value].into_iter().chain(removed.map(delete)).collect();
     durable.log.append_all(&records);

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamis_commands::{Outcome, Value};
+use tamis_commands::{ErrorReply, Outcome, Value};
 use triomphe::Arc;
 
 use crate::keyspace::entry::Entry;
@@ -381,7 +381,7 @@ fn a_filter_without_items_is_measured_without_memory() {
     keyspace.shared().change(b"f", 0, |value| {
         let Some(Value::Bloom(filter)) = value else { panic!() };
         filter.insert_hash(7).unwrap();
-        let mut outcome = Outcome::from("");
+        let mut outcome = Outcome::from(ErrorReply::from(""));
         outcome.change = tamis_commands::Change::Words;
         outcome
     });

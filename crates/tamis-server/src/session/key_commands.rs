@@ -191,8 +191,8 @@ impl Session {
             Ok(made) => made,
             Err(reply) => return reply.into(),
         };
-        let outcome =
-            self.change(command, &[argv], keys, env, |value| match (made.take(), decoded.take()) {
+        let outcome = self.change(command, &[argv], keys, env, |value| {
+            let written = match (made.take(), decoded.take()) {
                 (Some(made), _) => reserve_like(value, made),
                 (None, Some(decoded)) => load_decoded(value, argv, decoded),
                 (None, None) => {
@@ -200,7 +200,9 @@ impl Session {
                     let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
                     write(value, argv, &Env { max_reply_bytes, ..*env })
                 }
-            });
+            };
+            written.unwrap_or_else(Outcome::from)
+        });
         match outcome {
             Ok(outcome) => KeyReply { reply: outcome.reply, stops: outcome.stops },
             Err(refusal) => Reply::error(refusal).into(),

@@ -88,9 +88,7 @@ pub(crate) fn refusal(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> 
 }
 
 pub(crate) fn copy_of(value: &Value) -> Option<Value> {
-    let mut image = Vec::new();
-    value.write_image(&mut image).expect("memory takes all");
-    Value::read_image(&mut &image[..], image.len() as u64).ok()
+    Value::from_image(&value.to_image()).ok()
 }
 
 #[cfg(test)]
@@ -109,14 +107,14 @@ mod tests {
         let source = Value::Bloom(Box::new(filter));
         // The count while a batch inserts four items that are already in the filter.
         let mut image = Vec::new();
-        source.write_image_counting(Some(5), &mut image).unwrap();
+        source.write_image(Some(5), &mut image).unwrap();
         keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp2, 0);
         let alone = keyspace.exclusive();
         let version = alone.version(b"a", 0);
         for copied_at in [version, version - 1] {
-            let copied = Value::read_image(&mut &image[..], image.len() as u64).unwrap();
+            let copied = Value::from_image(&image).unwrap();
             assert_eq!(copied.counted_items(), Some(5));
             let argv: [&[u8]; 4] = [b"COPY", b"a", b"b", b"REPLACE"];
             let copied = Some((Some(copied), copied_at));

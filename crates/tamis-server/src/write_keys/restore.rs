@@ -127,7 +127,7 @@ pub(crate) fn decode_payload(
         Ok(RedisValue::Tamis(image)) => {
             let read = match limit {
                 Some(_) => Value::from_dump(&image),
-                None => Value::read_image(&mut &image[..], image.len() as u64),
+                None => Value::from_image(&image),
             };
             read.map_err(|_| refused(server::BAD_DATA))?
         }
@@ -167,9 +167,7 @@ mod tests {
     }
 
     fn payload_of(value: &Value) -> Vec<u8> {
-        let mut image = Vec::new();
-        value.write_image(&mut image).unwrap();
-        RedisValue::Tamis(image).to_payload()
+        RedisValue::Tamis(value.to_image()).to_payload()
     }
 
     #[test]

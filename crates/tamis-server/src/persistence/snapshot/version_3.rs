@@ -169,7 +169,7 @@ mod tests {
             let key = format!("key{i}");
             let mut image = Vec::new();
             let value = Value::Bytes(value.clone().into());
-            value.write_image_counting(None, &mut image).unwrap();
+            value.write_image(None, &mut image).unwrap();
             bytes.extend((key.len() as u64).to_le_bytes());
             bytes.extend(key.as_bytes());
             for number in [0, 9, image.len() as u64] {

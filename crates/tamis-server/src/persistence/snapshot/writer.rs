@@ -167,7 +167,7 @@ fn write_entry(
     out.write_all(&[0; ITEM_HEADER_BYTES])?;
     out.write_all(key)?;
     let mut image = Summed::new(&mut *out, seed);
-    value.write_image_counting(counted_items, &mut image)?;
+    value.write_image(counted_items, &mut image)?;
     let Summed { sum, len, .. } = image;
     let time = expires_millis.map_or(0, |at| at.saturating_add(1));
     let sum = finish_sum(sum, key, &[time, applied, len]);

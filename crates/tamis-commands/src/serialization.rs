@@ -8,14 +8,20 @@
 //! RedisBloom filter contains the header and chunks of its dump. An image contains neither its
 //! length nor a checksum; the caller stores both.
 
+mod error;
+mod reader;
+mod writer;
+
 use std::io::{self, Read, Write};
 
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::image::{ImageError, Reader, Writer};
 use crate::partial_load::PartialLoad;
 use crate::scalable_bloom::ScalableBloom;
+pub use crate::serialization::error::ImageError;
+pub(crate) use crate::serialization::reader::Reader;
+pub(crate) use crate::serialization::writer::Writer;
 use crate::sparse_bytes::SparseBytes;
 use crate::value::Value;
 
@@ -38,27 +44,24 @@ impl Value {
     /// Writes the value as bytes. If other threads insert into a Bloom filter during the call, the
     /// image contains all, some or none of the bits that they set.
     ///
+    /// `counted_items` is a number of [items](Self::counted_items) that the caller read earlier;
+    /// with `None` the current number is written. Items inserted after that reading are inserted
+    /// [again](ScalableBloom::restore_hashes) into the decoded value, and are counted then.
+    ///
     /// # Errors
     ///
     /// Any error of `out`.
-    pub fn write_image(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.write_to(&mut Writer::whole(out))
+    pub fn write_image(&self, counted_items: Option<u64>, out: &mut dyn Write) -> io::Result<()> {
+        self.write_to(&mut Writer { counted_items, ..Writer::whole(out) })
     }
 
-    /// Writes the value as [`write_image`](Self::write_image) does, with a number of
-    /// [items](Self::counted_items) that the caller read earlier. Items inserted after that reading
-    /// are inserted [again](ScalableBloom::restore_hashes) into the decoded value, and are counted
-    /// then.
-    ///
-    /// # Errors
-    ///
-    /// Any error of `out`.
-    pub fn write_image_counting(
-        &self,
-        counted_items: Option<u64>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        self.write_to(&mut Writer { counted_items, ..Writer::whole(out) })
+    /// Returns the bytes that [`write_image`](Self::write_image) writes.
+    #[must_use]
+    pub fn to_image(&self) -> Vec<u8> {
+        let mut image = Vec::new();
+        // Writing to memory never fails.
+        _ = self.write_image(None, &mut image);
+        image
     }
 
     /// Returns the image of a filter that has just been created: its parameters without its bits.
@@ -159,11 +162,19 @@ impl Value {
     pub fn from_dump(image: &[u8]) -> Result<Self, ImageError> {
         let kind = image.first_chunk().map(|tag| u64::from_le_bytes(*tag));
         match kind {
-            Some(tag::BLOOM | tag::FILTER | tag::PARTIAL_LOAD) => {
-                Self::read_image(&mut &image[..], image.len() as u64)
-            }
+            Some(tag::BLOOM | tag::FILTER | tag::PARTIAL_LOAD) => Self::from_image(image),
             _ => Err(ImageError::Value),
         }
+    }
+
+    /// Decodes a value from its image.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read_image`](Self::read_image).
+    pub fn from_image(mut image: &[u8]) -> Result<Self, ImageError> {
+        let len = image.len() as u64;
+        Self::read_image(&mut image, len)
     }
 
     /// Reads a value from the `len` bytes of its image.
@@ -253,10 +264,8 @@ mod tests {
     use super::*;
     use crate::new_filter::new_filter;
 
-    fn image(value: &Value) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        value.write_image(&mut bytes).unwrap();
-        bytes
+    fn file(filter: AnyFilter) -> Value {
+        Value::Filter(Box::new(TamisFile::new(filter)))
     }
 
     fn values() -> Vec<Value> {
@@ -271,7 +280,7 @@ mod tests {
             let plan = Plan::for_kind(kind, 1000, 0.01).unwrap();
             let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
             items.iter().for_each(|item| _ = filter.try_insert(*item).unwrap());
-            Value::Filter(Box::new(TamisFile::new(filter)))
+            file(filter)
         };
         let mut bloom = RedisBloom::new(&RedisBloomOptions::default()).unwrap();
         let mut cuckoo = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap();
@@ -285,10 +294,10 @@ mod tests {
             scalable(ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap()),
             scalable(ScalableBloom::reserve(100, 0.01, Some(2)).unwrap()),
             scalable(ScalableBloom::reserve(1000, 1e-7, None).unwrap()),
-            scalable(ScalableBloom::growing(100, 0.01, 2).unwrap()),
+            scalable(ScalableBloom::growing(100, 0.01, 2, Hasher::default()).unwrap()),
             scalable(ScalableBloom::reserve_by(100, 0.01, Some(2), Hasher::keyed([1, 2])).unwrap()),
             scalable(ScalableBloom::reserve_by(1000, 0.01, None, Hasher::keyed([1, 2])).unwrap()),
-            scalable(ScalableBloom::growing_by(100, 0.01, 2, Hasher::keyed([1, 2])).unwrap()),
+            scalable(ScalableBloom::growing(100, 0.01, 2, Hasher::keyed([1, 2])).unwrap()),
             filter(Kind::Counting),
             filter(Kind::Growing),
             filter(Kind::Window),
@@ -305,9 +314,8 @@ mod tests {
     #[test]
     fn every_value_comes_back_from_its_image() {
         for value in values() {
-            let bytes = image(&value);
-            let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
-            assert_eq!(image(&back), bytes);
+            let image = value.to_image();
+            assert_eq!(Value::from_image(&image).unwrap().to_image(), image);
         }
     }
 
@@ -317,17 +325,19 @@ mod tests {
             let plan = Plan::window(1000, 0.01, 3).unwrap();
             let filter =
                 new_filter(&plan, Hasher::sip13([1, 2]), Some(span), refreshes, 1_700_000_000_000);
-            Value::Filter(Box::new(TamisFile::new(filter.unwrap())))
+            file(filter.unwrap())
         };
         let filter = |kind| {
             let plan = Plan::for_kind(kind, 1000, 0.01).unwrap();
-            Value::Filter(Box::new(TamisFile::new(AnyFilter::new(&plan, Hasher::xxh3(7)).unwrap())))
+            file(AnyFilter::new(&plan, Hasher::xxh3(7)).unwrap())
         };
         let (bloom, cuckoo) = (RedisBloomOptions::default(), RedisCuckooOptions::default());
         let new = [
             Value::Bloom(Box::new(ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap())),
             Value::Bloom(Box::new(ScalableBloom::reserve(1000, 1e-7, None).unwrap())),
-            Value::Bloom(Box::new(ScalableBloom::growing(100, 0.01, 2).unwrap())),
+            Value::Bloom(Box::new(
+                ScalableBloom::growing(100, 0.01, 2, Hasher::default()).unwrap(),
+            )),
             Value::RedisBloom(Box::new(RedisBloom::new(&bloom).unwrap())),
             Value::RedisCuckoo(Box::new(RedisCuckoo::new(&cuckoo).unwrap())),
             filter(Kind::SplitBlock),
@@ -340,11 +350,13 @@ mod tests {
         for value in new {
             let short = value.new_image();
             let back = Value::read_logged_image(&short).unwrap();
-            assert_eq!(image(&back), image(&value), "{value:?}");
+            assert_eq!(back.to_image(), value.to_image(), "{value:?}");
             assert_eq!(back.new_image(), short);
-            let read = Value::read_image(&mut &short[..], short.len() as u64);
             let is_foreign = matches!(value, Value::RedisBloom(_) | Value::RedisCuckoo(_));
-            assert!(read.is_err() || is_foreign, "clients cannot send short images");
+            assert!(
+                Value::from_image(&short).is_err() || is_foreign,
+                "clients cannot send short images"
+            );
         }
     }
 
@@ -358,17 +370,15 @@ mod tests {
         let (next, chunk) = full.chunk(1).unwrap();
         loaded.load_chunk(next, &chunk).unwrap();
         assert!(loaded.contains("item") && loaded.is_empty());
-        let image = image(&Value::RedisCuckoo(Box::new(loaded)));
-        match Value::read_image(&mut &image[..], image.len() as u64).unwrap() {
-            Value::RedisCuckoo(back) => assert!(back.contains("item")),
-            other => panic!("{other:?}"),
-        }
+        let image = Value::RedisCuckoo(Box::new(loaded)).to_image();
+        let Value::RedisCuckoo(back) = Value::from_image(&image).unwrap() else { panic!() };
+        assert!(back.contains("item"));
     }
 
     #[test]
     fn an_image_is_the_sum_of_its_parts() {
         for value in values() {
-            let whole = image(&value);
+            let whole = value.to_image();
             assert_eq!(value.image_bytes(), whole.len() as u64);
             for max_bytes in [1000, 4097, whole.len(), whole.len() + 1] {
                 let mut joined = Vec::new();
@@ -388,33 +398,34 @@ mod tests {
     #[test]
     fn a_cut_or_longer_image_is_refused() {
         for value in values() {
-            let mut bytes = image(&value);
+            let mut bytes = value.to_image();
             for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
                 // A string may lack chunks, so a string that is cut between two chunks is another
                 // valid string.
                 let is_text = matches!(value, Value::Bytes(_) | Value::PartialLoad(_)) && len >= 16;
-                let read = Value::read_image(&mut &bytes[..len], len as u64);
-                assert!(read.is_err() || is_text || len > bytes.len() - 8, "{value:?} at {len}");
+                let is_refused = Value::from_image(&bytes[..len]).is_err();
+                assert!(is_refused || is_text || len > bytes.len() - 8, "{value:?} at {len}");
             }
             bytes.extend([1; 9]);
-            let read = Value::read_image(&mut &bytes[..], bytes.len() as u64);
-            assert!(read.is_err());
+            assert!(Value::from_image(&bytes).is_err());
         }
     }
 
     #[test]
     fn parts_that_no_filter_has_are_refused() {
-        let mut growing = ScalableBloom::growing(100, 0.01, 2).unwrap();
+        let mut growing = ScalableBloom::growing(100, 0.01, 2, Hasher::default()).unwrap();
         growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
-        let sound = image(&Value::Bloom(Box::new(growing)));
+        let sound = Value::Bloom(Box::new(growing)).to_image();
         // After the tag, the rate and the capacity: the expansion and the set of parts.
         for (at, number) in [(24, 0_u64), (32, 0), (32, 2), (32, 4)] {
             let mut bytes = sound.clone();
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
-            let read = Value::read_image(&mut &bytes[..], bytes.len() as u64);
-            assert!(matches!(read, Err(ImageError::Value)), "{number} at {at}");
+            assert!(
+                matches!(Value::from_image(&bytes), Err(ImageError::Value)),
+                "{number} at {at}"
+            );
         }
-        assert!(Value::read_image(&mut &sound[..], sound.len() as u64).is_ok());
+        assert!(Value::from_image(&sound).is_ok());
     }
 
     #[test]
@@ -425,8 +436,8 @@ mod tests {
         let before = Some(filter.items());
         assert_eq!(filter.insert_hash(hashes[1]), Ok(true));
         let mut bytes = Vec::new();
-        Value::Bloom(Box::new(filter)).write_image_counting(before, &mut bytes).unwrap();
-        let back = Value::read_image(&mut &bytes[..], bytes.len() as u64).unwrap();
+        Value::Bloom(Box::new(filter)).write_image(before, &mut bytes).unwrap();
+        let back = Value::from_image(&bytes).unwrap();
         let Value::Bloom(mut back) = back else { panic!() };
         assert_eq!(back.items(), 1);
         back.restore_hashes(&hashes[1..]).unwrap();

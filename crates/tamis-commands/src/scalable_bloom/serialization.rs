@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use tamis::{Hasher, Kind};
 
-use crate::image::{ImageError, Reader, Writer};
 use crate::scalable_bloom::{Reserved, ScalableBloom, grown};
+use crate::serialization::{ImageError, Reader, Writer};
 
 /// The hasher of an image that contains none. Early releases had no other hasher.
 const OLD_HASHER: Hasher = Hasher::xxh3(0);

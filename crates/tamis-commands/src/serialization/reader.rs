@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span};
 use tamis_formats::TamisFile;
 
-use crate::image::error::ImageError;
 use crate::new_filter::new_filter;
+use crate::serialization::error::ImageError;
 
 /// Reads the parts of an image of known length.
 pub(crate) struct Reader<'a> {
