@@ -22,6 +22,6 @@ mod table;
 mod tests;
 mod writing;
 
-pub use access::{ExclusiveAccess, KeyspaceRef, SharedAccess};
+pub use access::{Access, ExclusiveAccess, KeyspaceRef, SharedAccess};
 pub use freeing::Cleared;
 pub use shards::Keyspace;

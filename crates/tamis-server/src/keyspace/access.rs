@@ -16,47 +16,50 @@ use crate::keyspace::shards::{Keyspace, SHARDS};
 #[derive(Debug)]
 pub struct KeyspaceRef<'k>(&'k Keyspace);
 
-/// Shared access to the keyspace, for a command or a batch of them.
+/// Access to the keyspace as long as it holds the lock `G` of the gate.
 #[derive(Debug)]
-pub struct SharedAccess<'k> {
+pub struct Access<'k, G> {
     keys: KeyspaceRef<'k>,
-    _gate: RwLockReadGuard<'k, ()>,
+    _gate: G,
 }
 
+/// Shared access to the keyspace, for a command or a batch of them.
+pub type SharedAccess<'k> = Access<'k, RwLockReadGuard<'k, ()>>;
+
 /// Exclusive access to the keyspace: no other command runs meanwhile.
-#[derive(Debug)]
-pub struct ExclusiveAccess<'k> {
-    keys: KeyspaceRef<'k>,
-    _gate: RwLockWriteGuard<'k, ()>,
+pub type ExclusiveAccess<'k> = Access<'k, RwLockWriteGuard<'k, ()>>;
+
+impl<'k, G> Access<'k, G> {
+    pub(super) fn new(keyspace: &'k Keyspace, gate: G) -> Self {
+        Self { keys: KeyspaceRef(keyspace), _gate: gate }
+    }
+}
+
+impl<'k, G> Deref for Access<'k, G> {
+    type Target = KeyspaceRef<'k>;
+
+    fn deref(&self) -> &KeyspaceRef<'k> {
+        &self.keys
+    }
 }
 
 impl Keyspace {
     /// Returns shared access to the keys. Waits while a command has exclusive access.
     #[must_use]
     pub fn shared(&self) -> SharedAccess<'_> {
-        SharedAccess::new(self, self.gate.read())
+        Access::new(self, self.gate.read())
     }
 
     /// Returns exclusive access to all keys. Waits until no other command has access.
     #[must_use]
     pub fn exclusive(&self) -> ExclusiveAccess<'_> {
-        ExclusiveAccess::new(self, self.gate.write())
+        Access::new(self, self.gate.write())
     }
 
     /// Returns shared access once `key` has no read lease. Waits while a command has exclusive
     /// access.
     pub(crate) async fn shared_to_change(&self, key: &[u8]) -> SharedAccess<'_> {
-        // The waiter lives until this function returns, so no new lease of the key begins before
-        // that.
-        let mut waiter = self.leases.waiter();
-        loop {
-            let keys = self.shared();
-            if !keys.is_leased(key) {
-                return keys;
-            }
-            drop(keys);
-            waiter.until_free(|leased| leased == key).await;
-        }
+        self.unleased(|| self.shared(), |leased| leased == key).await
     }
 
     /// Returns exclusive access once no key that `is_meant` accepts has a read lease. Waits until
@@ -65,37 +68,22 @@ impl Keyspace {
         &self,
         is_meant: impl Fn(&[u8]) -> bool,
     ) -> ExclusiveAccess<'_> {
+        self.unleased(|| self.exclusive(), is_meant).await
+    }
+
+    /// Returns the access that `lock` gives once no key that `is_meant` accepts has a read lease.
+    async fn unleased<A>(&self, lock: impl Fn() -> A, is_meant: impl Fn(&[u8]) -> bool) -> A {
+        // The waiter lives until this function returns, so no new lease of the keys begins before
+        // that.
         let mut waiter = self.leases.waiter();
         loop {
-            let keys = self.exclusive();
+            let keys = lock();
             if !self.leases.is_leased(&is_meant) {
                 return keys;
             }
             drop(keys);
             waiter.until_free(&is_meant).await;
         }
-    }
-}
-
-impl<'k> SharedAccess<'k> {
-    pub(super) fn new(keyspace: &'k Keyspace, gate: RwLockReadGuard<'k, ()>) -> Self {
-        Self { keys: KeyspaceRef(keyspace), _gate: gate }
-    }
-}
-
-impl<'k> Deref for SharedAccess<'k> {
-    type Target = KeyspaceRef<'k>;
-
-    fn deref(&self) -> &KeyspaceRef<'k> {
-        &self.keys
-    }
-}
-
-impl<'k> Deref for ExclusiveAccess<'k> {
-    type Target = KeyspaceRef<'k>;
-
-    fn deref(&self) -> &KeyspaceRef<'k> {
-        &self.keys
     }
 }
 
@@ -111,7 +99,10 @@ impl KeyspaceRef<'_> {
     /// Runs a function on the value of a key under a shared lock, or on `None` if the key does not
     /// exist.
     pub fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
-        self.0.read(key, now_millis, run)
+        match self.0.cell(key) {
+            Some(cell) => cell.state.read().with_value(now_millis, run),
+            None => run(None),
+        }
     }
 
     /// Runs a function on the value of a key under a shared lock, with its recent insertion rate in
@@ -219,10 +210,17 @@ impl KeyspaceRef<'_> {
         state.value(now_millis).map(|_| state.expires_millis())
     }
 
-    /// Returns the memory of a key and its value, in bytes; `None` if the key does not exist.
+    /// Returns the memory of a key, in bytes: its value, its cell and its share of the table.
+    /// `None` if the key does not exist.
     #[must_use]
     pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
-        self.0.memory_of(key, now_millis)
+        let (shard, hash) = self.0.place(key);
+        let (cell, share) = {
+            let table = shard.read();
+            (table.find(hash, key)?.clone(), table.heap_bytes() / table.len() as u64)
+        };
+        let value = cell.state.read().value(now_millis).map(Value::heap_bytes)?;
+        Some(value + cell.heap_bytes() + share)
     }
 
     /// Returns the version of a key, which differs after each change; 0 if the key does not exist.
@@ -257,12 +255,7 @@ impl KeyspaceRef<'_> {
     /// Calls `each` with every key of one shard and its value in stored form, which is enough to
     /// know the type.
     pub fn each_key(&self, part: usize, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
-        let cells = self.0.shards[part].read().cells();
-        for cell in cells {
-            if let Some(value) = cell.state.read().value(now_millis) {
-                each(&cell.key, value);
-            }
-        }
+        self.each_cell(part, now_millis, |cell, value| each(&cell.key, value));
     }
 
     /// Calls `each` with every value of one shard and the number of items that a filter held at its
@@ -273,10 +266,16 @@ impl KeyspaceRef<'_> {
         now_millis: u64,
         mut each: impl FnMut(&Value, Option<u64>),
     ) {
+        self.each_cell(part, now_millis, |cell, value| {
+            value.with_built(|value| each(value, cell.items()));
+        });
+    }
+
+    fn each_cell(&self, part: usize, now_millis: u64, mut each: impl FnMut(&Cell, &Value)) {
         let cells = self.0.shards[part].read().cells();
         for cell in cells {
             if let Some(value) = cell.state.read().value(now_millis) {
-                value.with_built(|value| each(value, cell.items()));
+                each(&cell, value);
             }
         }
     }
@@ -288,21 +287,7 @@ impl KeyspaceRef<'_> {
     }
 }
 
-impl KeyspaceRef<'_> {
-    /// Replaces the value and the expiry time of a key.
-    pub(crate) fn replace(&self, key: &[u8], value: Value, expires_millis: Option<u64>) {
-        self.0.write(key, 0, |slot, expires| {
-            *slot = Some(value.without_bits());
-            *expires = expires_millis;
-        });
-    }
-}
-
-impl<'k> ExclusiveAccess<'k> {
-    pub(super) fn new(keyspace: &'k Keyspace, gate: RwLockWriteGuard<'k, ()>) -> Self {
-        Self { keys: KeyspaceRef(keyspace), _gate: gate }
-    }
-
+impl ExclusiveAccess<'_> {
     /// Removes all keys. Their memory is freed when the caller drops the result, which may take
     /// long and needs no lock.
     ///

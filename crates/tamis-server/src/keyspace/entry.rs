@@ -13,7 +13,6 @@ use crate::keyspace::shards::Keyspace;
 /// A key that existed when the keys of its shard were listed.
 pub(crate) struct Entry<'k> {
     keyspace: &'k Keyspace,
-    pub key: Box<[u8]>,
     cell: Arc<Cell>,
     /// The number of clears of the keyspace before the key was listed.
     clears: u64,
@@ -30,6 +29,10 @@ const TURN: Duration = Duration::from_micros(200);
 const SOON: Duration = Duration::from_millis(1);
 
 impl Entry<'_> {
+    pub fn key(&self) -> &[u8] {
+        &self.cell.key
+    }
+
     /// Runs a function on the value under a shared lock, with its expiry time and the result of
     /// `note`. Both are read at a moment that `is_settled` accepts, at which no command is changing
     /// the value. Returns `None` if there is no value. A large value gets a lease: a command that
@@ -46,7 +49,7 @@ impl Entry<'_> {
         };
         loop {
             if is_large(&self.cell.state.read()) {
-                let (alone, lease) = self.keyspace.begin_lease(&self.key);
+                let (alone, lease) = self.keyspace.begin_lease(self.key());
                 let state = self.cell.state.read();
                 if self.is_gone(&state) {
                     return None;
@@ -80,9 +83,7 @@ impl Entry<'_> {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
-}
 
-impl Entry<'_> {
     /// Tests whether the key was removed, alone or with all others. The caller has access to the
     /// keys.
     fn is_gone(&self, state: &State) -> bool {
@@ -100,16 +101,15 @@ impl KeyspaceRef<'_> {
 }
 
 impl Keyspace {
-    /// Returns the keys of one shard, to read their values one after the other. A key that is added
-    /// or removed meanwhile may be missing or included.
-    pub(crate) fn entries(&self, part: usize) -> impl Iterator<Item = Entry<'_>> {
-        // Read before the cells: a cell added after a clear then counts as cleared and may be
-        // missing.
-        let clears = self.clears();
-        let cells = self.shards[part].read().cells();
-        cells.into_iter().map(move |cell| {
-            let key = (*cell.key).into();
-            Entry { keyspace: self, key, cell, clears }
+    /// Returns all keys, shard after shard, to read their values one after the other. A key that is
+    /// added or removed meanwhile may be missing or included.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.shards.iter().flat_map(move |shard| {
+            // Read before the cells: a cell added after a clear then counts as cleared and may be
+            // missing.
+            let clears = self.clears();
+            let cells = shard.read().cells();
+            cells.into_iter().map(move |cell| Entry { keyspace: self, cell, clears })
         })
     }
 
@@ -148,5 +148,42 @@ impl Keyspace {
                 return (alone, lease);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::tests::{get, set};
+
+    fn is_found(entry: &Entry<'_>) -> bool {
+        entry.read(|| true, |_| (), |_, _, ()| ()).is_some()
+    }
+
+    #[test]
+    fn what_reads_keys_for_long_finds_a_key_that_is_renamed_to_itself() {
+        let keyspace = Keyspace::new();
+        set(&keyspace.shared(), b"me", "1");
+        let listed: Vec<_> = keyspace.entries().collect();
+        assert!(keyspace.exclusive().rename(b"me", b"me", 0));
+        assert!(is_found(&listed[0]));
+    }
+
+    #[test]
+    fn what_reads_keys_for_long_finds_none_that_was_cleared() {
+        let keyspace = Keyspace::new();
+        let large = "x".repeat(1 << 20);
+        set(&keyspace.shared(), b"small", "one");
+        set(&keyspace.shared(), b"large", &large);
+        let listed: Vec<_> = keyspace.entries().collect();
+        assert_eq!(listed.len(), 2);
+        let cleared = keyspace.exclusive().clear();
+        assert!(!cleared.is_empty() && !listed.iter().any(is_found));
+        set(&keyspace.shared(), b"small", "two");
+        drop(cleared);
+        assert_eq!(get(&keyspace.shared(), b"small", 0).as_deref(), Some("two"));
+        assert!(
+            !keyspace.exclusive().clear().is_empty() && keyspace.exclusive().clear().is_empty()
+        );
     }
 }

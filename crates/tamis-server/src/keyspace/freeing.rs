@@ -25,20 +25,14 @@ impl Cleared {
 
 /// Frees keys in the background, on one thread however many keys there are.
 #[derive(Debug, Default)]
-pub(super) struct Freeing(Arc<State>);
+pub(super) struct Freeing(Arc<FreeingState>);
 
 #[derive(Debug, Default)]
-struct State {
-    queue: Mutex<Queue>,
+struct FreeingState {
+    /// The keys that a running thread still has to free; `None` if no thread runs.
+    waiting: Mutex<Option<Vec<Cleared>>>,
     /// Memory that is not freed yet, in bytes.
     bytes: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: Vec<Cleared>,
-    /// A thread frees the waiting keys, and checks for more before it ends.
-    is_running: bool,
 }
 
 impl Freeing {
@@ -53,12 +47,12 @@ impl Freeing {
             return;
         }
         self.0.bytes.fetch_add(cleared.bytes, Ordering::Relaxed);
-        let mut queue = self.0.queue.lock();
-        queue.waiting.push(cleared);
-        if std::mem::replace(&mut queue.is_running, true) {
-            return;
+        let mut waiting = self.0.waiting.lock();
+        if let Some(waiting) = &mut *waiting {
+            return waiting.push(cleared);
         }
-        drop(queue);
+        *waiting = Some(vec![cleared]);
+        drop(waiting);
         let shared = self.0.clone();
         let thread = std::thread::Builder::new().name("tamis-free".to_owned());
         if thread.spawn(move || shared.run()).is_err() {
@@ -68,15 +62,15 @@ impl Freeing {
     }
 }
 
-impl State {
+impl FreeingState {
     fn run(&self) {
         loop {
-            let mut queue = self.queue.lock();
-            let Some(cleared) = queue.waiting.pop() else {
-                queue.is_running = false;
+            let mut waiting = self.waiting.lock();
+            let Some(cleared) = waiting.as_mut().and_then(Vec::pop) else {
+                *waiting = None;
                 return;
             };
-            drop(queue);
+            drop(waiting);
             let (mut bytes, mut tables) = (cleared.bytes, cleared.tables.len() as u64);
             for table in cleared.tables {
                 drop(table);
@@ -99,14 +93,17 @@ mod tests {
     fn what_waits_is_counted_until_it_is_freed_by_one_thread() {
         let freeing = Freeing::default();
         // Simulates a running thread.
-        freeing.0.queue.lock().is_running = true;
+        *freeing.0.waiting.lock() = Some(Vec::new());
         for bytes in [1000, 2001] {
             freeing.free(Cleared { tables: vec![Table::default(), Table::default()], bytes });
         }
         freeing.free(Cleared::default());
-        assert_eq!((freeing.bytes(), freeing.0.queue.lock().waiting.len()), (3001, 2));
+        assert_eq!(
+            (freeing.bytes(), freeing.0.waiting.lock().as_ref().map(Vec::len)),
+            (3001, Some(2))
+        );
         freeing.0.run();
-        assert_eq!((freeing.bytes(), freeing.0.queue.lock().is_running), (0, false));
+        assert_eq!((freeing.bytes(), freeing.0.waiting.lock().is_some()), (0, false));
         freeing.free(Cleared { tables: vec![Table::default()], bytes: 7 });
         let began = Instant::now();
         while freeing.bytes() > 0 {

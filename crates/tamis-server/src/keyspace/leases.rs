@@ -8,28 +8,24 @@ use tokio::sync::watch;
 /// lock such a value exclusively sees the lease, and can [wait](Self::until_free) without blocking
 /// others. While a writer waits for a key, no new lease of that key begins: otherwise overlapping
 /// readers would keep the lease for ever.
-#[derive(Debug)]
-pub(super) struct Leases(watch::Sender<Vec<Key>>);
+#[derive(Debug, Default)]
+pub(super) struct Leases(watch::Sender<Vec<LeasedKey>>);
 
 // Invariant: the key has readers or waiting writers.
 #[derive(Debug)]
-struct Key {
+struct LeasedKey {
     name: Box<[u8]>,
     readers: usize,
     waiting: usize,
 }
 
-impl Key {
+impl LeasedKey {
     fn is_meant(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         self.readers > 0 && is_meant(&self.name)
     }
 }
 
 impl Leases {
-    pub fn new() -> Self {
-        Self(watch::Sender::new(Vec::new()))
-    }
-
     /// Tests whether one of these keys has a lease.
     pub fn is_leased(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         self.0.borrow().iter().any(|key| key.is_meant(&is_meant))
@@ -47,7 +43,7 @@ impl Leases {
         self.0.send_modify(|keys| match keys.iter_mut().find(|key| *key.name == *name) {
             Some(key) if key.waiting > 0 => has_begun = false,
             Some(key) => key.readers += 1,
-            None => keys.push(Key { name: name.into(), readers: 1, waiting: 0 }),
+            None => keys.push(LeasedKey { name: name.into(), readers: 1, waiting: 0 }),
         });
         has_begun.then(|| Lease { leases: self, name: name.into() })
     }
@@ -58,7 +54,7 @@ impl Leases {
     }
 
     /// Decrements a count of a key, and removes the entry of a key without readers and writers.
-    fn end(&self, name: &[u8], count: impl FnOnce(&mut Key)) {
+    fn end(&self, name: &[u8], count: impl FnOnce(&mut LeasedKey)) {
         self.0.send_modify(|keys| {
             let at = keys.iter().position(|key| *key.name == *name).expect("the key is listed");
             count(&mut keys[at]);
@@ -114,5 +110,139 @@ impl Drop for Waiter<'_> {
         for name in &self.names {
             self.leases.end(name, |key| key.waiting -= 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use crate::keyspace::Keyspace;
+    use crate::keyspace::tests::{expire, get, set, sweep};
+    use crate::runtime::runtime;
+
+    #[test]
+    fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
+        let keyspace = Keyspace::new();
+        set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
+        expire(&keyspace.shared(), b"large", 10);
+        set(&keyspace.shared(), b"small", "x");
+        let runtime = runtime();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            let keyspace = &keyspace;
+            threads.spawn(move || {
+                let mut entries = keyspace.entries();
+                let large = entries.find(|entry| entry.key() == b"large").unwrap();
+                let len = large.read(
+                    || true,
+                    |_| (),
+                    |value, _, ()| {
+                        begun.send(()).unwrap();
+                        may_go_on.recv().unwrap();
+                        value.memory_bytes()
+                    },
+                );
+                assert!(len.unwrap() >= 1 << 20);
+            });
+            has_begun.recv().unwrap();
+            // Other commands read this value and change other values.
+            assert!(get(&keyspace.shared(), b"large", 0).is_some());
+            set(&keyspace.shared(), b"small", "y");
+            drop(runtime.block_on(keyspace.shared_to_change(b"small")));
+            drop(runtime.block_on(keyspace.exclusive_to_change(|key| key == b"small")));
+            assert!(
+                keyspace.shared().is_leased(b"large") && !keyspace.shared().is_leased(b"small")
+            );
+            expire(&keyspace.shared(), b"small", 10);
+            let swept = [(); 2].map(|()| sweep(keyspace, 10));
+            assert_eq!(swept, [1, 0], "the other stays for now");
+            // A command that changes the key waits without holding the keys.
+            runtime.block_on(async {
+                let soon = Duration::from_millis(20);
+                let change = keyspace.shared_to_change(b"large");
+                assert!(tokio::time::timeout(soon, change).await.is_err());
+                let change = keyspace.exclusive_to_change(|key| key == b"large");
+                assert!(tokio::time::timeout(soon, change).await.is_err());
+            });
+            go_on.send(()).unwrap();
+            let keys = runtime.block_on(keyspace.shared_to_change(b"large"));
+            set(&keys, b"large", "z");
+        });
+        assert!(!keyspace.shared().is_leased(b"large"));
+    }
+
+    #[test]
+    fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
+        let keyspace = Keyspace::new();
+        set(&keyspace.shared(), b"large", "one");
+        let (sampler, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    while !is_done.load(Ordering::Relaxed) {
+                        // Waits until the other reader has begun too: without a writer the key would
+                        // always have a lease.
+                        keyspace.lease(b"large", 0, |_| {
+                            let round = sampler.fetch_add(1, Ordering::Relaxed);
+                            let mut patience = 200;
+                            while sampler.load(Ordering::Relaxed) == round + 1 && patience > 0 {
+                                std::thread::sleep(Duration::from_millis(1));
+                                patience -= 1;
+                            }
+                        });
+                    }
+                });
+            }
+            while sampler.load(Ordering::Relaxed) < 4 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let changed = runtime.block_on(async {
+                let in_time = Duration::from_secs(5);
+                for text in ["two", "three"] {
+                    let change = keyspace.shared_to_change(b"large");
+                    set(&tokio::time::timeout(in_time, change).await.ok()?, b"large", text);
+                    let change = keyspace.exclusive_to_change(|_| true);
+                    drop(tokio::time::timeout(in_time, change).await.ok()?);
+                }
+                // A writer that gives up no longer counts as waiting.
+                let given_up = keyspace.shared_to_change(b"large");
+                _ = tokio::time::timeout(Duration::ZERO, given_up).await;
+                Some(())
+            });
+            let before = sampler.load(Ordering::Relaxed);
+            while sampler.load(Ordering::Relaxed) < before + 4 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            is_done.store(true, Ordering::Relaxed);
+            assert_eq!(changed, Some(()), "a writer waited for ever");
+        });
+        assert!(!keyspace.leases.is_awaited(b"large") && !keyspace.shared().is_leased(b"large"));
+        assert_eq!(get(&keyspace.shared(), b"large", 0).as_deref(), Some("three"));
+    }
+
+    #[test]
+    fn several_may_have_a_value_for_long_and_see_if_it_changes() {
+        let keyspace = Keyspace::new();
+        set(&keyspace.shared(), b"large", "one");
+        let version = keyspace.shared().version(b"large", 0);
+        assert!(keyspace.lease(b"none", 0, |_| ()).is_none());
+        let result = keyspace.lease(b"large", 0, |_| {
+            // Another reader begins a lease in the middle of this one, as a snapshot would.
+            let (has_two, other) = keyspace
+                .lease(b"large", 0, |_| keyspace.shared().is_leased(b"large"))
+                .expect("there is a value");
+            assert!(has_two && other == version);
+            // The end of one lease does not end the other.
+            keyspace.shared().is_leased(b"large")
+        });
+        assert_eq!(result, Some((true, version)));
+        assert!(!keyspace.shared().is_leased(b"large"));
+        set(&keyspace.shared(), b"large", "two");
+        assert_ne!(keyspace.shared().version(b"large", 0), version);
     }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
-use tamis_commands::Value;
 use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
@@ -66,18 +65,16 @@ impl Keyspace {
     /// Creates an empty keyspace.
     #[must_use]
     pub fn new() -> Self {
-        let hasher = RandomState::default();
-        let shards = (0..SHARDS).map(|_| RwLock::new(Table::default()));
         Self {
             gate: RwLock::new(()),
-            shards: shards.collect(),
-            hasher,
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            hasher: RandomState::default(),
             memory_bytes: AtomicI64::new(0),
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
             clears: AtomicU64::new(0),
             freeing: Freeing::default(),
-            leases: Leases::new(),
+            leases: Leases::default(),
             expired: OnceLock::new(),
         }
     }
@@ -117,19 +114,6 @@ impl Keyspace {
     #[must_use]
     pub fn expiring(&self) -> u64 {
         self.expiring.load(Ordering::Relaxed).max(0) as u64
-    }
-
-    /// Returns the memory of a key, in bytes: its value, its cell and its share of the table.
-    /// `None` if the key does not exist.
-    #[must_use]
-    pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
-        let (shard, hash) = self.place(key);
-        let (cell, share) = {
-            let table = shard.read();
-            (table.find(hash, key)?.clone(), table.heap_bytes() / table.len() as u64)
-        };
-        let value = cell.state.read().value(now_millis).map(Value::heap_bytes)?;
-        Some(value + cell.heap_bytes() + share)
     }
 
     /// Returns the shard and the hash of a key.
@@ -205,19 +189,6 @@ impl Keyspace {
 
     pub(super) fn note_change(&self, cell: &Cell) {
         cell.set_version(self.changes.fetch_add(1, Ordering::Relaxed));
-    }
-
-    /// Runs a function on the value of a key under a shared lock.
-    pub(super) fn read<R>(
-        &self,
-        key: &[u8],
-        now_millis: u64,
-        run: impl FnOnce(Option<&Value>) -> R,
-    ) -> R {
-        match self.cell(key) {
-            Some(cell) => cell.state.read().with_value(now_millis, run),
-            None => run(None),
-        }
     }
 
     /// Returns the number of shards.

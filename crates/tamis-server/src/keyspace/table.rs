@@ -49,16 +49,15 @@ impl Table {
         key: &[u8],
         hasher: &RandomState,
     ) -> (Arc<Cell>, i64) {
-        let before = self.heap_bytes();
         let rehash = |cell: &Arc<Cell>| hasher.hash_one(&cell.key[..]);
+        let before = self.heap_bytes();
         match self.0.entry(hash, |cell| *cell.key == *key, rehash) {
             Entry::Occupied(found) => (found.get().clone(), 0),
             Entry::Vacant(place) => {
                 let cell = Arc::new(Cell::new(key));
                 place.insert(cell.clone());
-                let grown = self.heap_bytes() as i64 - before as i64;
                 let bytes = cell.heap_bytes() as i64;
-                (cell, grown + bytes)
+                (cell, self.grown_since(before) + bytes)
             }
         }
     }
@@ -67,16 +66,14 @@ impl Table {
     pub fn reserve(&mut self, keys: usize, hasher: &RandomState) -> i64 {
         let before = self.heap_bytes();
         self.0.reserve(keys, |cell| hasher.hash_one(&cell.key[..]));
-        self.heap_bytes() as i64 - before as i64
+        self.grown_since(before)
     }
 
     /// Removes a cell and returns by how many bytes the table has grown, which is 0 or negative.
     /// `None` if the table does not contain the cell.
     pub fn remove(&mut self, hash: u64, cell: &Arc<Cell>, hasher: &RandomState) -> Option<i64> {
-        let before = self.heap_bytes();
         self.0.find_entry(hash, |found| Arc::ptr_eq(found, cell)).ok()?.remove();
-        self.shrink(hasher);
-        Some(self.heap_bytes() as i64 - before as i64)
+        Some(self.shrink(hasher))
     }
 
     /// Frees places if most are free; returns by how many bytes the table has grown, which is 0 or
@@ -87,6 +84,10 @@ impl Table {
         if len == 0 || places > SMALL_PLACES && len < places / 8 {
             self.0.shrink_to(len * 2, |cell| hasher.hash_one(&cell.key[..]));
         }
+        self.grown_since(before)
+    }
+
+    fn grown_since(&self, before: u64) -> i64 {
         self.heap_bytes() as i64 - before as i64
     }
 }

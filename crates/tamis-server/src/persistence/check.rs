@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
-use crate::persistence::folder::Folder;
-use crate::persistence::recover::{Stream, lock};
+use crate::persistence::folder::{Folder, lock};
 use crate::persistence::replay::Replay;
+use crate::persistence::stream::Stream;
 
 /// The result of a check or a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,18 +43,15 @@ pub struct DataReport {
 /// ```
 pub fn check_data(dir: &Path) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
-    check(&OsDisk, dir)
+    check(&OsDisk(dir.to_owned()))
 }
 
 /// Reads the files of a folder that is already locked.
-pub(super) fn check(disk: &dyn Disk, dir: &Path) -> Result<DataReport, DurabilityError> {
+pub(super) fn check(disk: &dyn Disk) -> Result<DataReport, DurabilityError> {
     let keyspace = Keyspace::new();
-    let found = Folder::read(disk, dir)?;
     let mut replay = Replay::new(&keyspace);
-    let mut stream = Stream::open(disk, dir, &found, &mut replay)?;
-    stream.replay(&mut replay)?;
-    let (changes, torn_bytes) = (replay.changes, stream.torn_bytes());
-    let keys = keyspace.shared().len();
+    let torn_bytes = Stream::load(&Folder::read(disk)?, &mut replay)?.torn_bytes();
+    let (keys, changes) = (keyspace.shared().len(), replay.changes);
     Ok(DataReport { keys, changes, torn_bytes, ..DataReport::default() })
 }
 

@@ -1,14 +1,17 @@
-//! The file operations that persistence needs. Tests run it on a simulated disk.
+//! The data folder of a server, and the file operations on it. Tests run on a simulated disk.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file system.
+/// A file system with the data folder of a server.
 pub(crate) trait Disk: Debug + Send + Sync {
+    /// Returns the path of the data folder.
+    fn dir(&self) -> &Path;
+
     /// Creates a file, or truncates an existing file.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
@@ -32,15 +35,26 @@ pub(crate) trait Disk: Debug + Send + Sync {
 
     /// Makes the file names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-
-    /// Tests whether `path` still names `file`.
-    fn is_at(&self, path: &Path, file: &dyn DiskFile) -> bool;
 }
 
 /// An open file.
 pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Reads bytes at an offset and returns how many; 0 at the end.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Reads until the buffer is full or the file ends; returns how many bytes were read.
+    fn read_at_most(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut len = 0;
+        while len < bytes.len() {
+            match self.read_at(&mut bytes[len..], offset + len as u64) {
+                Ok(0) => break,
+                Ok(read) => len += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(len)
+    }
 
     /// Writes all bytes at an offset. After an error the file may contain any part of them.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
@@ -54,15 +68,19 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Makes the file's bytes and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns the device and inode numbers of the file.
-    fn identity(&self) -> Option<(u64, u64)>;
+    /// Tests whether `path` still names the file.
+    fn is_at(&self, path: &Path) -> bool;
 }
 
-/// The file system of the operating system.
+/// A data folder in the file system of the operating system.
 #[derive(Debug)]
-pub(crate) struct OsDisk;
+pub(crate) struct OsDisk(pub PathBuf);
 
 impl Disk for OsDisk {
+    fn dir(&self) -> &Path {
+        &self.0
+    }
+
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         Ok(Arc::new(options.create(true).truncate(true).read(true).write(true).open(path)?))
@@ -97,11 +115,6 @@ impl Disk for OsDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
     }
-
-    fn is_at(&self, path: &Path, file: &dyn DiskFile) -> bool {
-        let found = std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-        found.is_some() && found == file.identity()
-    }
 }
 
 impl DiskFile for File {
@@ -126,9 +139,34 @@ impl DiskFile for File {
         self.sync_data()
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.metadata().ok().map(|it| (it.dev(), it.ino()))
+    fn is_at(&self, path: &Path) -> bool {
+        let identity = |it: std::fs::Metadata| (it.dev(), it.ino());
+        let found = std::fs::metadata(path).ok().map(identity);
+        found.is_some() && found == self.metadata().ok().map(identity)
     }
+}
+
+/// The number of bytes that are copied at a time.
+const COPY_BYTES: u64 = 4 << 20;
+
+/// Copies bytes from an offset of one file to an offset of another.
+pub(super) fn copy_bytes(
+    (from, from_at): (&dyn DiskFile, u64),
+    (to, to_at): (&dyn DiskFile, u64),
+    len: u64,
+) -> io::Result<()> {
+    let mut buffer = vec![0; len.min(COPY_BYTES) as usize];
+    let mut done = 0;
+    while done < len {
+        let wanted = (len - done).min(COPY_BYTES) as usize;
+        let read = from.read_at_most(&mut buffer[..wanted], from_at + done)?;
+        if read == 0 {
+            break;
+        }
+        to.write_all_at(&buffer[..read], to_at + done)?;
+        done += read as u64;
+    }
+    Ok(())
 }
 
 /// Reads or writes a file from its start to its end.

@@ -46,8 +46,9 @@ pub enum DurabilityError {
 }
 
 impl DurabilityError {
-    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        move |error| DurabilityError::Io { path: path.into(), error }
+    /// Returns a function that adds a path to an error of the system.
+    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| DurabilityError::Io { path: path.to_owned(), error }
     }
 
     pub(super) fn damaged(path: &Path, at: u64, what: impl Into<String>) -> Self {

@@ -1,5 +1,6 @@
-//! The snapshots and logs of a folder, found by their names.
+//! The data folder of a server: its lock, and its snapshots and logs, found by their names.
 
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,9 +9,29 @@ use crate::persistence::error::DurabilityError;
 use crate::persistence::log_file::NUMBER_LIMIT;
 use crate::persistence::{log_file, manifest, snapshot};
 
+/// Creates the folder if it does not exist, and locks it for this process. The lock ends when the
+/// file is closed.
+///
+/// # Errors
+///
+/// [`DurabilityError`] if another process uses the folder.
+pub(super) fn lock(dir: &Path) -> Result<File, DurabilityError> {
+    std::fs::create_dir_all(dir).map_err(DurabilityError::io(dir))?;
+    let path = dir.join("lock");
+    let fail = DurabilityError::io(&path);
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(DurabilityError::Locked { path: dir.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(fail(error)),
+    }
+}
+
 /// The snapshots and logs of a folder, found by their names.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct Folder<'d> {
+    pub disk: &'d dyn Disk,
     snapshots: Vec<u64>,
     logs: Vec<u64>,
     /// The names of files whose numbers are not below [`NUMBER_LIMIT`]: no server wrote them.
@@ -21,15 +42,15 @@ pub(super) struct Folder {
     pub secret: u64,
 }
 
-impl Folder {
+impl<'d> Folder<'d> {
     /// Lists a folder and reads its manifest.
     ///
     /// # Errors
     ///
     /// [`DurabilityError::Io`] if the folder or the manifest cannot be read.
-    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Self, DurabilityError> {
+    pub fn read(disk: &'d dyn Disk) -> Result<Self, DurabilityError> {
         let (mut snapshots, mut logs, mut too_high) = (Vec::new(), Vec::new(), Vec::new());
-        for name in disk.names(dir).map_err(DurabilityError::io(dir))? {
+        for name in disk.names(disk.dir()).map_err(DurabilityError::io(disk.dir()))? {
             for (prefix, numbers) in [("snapshot-", &mut snapshots), ("log-", &mut logs)] {
                 match number_of(&name, prefix) {
                     Some(number) if number < NUMBER_LIMIT => numbers.push(number),
@@ -41,11 +62,10 @@ impl Folder {
         too_high.sort_unstable();
         snapshots.sort_unstable();
         logs.sort_unstable();
-        let recorded = manifest::read(disk, dir);
-        let recorded = recorded.map_err(DurabilityError::io(dir.join("manifest")))?;
-        let secret = recorded.map_or(0, |manifest| manifest.secret);
-        let recorded = recorded.map(|manifest| manifest.log);
-        Ok(Self { snapshots, logs, too_high, recorded, secret })
+        let manifest = manifest::read(disk).map_err(DurabilityError::io(&manifest::path(disk)))?;
+        let recorded = manifest.map(|manifest| manifest.log);
+        let secret = manifest.map_or(0, |manifest| manifest.secret);
+        Ok(Self { disk, snapshots, logs, too_high, recorded, secret })
     }
 
     /// Checks that every number is below [`NUMBER_LIMIT`]. A start would not know the order of a
@@ -54,15 +74,14 @@ impl Folder {
     /// # Errors
     ///
     /// [`DurabilityError::Io`] names the files that the user must move away.
-    pub fn check_numbers(&self, dir: &Path) -> Result<(), DurabilityError> {
+    pub fn check_numbers(&self) -> Result<(), DurabilityError> {
         if self.too_high.is_empty() {
             return Ok(());
         }
-        let names = self.too_high.join(", ");
-        let what = format!(
-            "no server gives files numbers of {NUMBER_LIMIT} or more: move these to another folder: {names}"
-        );
-        Err(invalid_data(dir, what))
+        Err(self.invalid_data(format!(
+            "no server gives files numbers of {NUMBER_LIMIT} or more: move these to another folder: {}",
+            self.too_high.join(", ")
+        )))
     }
 
     /// Returns a number above those of all files.
@@ -70,17 +89,21 @@ impl Folder {
     /// # Errors
     ///
     /// [`DurabilityError::Io`] if all numbers are used.
-    pub fn next_number(&self, dir: &Path) -> Result<u64, DurabilityError> {
+    pub fn next_number(&self) -> Result<u64, DurabilityError> {
         let last = NUMBER_LIMIT - 1;
-        let newest = self.newest().max(self.recorded.unwrap_or(0));
-        if newest < last {
-            return Ok(newest + 1);
+        let files = self.snapshots.iter().chain(&self.logs).chain(&self.recorded);
+        let next = files.max().map_or(1, |newest| newest + 1);
+        if next <= last {
+            return Ok(next);
         }
-        let what = format!(
+        Err(self.invalid_data(format!(
             "no number above {last} is left for a new file: move the files of that number to another folder; a manifest that \
              names it goes with them"
-        );
-        Err(invalid_data(dir, what))
+        )))
+    }
+
+    fn invalid_data(&self, what: String) -> DurabilityError {
+        DurabilityError::io(self.disk.dir())(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 
     /// Returns the number of the newest snapshot.
@@ -103,32 +126,23 @@ impl Folder {
         self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
     }
 
-    /// Returns the highest number of all files.
-    pub fn newest(&self) -> u64 {
-        self.snapshots.iter().chain(&self.logs).copied().max().unwrap_or(0)
-    }
-
-    /// Returns the paths of all snapshots and logs.
-    pub fn paths(&self, dir: &Path) -> impl Iterator<Item = PathBuf> {
-        let snapshots = self.snapshots.iter().map(|&number| snapshot::path(dir, number));
-        let logs = self.logs.iter().map(|&number| log_file::path(dir, number));
-        snapshots.chain(logs)
-    }
-
     /// Returns the numbers of the logs to read.
     pub fn logs(&self) -> impl Iterator<Item = u64> {
         self.logs.iter().copied().filter(|&number| number >= self.first())
     }
 
+    /// Returns the paths of all snapshots and logs with numbers below `limit`.
+    pub fn paths_below(&self, limit: u64) -> impl Iterator<Item = PathBuf> {
+        let snapshots =
+            self.snapshots.iter().map(|&number| (number, snapshot::path(self.disk, number)));
+        let logs = self.logs.iter().map(|&number| (number, log_file::path(self.disk, number)));
+        snapshots.chain(logs).filter(move |(number, _)| *number < limit).map(|(_, path)| path)
+    }
+
     /// Removes the snapshots and logs with lower numbers. Files that cannot be removed stay: a
     /// start does not read them.
-    pub fn remove_before(&self, disk: &dyn Disk, dir: &Path, number: u64) {
-        for &older in self.snapshots.iter().filter(|&&it| it < number) {
-            _ = disk.remove(&snapshot::path(dir, older));
-        }
-        for &older in self.logs.iter().filter(|&&it| it < number) {
-            _ = disk.remove(&log_file::path(dir, older));
-        }
+    pub fn remove_before(&self, number: u64) {
+        self.paths_below(number).for_each(|path| _ = self.disk.remove(&path));
     }
 }
 
@@ -139,8 +153,4 @@ fn number_of(name: &str, prefix: &str) -> Option<u64> {
     let is_canonical = digits == "0" || !digits.starts_with('0');
     let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
     (is_canonical && is_number).then(|| digits.parse().unwrap_or(u64::MAX))
-}
-
-fn invalid_data(dir: &Path, what: String) -> DurabilityError {
-    DurabilityError::io(dir)(io::Error::new(io::ErrorKind::InvalidData, what))
 }

@@ -1,7 +1,7 @@
 //! Reads the frames of a log file, and searches for valid frames after damaged bytes.
 
 use crate::persistence::frame;
-use crate::persistence::log_file::{LogFile, read_at_most};
+use crate::persistence::log_file::LogFile;
 use crate::procfs::memory_of_machine;
 
 /// The size of one read, in bytes.
@@ -37,8 +37,8 @@ impl<'l> Frames<'l> {
     }
 
     /// Returns how many bytes of the file follow the current position.
-    pub fn left(&self) -> std::io::Result<u64> {
-        Ok(self.total.saturating_sub(self.at + self.used as u64))
+    pub fn left(&self) -> u64 {
+        self.total.saturating_sub(self.at + self.used as u64)
     }
 
     /// Returns the position and the records of the next valid frame. `None` at the end of the file
@@ -57,7 +57,7 @@ impl<'l> Frames<'l> {
     /// is necessary: a client chose the bytes of its records, and they may look like frames.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
         while self.load()?.is_none() {
-            let left = self.left()?;
+            let left = self.left();
             if left == 0 {
                 return Ok(false);
             }
@@ -93,9 +93,9 @@ impl<'l> Frames<'l> {
             let wanted = frame::length(&self.bytes[self.used..], seed);
             let wanted = wanted.map_or(0, |len| len.saturating_add(frame::HEADER_BYTES as u64));
             let have = (self.bytes.len() - self.used) as u64;
-            let is_cut = wanted > have + unread;
+            let is_incomplete = wanted > have + unread;
             let is_bad = have >= frame::HEADER_BYTES as u64 && wanted <= have;
-            if unread == 0 || is_cut || is_bad {
+            if unread == 0 || is_incomplete || is_bad {
                 return Ok(None);
             }
             if wanted > self.max_bytes {
@@ -110,7 +110,7 @@ impl<'l> Frames<'l> {
             let before = self.bytes.len();
             self.bytes.try_reserve(more).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
             self.bytes.resize(before + more, 0);
-            let read = read_at_most(&*self.log.file, &mut self.bytes[before..], loaded)?;
+            let read = self.log.file.read_at_most(&mut self.bytes[before..], loaded)?;
             self.bytes.truncate(before + read);
             if read == 0 {
                 return Ok(None);
@@ -154,9 +154,7 @@ pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io:
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::super::log_file::header_bytes as log_file_header_bytes;
+    use super::super::log_file;
     use super::super::sim_disk::SimDisk;
     use super::*;
 
@@ -177,11 +175,15 @@ mod tests {
         (bytes, behind)
     }
 
+    /// Creates a log that begins at position 0 and has this secret.
+    fn empty_log(secret: u64) -> LogFile {
+        LogFile::begin(&SimDisk::default(), 0, 0, 0, secret).unwrap()
+    }
+
     #[test]
     fn frames_inside_a_damaged_frame_are_not_found() {
         for secret in [0, 99] {
-            let (disk, dir) = (SimDisk::default(), Path::new("/data"));
-            let log = LogFile::begin(&disk, dir, 0, 0, 0, secret).unwrap();
+            let log = empty_log(secret);
             let (mut bytes, behind) = planted(&log);
             bytes[frame::HEADER_BYTES] ^= 1;
             log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
@@ -191,7 +193,7 @@ mod tests {
             assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
 
             // The same in an incomplete frame.
-            let log = LogFile::begin(&disk, dir, 1, 0, 0, secret).unwrap();
+            let log = empty_log(secret);
             log.file.write_all_at(&bytes[..behind - 1], log.header_bytes()).unwrap();
             let mut frames = Frames::new(&log).unwrap();
             assert!(!frames.skip_to_valid().unwrap());
@@ -201,8 +203,7 @@ mod tests {
 
     #[test]
     fn frames_that_a_client_planted_are_not_found_behind_a_damaged_length() {
-        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
-        let log = LogFile::begin(&disk, dir, 0, 0, 0, 99).unwrap();
+        let log = empty_log(99);
         let (mut bytes, behind) = planted(&log);
         bytes[0] ^= 1;
         log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
@@ -213,9 +214,8 @@ mod tests {
 
     #[test]
     fn the_start_of_a_log_with_a_damaged_header_is_found() {
-        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
-        for (number, secret) in [(1, 0), (2, 99)] {
-            let mut log = LogFile::begin(&disk, dir, number, 700, 0, secret).unwrap();
+        for secret in [0, 99] {
+            let mut log = LogFile::begin(&SimDisk::default(), 1, 700, 0, secret).unwrap();
             let mut bytes = Vec::new();
             for _ in 0..2 {
                 let seed = log.seed(700 + bytes.len() as u64);
@@ -240,11 +240,10 @@ mod tests {
 
     #[test]
     fn a_log_is_not_searched_with_a_secret_that_no_valid_file_has() {
-        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
-        let mut log = LogFile::begin(&disk, dir, 0, 0, 0, 99).unwrap();
+        let mut log = empty_log(99);
         let (mut bytes, _) = planted(&log);
         // A client does not know the position of its value, so it plants frames for many positions.
-        let at = frame::HEADER_BYTES as u64 + 1 + log.header_bytes() - log_file_header_bytes(0);
+        let at = frame::HEADER_BYTES as u64 + 1 + log.header_bytes() - log_file::header_bytes(0);
         let mut other = Vec::new();
         frame::append(&mut other, at, |out| out.extend_from_slice(b"planted"));
         bytes[frame::HEADER_BYTES + 1..][..other.len()].copy_from_slice(&other);

@@ -11,11 +11,12 @@
 //! damaged before it, has lost changes. Bytes after it may be missing after a power loss.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::persistence::disk::{Disk, DiskFile};
+use crate::persistence::error::DurabilityError;
 use crate::persistence::header::{self, FileHeader, Kind};
 
 const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
@@ -30,8 +31,8 @@ const SYNCED_SEED: u64 = 24;
 pub(super) const NUMBER_LIMIT: u64 = 1 << 31;
 
 /// Returns the path of a log.
-pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
-    dir.join(format!("log-{number}.tamis"))
+pub(super) fn path(disk: &dyn Disk, number: u64) -> PathBuf {
+    disk.dir().join(format!("log-{number}.tamis"))
 }
 
 /// A file of the log.
@@ -70,31 +71,29 @@ impl LogFile {
     /// The variant of [`BeginError`] shows whether the log may exist.
     pub fn begin(
         disk: &dyn Disk,
-        dir: &Path,
         number: u64,
         began: u64,
         synced: u64,
         secret: u64,
     ) -> Result<Self, BeginError> {
-        if number >= NUMBER_LIMIT {
-            // A start would not read a log with this number.
-            let error =
-                io::Error::new(io::ErrorKind::InvalidInput, "the number of the log is too high");
-            return Err(BeginError { error, may_exist: false });
-        }
-        let path = path(dir, number);
+        let path = path(disk, number);
         let temporary = path.with_extension("part");
-        let mut bytes = header::encode(&KIND, began, secret);
-        bytes.extend(header::field(synced, SYNCED_SEED));
-        bytes.extend(header::field(synced, SYNCED_SEED));
-        let created = disk.create(&temporary).and_then(|file| {
+        let create = || {
+            if number >= NUMBER_LIMIT {
+                // A start would not read a log with this number.
+                let what = "the number of the log is too high";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
+            let file = disk.create(&temporary)?;
             if disk.open(&path).is_ok() {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the log exists already"));
             }
+            let mut bytes = header::encode(&KIND, began, secret);
+            bytes.extend([header::field(synced, SYNCED_SEED); 2].as_flattened());
             file.write_all_at(&bytes, 0)?;
             Ok(file)
-        });
-        let file = created.map_err(|error| {
+        };
+        let file = create().map_err(|error| {
             _ = disk.remove(&temporary);
             BeginError { error, may_exist: false }
         })?;
@@ -104,14 +103,19 @@ impl LogFile {
     }
 
     /// Opens a log and reads its header.
-    pub(super) fn open(disk: &dyn Disk, dir: &Path, number: u64) -> io::Result<(Self, Header)> {
-        let path = path(dir, number);
-        let file = disk.open(&path)?;
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError::Io`] if the file cannot be read.
+    pub(super) fn open(disk: &dyn Disk, number: u64) -> Result<(Self, Header), DurabilityError> {
+        let path = path(disk, number);
+        let fail = DurabilityError::io(&path);
+        let file = disk.open(&path).map_err(fail)?;
         let mut bytes = [0; MAX_HEADER_BYTES];
-        let len = read_at_most(&*file, &mut bytes, 0)?;
+        let len = file.read_at_most(&mut bytes, 0).map_err(fail)?;
         let (mut header, mut began, secret, next_field) = parse_header(&bytes[..len]);
         // A valid position is so small that the positions of the frames do not overflow.
-        if began.checked_add(file.len()?).is_none() {
+        if began.checked_add(file.len().map_err(fail)?).is_none() {
             (header, began) = (Header::Invalid, 0);
         }
         let next_field = AtomicBool::new(next_field);
@@ -134,10 +138,6 @@ impl LogFile {
     }
 
     /// Returns the length of the frames in the file, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// The error of the disk.
     pub(super) fn frame_bytes(&self) -> io::Result<u64> {
         Ok(self.file.len()?.saturating_sub(self.header_bytes()))
     }
@@ -150,6 +150,14 @@ impl LogFile {
         self.file.write_all_at(&header::field(synced, SYNCED_SEED), at as u64)?;
         self.next_field.store(!field, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Records the position up to which the stream is durable. After an error, logs a warning: the
+    /// next sync records a later position.
+    pub fn try_record_synced(&self, synced: u64) {
+        if let Err(error) = self.record_synced(synced) {
+            tracing::warn!(%error, "cannot record the position of the last fsync");
+        }
     }
 }
 
@@ -178,27 +186,8 @@ fn parse_header(bytes: &[u8]) -> (Header, u64, u64, bool) {
         }
     };
     let fields = bytes.get(header::bytes(secret)..).unwrap_or_default();
-    let field = |bytes: Option<&[u8]>| header::parse_field(bytes?, SYNCED_SEED);
-    let first = field(fields.get(..header::FIELD_BYTES));
-    let second = field(fields.get(header::FIELD_BYTES..2 * header::FIELD_BYTES));
+    let mut fields = fields.chunks(header::FIELD_BYTES);
+    let [first, second] = [(); 2].map(|()| header::parse_field(fields.next()?, SYNCED_SEED));
     let header = first.max(second).map_or(Header::Invalid, |synced| Header::Valid { synced });
     (header, began, secret, second < first)
-}
-
-/// Reads until the buffer is full or the file ends.
-pub(super) fn read_at_most(
-    file: &dyn DiskFile,
-    bytes: &mut [u8],
-    offset: u64,
-) -> io::Result<usize> {
-    let mut len = 0;
-    while len < bytes.len() {
-        match file.read_at(&mut bytes[len..], offset + len as u64) {
-            Ok(0) => break,
-            Ok(read) => len += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
 }

@@ -9,14 +9,14 @@
 //! The manifest of a log of version 2 has no secret.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::persistence::disk::Disk;
-use crate::persistence::log_file::{LogFile, NUMBER_LIMIT, read_at_most};
+use crate::persistence::log_file::{LogFile, NUMBER_LIMIT};
 
 /// Returns the path of the manifest.
-pub(super) fn path(dir: &Path) -> PathBuf {
-    dir.join("manifest")
+pub(super) fn path(disk: &dyn Disk) -> PathBuf {
+    disk.dir().join("manifest")
 }
 
 /// The content of the manifest.
@@ -40,21 +40,28 @@ impl Manifest {
 /// # Errors
 ///
 /// The error of the disk. The old manifest stays in place.
-pub(super) fn write(disk: &dyn Disk, dir: &Path, manifest: Manifest) -> io::Result<()> {
-    let (path, temporary) = (path(dir), path(dir).with_extension("part"));
-    let write = || -> io::Result<()> {
+pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::Result<()> {
+    let path = path(disk);
+    let temporary = path.with_extension("part");
+    let text = match secret {
+        0 => format!("log {log}\n"),
+        _ => format!("log {log} secret {secret:016x}\n"),
+    };
+    let write = || {
         let file = disk.create(&temporary)?;
-        let Manifest { log, secret } = manifest;
-        let text = match secret {
-            0 => format!("log {log}\n"),
-            _ => format!("log {log} secret {secret:016x}\n"),
-        };
         file.write_all_at(text.as_bytes(), 0)?;
         file.sync()?;
         disk.rename(&temporary, &path)?;
-        disk.sync_dir(dir)
+        disk.sync_dir(disk.dir())
     };
     write().inspect_err(|_| _ = disk.remove(&temporary))
+}
+
+/// Writes the manifest for a log. After an error, logs a warning: the server works without it.
+pub(super) fn record_newest(disk: &dyn Disk, log: &LogFile) {
+    if let Err(error) = write(disk, Manifest::of(log)) {
+        tracing::warn!(%error, "cannot update the manifest: the next start cannot detect a missing newest log");
+    }
 }
 
 /// Reads the manifest; `None` if the file does not exist.
@@ -62,21 +69,17 @@ pub(super) fn write(disk: &dyn Disk, dir: &Path, manifest: Manifest) -> io::Resu
 /// # Errors
 ///
 /// The error of the disk, or an error for a file that is not a manifest.
-pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Manifest>> {
-    let file = match disk.open(&path(dir)) {
+pub(super) fn read(disk: &dyn Disk) -> io::Result<Option<Manifest>> {
+    let file = match disk.open(&path(disk)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let mut bytes = [0; 64];
-    let len = read_at_most(&*file, &mut bytes, 0)?;
+    let len = file.read_at_most(&mut bytes, 0)?;
     let manifest = std::str::from_utf8(&bytes[..len]).ok().and_then(parse);
-    manifest.map(Some).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it does not name a log; remove it to start without it",
-        )
-    })
+    let what = "it does not name a log; remove it to start without it";
+    manifest.map(Some).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 fn parse(text: &str) -> Option<Manifest> {
@@ -97,12 +100,12 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_as_it_was_written() {
-        let (disk, dir) = (SimDisk::default(), Path::new("/data"));
-        assert_eq!(read(&disk, dir).unwrap(), None);
+        let disk = SimDisk::default();
+        assert_eq!(read(&disk).unwrap(), None);
         for secret in [0, 1, u64::MAX] {
             let manifest = Manifest { log: NUMBER_LIMIT - 1, secret };
-            write(&disk, dir, manifest).unwrap();
-            assert_eq!(read(&disk, dir).unwrap(), Some(manifest));
+            write(&disk, manifest).unwrap();
+            assert_eq!(read(&disk).unwrap(), Some(manifest));
         }
         assert_eq!(parse("log 7\n"), Some(Manifest { log: 7, secret: 0 }));
         for damaged in ["", "log", "log 2147483648", "log 1 secret", "log 1 secret x", "log 1 2"] {

@@ -29,6 +29,7 @@ mod frame;
 mod frames;
 mod header;
 mod log;
+mod log_core;
 mod log_file;
 mod manifest;
 #[cfg(test)]
@@ -43,6 +44,9 @@ mod sim_disk;
 mod snapshot;
 mod state;
 mod storage;
+mod stream;
+#[cfg(test)]
+mod test_files;
 
 pub use check::{DataReport, check_data};
 pub use error::DurabilityError;

@@ -19,25 +19,22 @@ mod saver;
 mod search;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use tamis_commands::{Batch, Command, Env, Handler, ScalableBloom, Settings, Value, find};
 use tamis_resp::Protocol;
 
 use crate::keyspace::Keyspace;
-use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
-use crate::persistence::log::{LogCore, SyncJob};
+use crate::persistence::log_core::{LogCore, SyncJob};
 use crate::persistence::log_file::LogFile;
 use crate::persistence::record::Record;
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::SimDisk;
-use crate::persistence::state::{FileJob, LogState, Needs, Settled, Sync};
+use crate::persistence::state::answers::Needs;
+use crate::persistence::state::{FileJob, LogState, Settled, Sync};
 use oracle::{Change, Logged};
 use saver::Saver;
-
-const DIR: &str = "/data";
 
 /// The next operation of a client.
 #[derive(Clone, Debug)]
@@ -117,19 +114,6 @@ fn item(number: u32) -> Vec<u8> {
     format!("item:{number}").into_bytes()
 }
 
-/// Runs a command on its key as the server does.
-fn run(keyspace: &Keyspace, argv: &[&[u8]]) {
-    let settings = Settings::default();
-    let env = Env::new(&settings, Protocol::Resp2, 0);
-    let keys = keyspace.shared();
-    match find(argv[0]).expect("a command").handler {
-        Handler::Key(handler) => {
-            _ = keys.change(argv[1], 0, |value| handler.run(value, argv, &env));
-        }
-        _ => _ = keys.remove(argv[1], 0),
-    }
-}
-
 /// Tests which items the filter contains.
 fn contains(keyspace: &Keyspace, items: &[u32]) -> Vec<bool> {
     let items: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
@@ -158,9 +142,8 @@ impl World {
     /// Starts a process on a disk.
     fn start(disk: SimDisk, sync: Sync, history: Vec<Logged>) -> Result<Self, DurabilityError> {
         let keyspace = Keyspace::new();
-        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
-        let found = recover(&shared, Path::new(DIR), &keyspace)?;
-        let core = LogCore::new(shared, Path::new(DIR), found.file, found.end, sync);
+        let found = recover(&disk, &keyspace)?;
+        let core = LogCore::new(Arc::new(disk.clone()), found.file, found.end, sync);
         Ok(Self {
             disk,
             keyspace,
@@ -196,23 +179,27 @@ impl World {
         let filter = ScalableBloom::reserve(1000, 1e-9, None).expect("a filter");
         let value = Value::Bloom(Box::new(filter));
         let image = value.new_image();
-        self.keyspace.shared().replace(b"filter", value, None);
+        self.keyspace.shared().put(b"filter", 0, value, None);
         let record = Record::Image { key: b"filter", expires_millis: None, image: &image };
-        self.append(&record, Vec::new());
+        self.append(&record, None);
     }
 
     fn end(&self) -> u64 {
-        self.core.with(|state| state.end())
+        self.core.end()
     }
 
-    fn append(&mut self, record: &Record<'_>, changes: Vec<Change>) {
+    fn append(&mut self, record: &Record<'_>, changes: Option<Change>) {
         self.core.with(|state| state.append(|out| record.encode(out)));
-        if self.core.with(|state| state.group_bytes().is_some()) {
-            self.group.extend(changes);
-        } else {
-            let end = self.end();
-            self.history.push(Logged { changes, end });
+        self.group.extend(changes);
+        if self.core.group_bytes().is_none() {
+            self.end_frame();
         }
+    }
+
+    /// Adds a frame to the history.
+    fn end_frame(&mut self) {
+        let (changes, end) = (std::mem::take(&mut self.group), self.end());
+        self.history.push(Logged { changes, end });
     }
 
     /// Tests whether a thread has exclusive access to the keys.
@@ -258,16 +245,16 @@ impl World {
             steps.push(Step::TakeSync);
         }
         let is_alone = may_change && !self.is_inserting();
+        let has_failed = || self.core.failure().is_some();
         let can_save = match &self.saver {
             Saver::Idle => self.saves > 0 && is_alone,
             Saver::Rotates { .. } => {
-                self.core.with(|state| state.rotated().is_some() || state.failure().is_some())
+                self.core.with(|state| state.rotated().is_some()) || has_failed()
             }
             // The snapshot reads a small value under its lock, and not during a transaction.
-            Saver::Writes { left, .. } => left.is_empty() || is_alone,
-            Saver::Reads { .. } => true,
+            Saver::Writes { left, noted, .. } => left.is_empty() || noted.is_some() || is_alone,
             Saver::Syncs { until, .. } => {
-                self.core.with(|state| state.is_durable(*until) || state.failure().is_some())
+                self.core.with(|state| state.is_durable(*until)) || has_failed()
             }
         };
         steps.extend(can_save.then_some(Step::Saver));
@@ -334,7 +321,7 @@ impl World {
                 assert_eq!(hashes.len(), new.len());
                 if !hashes.is_empty() {
                     let record = Record::Inserted { now_millis: 0, key: b"filter", hashes };
-                    self.append(&record, vec![Change::Inserted(new)]);
+                    self.append(&record, Some(Change::Inserted(new)));
                 }
                 self.core.with(|state| state.end_insert(ticket));
                 self.answers(items.to_vec())
@@ -374,22 +361,30 @@ impl World {
         self.core.with(LogState::begin_group);
         drop(self.keyspace.exclusive().clear());
         let record = Record::Command { now_millis: 0, argv: vec![b"FLUSHALL"] };
-        self.append(&record, vec![Change::Flushed]);
+        self.append(&record, Some(Change::Flushed));
         self.reserve();
         self.end_group();
     }
 
     fn end_group(&mut self) {
         self.core.with(LogState::end_group);
-        let (changes, end) = (std::mem::take(&mut self.group), self.end());
-        self.history.push(Logged { changes, end });
+        self.end_frame();
     }
 
     /// Runs a command under the lock of its key, and logs it.
     fn change(&mut self, argv: &[&[u8]], change: Change) {
-        run(&self.keyspace, argv);
+        let keys = self.keyspace.shared();
+        let settings = Settings::default();
+        let env = Env::new(&settings, Protocol::Resp2, 0);
+        match find(argv[0]).expect("a command").handler {
+            Handler::Key(handler) => {
+                _ = keys.change(argv[1], 0, |value| handler.run(value, argv, &env));
+            }
+            _ => _ = keys.remove(argv[1], 0),
+        }
+        drop(keys);
         let record = Record::Command { now_millis: 0, argv: argv.to_vec() };
-        self.append(&record, vec![change]);
+        self.append(&record, Some(change));
     }
 
     fn answers(&self, items: Vec<u32>) -> Client {

@@ -21,7 +21,7 @@ pub(super) struct Replay<'k> {
     /// The position at which the snapshot was complete: no value in it has a later change. An
     /// earlier change may concern a key that was removed before the snapshot reached it. Such a
     /// change does nothing.
-    snapshot_end: u64,
+    pub snapshot_end: u64,
     gathered: Gathered,
     pub changes: u64,
 }
@@ -57,13 +57,8 @@ impl<'k> Replay<'k> {
 
     /// Inserts a value of the snapshot.
     pub fn take(&mut self, entry: Entry) {
-        self.keyspace.shared().replace(&entry.key, entry.value, entry.expires_millis);
+        self.keyspace.shared().put(&entry.key, 0, entry.value, entry.expires_millis);
         self.applied.insert(entry.key, entry.applied);
-    }
-
-    /// Sets the position at which the snapshot was complete.
-    pub fn set_snapshot_end(&mut self, end: u64) {
-        self.snapshot_end = end;
     }
 
     /// Applies a change, unless the snapshot contains it.
@@ -73,10 +68,7 @@ impl<'k> Replay<'k> {
     /// Returns why the change cannot be applied.
     pub fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
         self.changes += 1;
-        let applied = catch_unwind(AssertUnwindSafe(|| self.apply_unguarded(position, record)));
-        applied.unwrap_or_else(|_| {
-            Err("replaying a change failed inside Tamis: please report it".to_owned())
-        })
+        catch_panic(|| self.apply_unguarded(position, record))
     }
 
     /// Inserts the gathered items.
@@ -85,101 +77,94 @@ impl<'k> Replay<'k> {
     ///
     /// Returns why they cannot be inserted.
     pub fn finish(&mut self) -> Result<(), String> {
-        let finished = catch_unwind(AssertUnwindSafe(|| self.insert_gathered()));
-        finished.unwrap_or_else(|_| {
-            Err("replaying a change failed inside Tamis: please report it".to_owned())
-        })
+        catch_panic(|| self.insert_gathered())
     }
 
     fn apply_unguarded(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
         if !matches!(record, Record::Inserted { .. }) {
             self.insert_gathered()?;
         }
-        if position >= self.snapshot_end && !self.applied.is_empty() {
+        let is_exact = position >= self.snapshot_end;
+        if is_exact && !self.applied.is_empty() {
             self.applied = HashMap::new();
         }
-        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
         match record {
-            Record::Inserted { key, .. } if is_done(key) => Ok(()),
-            Record::Inserted { now_millis, key, hashes } => {
-                self.gather(*now_millis, key, hashes)?;
-                self.gathered.is_exact |= position >= self.snapshot_end;
+            Record::Inserted { key, .. } | Record::Image { key, .. }
+                if self.is_applied(key, position) =>
+            {
                 Ok(())
             }
-            Record::Image { key, .. } if is_done(key) => Ok(()),
+            Record::Inserted { now_millis, key, hashes } => {
+                let gathered = &self.gathered;
+                if gathered.key != *key || gathered.hashes.len() + hashes.len() > MAX_GATHERED {
+                    self.insert_gathered()?;
+                }
+                let gathered = &mut self.gathered;
+                if gathered.hashes.is_empty() {
+                    gathered.key = key.to_vec();
+                    gathered.now_millis = *now_millis;
+                }
+                gathered.hashes.extend_from_slice(hashes);
+                gathered.is_exact |= is_exact;
+                Ok(())
+            }
             Record::Image { key, expires_millis, image } => {
                 let value = Value::read_logged_image(image)
                     .map_err(|error| format!("a value cannot be read: {error}"))?;
-                self.keyspace.shared().replace(key, value, *expires_millis);
+                self.keyspace.shared().put(key, 0, value, *expires_millis);
                 Ok(())
             }
-            Record::Command { now_millis, argv } => {
-                let is_exact = position >= self.snapshot_end;
-                match self.run(position, *now_millis, argv) {
-                    // Before the end of the snapshot the key may not exist, so an error means that
-                    // the change does nothing.
-                    Err(_) if !is_exact => Ok(()),
-                    result => result,
-                }
-            }
+            // Before the end of the snapshot the key may not exist, so an error means that the
+            // change does nothing.
+            Record::Command { now_millis, argv } => match self.run(position, *now_millis, argv) {
+                Err(_) if !is_exact => Ok(()),
+                result => result,
+            },
         }
+    }
+
+    /// Tests whether the value of the snapshot contains the change of a key at a position.
+    fn is_applied(&self, key: &[u8], position: u64) -> bool {
+        self.applied.get(key).is_some_and(|&applied| position < applied)
     }
 
     fn run(&self, position: u64, now_millis: u64, argv: &[&[u8]]) -> Result<(), String> {
-        let Some(command) = argv.first().and_then(|name| find(name)) else {
-            return Err(
-                "a command is unknown: a newer version of tamis may have written it".to_owned()
-            );
-        };
+        let command = argv.first().and_then(|name| find(name));
+        let command =
+            command.ok_or("a command is unknown: a newer version of tamis may have written it")?;
+        let name = command.name;
         if !command.takes(argv.len()) {
-            return Err(format!("{} has too few or too many arguments", command.name));
+            return Err(format!("{name} has too few or too many arguments"));
         }
-        let nothing = || format!("{} changed something once and changes nothing now", command.name);
         let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
-        let is_done = |key: &[u8]| self.applied.get(key).is_some_and(|&applied| position < applied);
+        let is_applied = |key: &[u8]| self.is_applied(key, position);
         if let Handler::WriteKeys(WriteKeys::Flush) = command.handler {
             // Keys that the snapshot read after this command stay.
-            self.keyspace.exclusive().clear_but(is_done);
+            self.keyspace.exclusive().clear_but(is_applied);
             return Ok(());
         }
-        if command.keys.of(argv).any(is_done) {
+        if command.keys.of(argv).any(is_applied) {
             return Ok(());
         }
-        match command.handler {
+        let reply = match command.handler {
             Handler::Key(handler) if command.may_change() => {
                 let keys = self.keyspace.shared();
-                let outcome =
-                    keys.change(argv[1], now_millis, |value| handler.run(value, argv, &env));
-                match outcome.reply {
-                    Reply::Error(error) if !outcome.has_changed() => {
-                        Err(format!("{}: {error}", command.name))
-                    }
-                    _ => Ok(()),
+                let run = |value: &mut Option<Value>| handler.run(value, argv, &env);
+                let outcome = keys.change(argv[1], now_millis, run);
+                if outcome.has_changed() {
+                    return Ok(());
                 }
+                outcome.reply
             }
             Handler::WriteKeys(handler) => {
-                let keys = self.keyspace.exclusive();
-                match write_keys::write(handler, argv, &env, &keys, None).reply {
-                    Reply::Error(error) => Err(format!("{}: {error}", command.name)),
-                    _ => Ok(()),
-                }
+                write_keys::write(handler, argv, &env, &self.keyspace.exclusive(), None).reply
             }
-            _ => Err(nothing()),
+            _ => return Err(format!("{name} changed something once and changes nothing now")),
+        };
+        match reply {
+            Reply::Error(error) => Err(format!("{name}: {error}")),
+            _ => Ok(()),
         }
-    }
-
-    /// Adds items to the gathered items of the same key.
-    fn gather(&mut self, now_millis: u64, key: &[u8], hashes: &[u64]) -> Result<(), String> {
-        let len = self.gathered.hashes.len();
-        if self.gathered.key != key || len + hashes.len() > MAX_GATHERED {
-            self.insert_gathered()?;
-        }
-        if self.gathered.hashes.is_empty() {
-            self.gathered.key = key.to_vec();
-            self.gathered.now_millis = now_millis;
-        }
-        self.gathered.hashes.extend_from_slice(hashes);
-        Ok(())
     }
 
     /// Inserts the gathered items.
@@ -205,6 +190,13 @@ impl<'k> Replay<'k> {
     }
 }
 
+/// Returns the result of `run`, or an error if it panics.
+fn catch_panic(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        Err("replaying a change failed inside Tamis: please report it".to_owned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +213,7 @@ mod tests {
                 applied: 50,
             });
         }
-        replay.set_snapshot_end(60);
+        replay.snapshot_end = 60;
         let mut increment = |position| {
             let record = Record::Command { now_millis: 0, argv: vec![b"INCR", &[7]] };
             replay.apply(position, &record).unwrap();

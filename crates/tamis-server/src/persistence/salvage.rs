@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::keyspace::Keyspace;
-use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
 use crate::persistence::frames::{Candidates, Frames, find_start};
@@ -33,45 +32,51 @@ pub(super) struct Salvaged {
 /// # Errors
 ///
 /// [`DurabilityError`] if a file cannot be read or has another version.
-pub(super) fn salvage(
-    disk: &dyn Disk,
-    dir: &Path,
-    found: &Folder,
-) -> Result<Salvaged, DurabilityError> {
+pub(super) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     let loss = |it: &Salvaged| (!it.lost.is_empty(), it.lost_bytes);
-    let newest = salvage_newest(disk, dir, found);
-    let mut older = found.without_newest_snapshot();
+    let newest = salvage_newest(folder);
+    let mut older = folder.without_newest_snapshot();
     if older.is_none() || newest.as_ref().is_ok_and(|it| it.lost.is_empty()) {
         return newest;
     }
-    let (mut least, mut best) = (newest.ok().as_ref().map(loss), found.clone());
+    let (mut least, mut best) = (newest.ok().as_ref().map(loss), folder.clone());
     // Only one set of keys is in memory at a time. An unneeded file may be unreadable.
-    while let Some(found) = older {
-        let other = salvage_newest(disk, dir, &found).ok().as_ref().map(loss);
+    while let Some(folder) = older {
+        let other = salvage_newest(&folder).ok().as_ref().map(loss);
+        older = folder.without_newest_snapshot();
         if other.is_some_and(|other| least.is_none_or(|least| other < least)) {
-            (least, best) = (other, found.clone());
+            (least, best) = (other, folder);
         }
-        older = found.without_newest_snapshot();
     }
-    salvage_newest(disk, dir, &best)
+    salvage_newest(&best)
 }
 
-fn salvage_newest(
-    disk: &dyn Disk,
-    dir: &Path,
-    found: &Folder,
-) -> Result<Salvaged, DurabilityError> {
+fn salvage_newest(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     let keyspace = Keyspace::new();
-    let mut salvage = Salvage::new(&keyspace);
-    salvage.snapshot(disk, dir, found)?;
-    salvage.logs(disk, dir, found)?;
-    let Finished { changes, lost, lost_bytes, end } = salvage.finish();
+    let mut salvage = Salvage {
+        folder,
+        replay: Replay::new(&keyspace),
+        lost: Vec::new(),
+        lost_bytes: 0,
+        unnamed: 0,
+        end: 0,
+        next_began: 0,
+    };
+    salvage.snapshot()?;
+    salvage.logs()?;
+    let Salvage { mut replay, mut lost, lost_bytes, unnamed, end, .. } = salvage;
+    replay.finish().unwrap_or_else(|why| lost.push(why));
+    if unnamed > 0 {
+        lost.push(format!("{unnamed} more changes that cannot be applied"));
+    }
+    let changes = replay.changes;
     Ok(Salvaged { keyspace, changes, lost, lost_bytes, end })
 }
 
 /// Reads the valid data of one snapshot and the logs after it.
-struct Salvage<'k> {
-    replay: Replay<'k>,
+struct Salvage<'f> {
+    folder: &'f Folder<'f>,
+    replay: Replay<'f>,
     lost: Vec<String>,
     lost_bytes: u64,
     /// The number of changes that could not be applied, beyond those named in `lost`.
@@ -80,14 +85,6 @@ struct Salvage<'k> {
     end: u64,
     /// Where the next log begins if none is missing.
     next_began: u64,
-}
-
-/// The fields of [`Salvaged`] without the keys.
-struct Finished {
-    changes: u64,
-    lost: Vec<String>,
-    lost_bytes: u64,
-    end: u64,
 }
 
 /// The number of bytes that count as lost if the rest of a snapshot is lost, because its length is
@@ -101,30 +98,20 @@ const MAX_POSITION: u64 = 1 << 62;
 /// counted.
 const NAMED_CHANGES: usize = 100;
 
-impl<'k> Salvage<'k> {
-    fn new(keyspace: &'k Keyspace) -> Self {
-        let replay = Replay::new(keyspace);
-        Self { replay, lost: Vec::new(), lost_bytes: 0, unnamed: 0, end: 0, next_began: 0 }
-    }
-
+impl Salvage<'_> {
     fn lose(&mut self, path: &Path, bytes: u64, what: impl std::fmt::Display) {
         self.lost.push(format!("{}: {what}", path.display()));
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
     /// Reads the valid keys of the snapshot.
-    fn snapshot(
-        &mut self,
-        disk: &dyn Disk,
-        dir: &Path,
-        found: &Folder,
-    ) -> Result<(), DurabilityError> {
-        let Some(number) = found.snapshot() else { return Ok(()) };
-        let path = snapshot::path(dir, number);
+    fn snapshot(&mut self) -> Result<(), DurabilityError> {
+        let Some(number) = self.folder.snapshot() else { return Ok(()) };
+        let path = snapshot::path(self.folder.disk, number);
         // The changes of a lost key cannot be applied. The report has one line for the key, not one
         // for each change.
-        self.replay.set_snapshot_end(u64::MAX);
-        let mut reader = match SnapshotReader::open(disk, &path) {
+        self.replay.snapshot_end = u64::MAX;
+        let mut reader = match SnapshotReader::open(self.folder.disk, number) {
             Err(DurabilityError::Damaged { what, .. }) => {
                 self.lose(&path, REST_BYTES, format_args!("all keys: {what}"));
                 return Ok(());
@@ -138,7 +125,7 @@ impl<'k> Salvage<'k> {
         let lost_before = self.lost.len();
         let mut keys = 0;
         loop {
-            let from = reader.at();
+            let from = reader.at;
             match reader.next() {
                 Ok(Item::Key(entry)) => {
                     keys += 1;
@@ -151,21 +138,18 @@ impl<'k> Salvage<'k> {
                 Ok(Item::End { keys: counted, end }) => {
                     self.end = end;
                     if self.lost.len() == lost_before && keys == counted {
-                        self.replay.set_snapshot_end(end);
+                        self.replay.snapshot_end = end;
                     } else if counted > keys + (self.lost.len() - lost_before) as u64 {
                         // A damaged part contained more than one key.
                         let missing = counted - keys;
-                        self.lose(
-                            &path,
-                            missing,
-                            format_args!("{missing} of {counted} keys in all"),
-                        );
+                        let what = format_args!("{missing} of {counted} keys in all");
+                        self.lose(&path, missing, what);
                     }
                     return Ok(());
                 }
                 Err(DurabilityError::Damaged { what, .. }) => {
                     let (key, goes_on) = reader.skip_damaged()?;
-                    let to = reader.at();
+                    let to = reader.at;
                     let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
                     self.lose(&path, to - from, format_args!("bytes {from} to {to}{of}: {what}"));
                     if !goes_on {
@@ -180,56 +164,48 @@ impl<'k> Salvage<'k> {
     }
 
     /// Applies the valid changes of all logs.
-    fn logs(&mut self, disk: &dyn Disk, dir: &Path, found: &Folder) -> Result<(), DurabilityError> {
-        let mut next = found.first();
-        for number in found.logs() {
+    fn logs(&mut self) -> Result<(), DurabilityError> {
+        let recorded = self.folder.recorded;
+        let mut next = self.folder.first();
+        for number in self.folder.logs() {
             if number > next {
-                if found.recorded.is_some_and(|recorded| next > recorded) {
+                if recorded.is_some_and(|recorded| next > recorded) {
                     // Logs after one that was never durable contain no synced change.
                     return Ok(());
                 }
-                self.miss(dir, next, number - 1);
+                self.lose_logs(next, number - 1);
             }
-            self.log(disk, dir, found, number)?;
+            self.log(number)?;
             next = number + 1;
         }
-        if let Some(recorded) = found.recorded.filter(|recorded| *recorded >= next) {
-            self.miss(dir, next, recorded);
+        if let Some(recorded) = recorded.filter(|recorded| *recorded >= next) {
+            self.lose_logs(next, recorded);
         }
         Ok(())
     }
 
     /// Records that the logs with these numbers are missing.
-    fn miss(&mut self, dir: &Path, first: u64, last: u64) {
-        let path = log_file::path(dir, first);
-        if first == last {
-            self.lose(&path, u64::MAX, "the file is missing");
-        } else {
-            self.lose(
-                &path,
-                u64::MAX,
-                format_args!("the file is missing, and so are all up to log-{last}"),
-            );
+    fn lose_logs(&mut self, first: u64, last: u64) {
+        let path = log_file::path(self.folder.disk, first);
+        let mut what = "the file is missing".to_owned();
+        if first < last {
+            what += &format!(", and so are all up to log-{last}");
         }
+        self.lose(&path, u64::MAX, what);
     }
 
     /// Applies the valid changes of a log.
-    fn log(
-        &mut self,
-        disk: &dyn Disk,
-        dir: &Path,
-        found: &Folder,
-        number: u64,
-    ) -> Result<(), DurabilityError> {
-        let path = log_file::path(dir, number);
-        let fail = |error| DurabilityError::Io { path: path.clone(), error };
-        let (mut log, header) = LogFile::open(disk, dir, number).map_err(fail)?;
+    fn log(&mut self, number: u64) -> Result<(), DurabilityError> {
+        let folder = self.folder;
+        let (mut log, header) = LogFile::open(folder.disk, number)?;
+        let path = log.path.clone();
+        let fail = DurabilityError::io(&path);
         let mut synced = 0;
         match header {
             Header::Valid { synced: recorded } => synced = recorded,
             Header::OtherVersion => return Err(DurabilityError::Version { path }),
             Header::Invalid => {
-                let candidates = self.candidates(disk, dir, found, &log).map_err(fail)?;
+                let candidates = self.candidates(&log).map_err(fail)?;
                 if !find_start(&mut log, &candidates).map_err(fail)? {
                     let bytes = log.file.len().map_err(fail)?;
                     let what = "all changes: its header is damaged, and no change is valid";
@@ -239,19 +215,19 @@ impl<'k> Salvage<'k> {
                 self.lose(&path, 0, "its header is damaged; no change is lost with it");
             }
         }
-        if number == found.first() && found.snapshot().is_none() && log.began > 0 {
-            self.lose(&snapshot::path(dir, number), u64::MAX, "the file is missing");
-            self.replay.set_snapshot_end(u64::MAX);
+        if number == folder.first() && folder.snapshot().is_none() && log.began > 0 {
+            let missing = snapshot::path(folder.disk, number);
+            self.lose(&missing, u64::MAX, "the file is missing");
+            self.replay.snapshot_end = u64::MAX;
         }
         let mut frames = Frames::new(&log).map_err(fail)?;
         loop {
-            while let Some((position, records)) = frames.next().map_err(fail)? {
-                let mut rest = records;
-                while !rest.is_empty() {
-                    let applied = match Record::decode(&mut rest) {
+            while let Some((position, mut records)) = frames.next().map_err(fail)? {
+                while !records.is_empty() {
+                    let applied = match Record::decode(&mut records) {
                         Some(record) => self.replay.apply(position, &record),
                         None => {
-                            rest = &[];
+                            records = &[];
                             Err("it has no meaning".to_owned())
                         }
                     };
@@ -275,36 +251,30 @@ impl<'k> Salvage<'k> {
                 self.lose(&path, to - from, format_args!("bytes {from} to {to} are damaged"));
             }
             if !goes_on {
-                self.end = self.end.max(frames.position());
-                self.next_began = frames.position();
-                if let Some(missing @ 1..) = synced.checked_sub(frames.position()) {
-                    let what = format_args!(
-                        "the file ends, and {missing} bytes that were synced are missing"
-                    );
-                    self.lose(&path, missing, what);
-                }
-                return Ok(());
+                break;
             }
         }
+        self.next_began = frames.position();
+        self.end = self.end.max(self.next_began);
+        if let Some(missing @ 1..) = synced.checked_sub(self.next_began) {
+            let what =
+                format_args!("the file ends, and {missing} bytes that were synced are missing");
+            self.lose(&path, missing, what);
+        }
+        Ok(())
     }
 
     /// Returns the possible start positions and secrets of a log with a damaged header.
     /// The log is searched only with secrets whose own check is valid. It is never searched with
     /// the secret 0 of version 2, because a client can write frames that are valid without a
     /// secret.
-    fn candidates(
-        &self,
-        disk: &dyn Disk,
-        dir: &Path,
-        found: &Folder,
-        log: &LogFile,
-    ) -> std::io::Result<Candidates> {
+    fn candidates(&self, log: &LogFile) -> std::io::Result<Candidates> {
         let mut begins = vec![log.began, self.next_began, 0];
         // All logs that a server writes before an upgrade have the same secret. Logs of version 2
         // have the secret 0.
-        let mut searched: Vec<u64> = found.recorded.map(|_| found.secret).into_iter().collect();
-        for number in found.logs().filter(|number| *number != log.number) {
-            let Ok((other, Header::Valid { .. })) = LogFile::open(disk, dir, number) else {
+        let mut searched = vec![self.folder.secret, log.secret];
+        for number in self.folder.logs().filter(|number| *number != log.number) {
+            let Ok((other, Header::Valid { .. })) = LogFile::open(self.folder.disk, number) else {
                 continue;
             };
             searched.push(other.secret);
@@ -317,7 +287,6 @@ impl<'k> Salvage<'k> {
                 }
             }
         }
-        searched.push(log.secret);
         searched.retain(|secret| *secret != 0);
         let first = searched.iter().copied().chain([0]).collect();
         let mut candidates = Candidates { begins, first, searched };
@@ -326,15 +295,6 @@ impl<'k> Salvage<'k> {
             list.dedup();
         }
         Ok(candidates)
-    }
-
-    fn finish(mut self) -> Finished {
-        self.replay.finish().unwrap_or_else(|why| self.lost.push(why));
-        if self.unnamed > 0 {
-            self.lost.push(format!("{} more changes that cannot be applied", self.unnamed));
-        }
-        let Self { lost, lost_bytes, end, .. } = self;
-        Finished { changes: self.replay.changes, lost, lost_bytes, end }
     }
 }
 

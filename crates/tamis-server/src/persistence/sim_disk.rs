@@ -53,8 +53,8 @@ struct Inode {
     dirty: BTreeSet<usize>,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Clone, Debug, Default)]
+struct DiskState {
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
@@ -79,13 +79,13 @@ struct State {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    Io,
-    Full,
+    Io = 5,
+    Full = 28,
 }
 
 /// A disk. Clones share the same disk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SimDisk(Arc<Mutex<State>>);
+pub(super) struct SimDisk(Arc<Mutex<DiskState>>);
 
 #[derive(Debug)]
 struct SimFile {
@@ -93,24 +93,17 @@ struct SimFile {
     inode: usize,
 }
 
-/// The result of an operation.
-enum Step {
-    Runs,
-    Fails(io::Error),
-}
-
-impl State {
-    /// Counts an operation and returns whether it runs.
-    fn step(&mut self) -> Step {
+impl DiskState {
+    /// Counts an operation. Returns an error if it fails.
+    fn step(&mut self) -> io::Result<()> {
         let now = self.operations;
         self.operations += 1;
-        if self.ends_at.is_some_and(|at| now >= at) {
-            return Step::Fails(io::Error::other("the process has ended"));
+        if self.has_ended() {
+            return Err(io::Error::other("the process has ended"));
         }
         match self.fault {
-            Some((at, Fault::Io)) if at == now => Step::Fails(io::Error::from_raw_os_error(5)),
-            Some((at, Fault::Full)) if at == now => Step::Fails(io::Error::from_raw_os_error(28)),
-            _ => Step::Runs,
+            Some((at, fault)) if at == now => Err(io::Error::from_raw_os_error(fault as i32)),
+            _ => Ok(()),
         }
     }
 
@@ -118,12 +111,55 @@ impl State {
         self.ends_at.is_some_and(|at| self.operations > at)
     }
 
+    /// Counts an operation. Returns its result, and whether it takes effect: an operation that
+    /// reports an error may take effect.
+    fn uncertain_step(&mut self) -> (io::Result<()>, bool) {
+        let result = self.step();
+        let happens = result.is_ok() || self.operations.is_multiple_of(2);
+        (result, happens && !self.has_ended())
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<usize> {
+        Ok(*self.names.get(path).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// Creates an inode and gives it a name.
+    fn create(&mut self, path: &Path) -> usize {
+        self.inodes.push(Inode::default());
+        let inode = self.inodes.len() - 1;
+        self.name(path, Some(inode));
+        inode
+    }
+
     fn name(&mut self, path: &Path, inode: Option<usize>) {
-        match inode {
-            Some(inode) => _ = self.names.insert(path.to_owned(), inode),
-            None => _ = self.names.remove(path),
-        }
+        set_name(&mut self.names, path, inode);
         self.renamed.push((path.to_owned(), inode));
+    }
+
+    /// Loses a part of the unsynced data.
+    fn lose_power(&mut self, random: &mut Random) {
+        let renamed = std::mem::take(&mut self.renamed);
+        let paths: BTreeSet<&PathBuf> = renamed.iter().map(|(path, _)| path).collect();
+        let mut names = self.durable_names.clone();
+        for path in paths {
+            let changes: Vec<_> = renamed.iter().filter(|(its, _)| its == path).collect();
+            if let Some(last) = random.below(changes.len() + 1).checked_sub(1) {
+                set_name(&mut names, path, changes[last].1);
+            }
+        }
+        let (dirs, lost): (BTreeSet<_>, BTreeSet<_>) =
+            std::mem::take(&mut self.dirs).into_iter().partition(|dir| names.contains_key(dir));
+        self.dirs = dirs;
+        names.retain(|path, _| !path.parent().is_some_and(|dir| lost.contains(dir)));
+        self.inodes.iter_mut().for_each(|inode| inode.lose_power(random));
+        (self.names, self.durable_names) = (names.clone(), names);
+    }
+}
+
+fn set_name(names: &mut BTreeMap<PathBuf, usize>, path: &Path, inode: Option<usize>) {
+    match inode {
+        Some(inode) => _ = names.insert(path.to_owned(), inode),
+        None => _ = names.remove(path),
     }
 }
 
@@ -165,68 +201,52 @@ impl SimDisk {
 
     /// Frees the memory of all files.
     pub fn erase(&self) {
-        *self.0.lock() = State::default();
+        *self.0.lock() = DiskState::default();
+    }
+
+    /// Returns the bytes of a file; `None` if it does not exist.
+    pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.0.lock();
+        Some(state.inodes[*state.names.get(path)?].cache.clone())
+    }
+
+    /// Flips the lowest bit of a byte of a file.
+    pub fn flip(&self, path: &Path, at: u64) {
+        let byte = self.contents(path).expect("a file")[at as usize];
+        self.open(path).and_then(|file| file.write_all_at(&[byte ^ 1], at)).expect("it is open");
     }
 
     /// Returns the disk as a new process finds it. With a `power_loss`, unsynced data is partly
     /// lost.
     pub fn after_crash(&self, power_loss: Option<&mut Random>) -> Self {
-        let state = self.0.lock();
-        let Some(random) = power_loss else {
-            let names = state.names.clone();
-            let left = State {
-                inodes: state.inodes.clone(),
-                durable_names: state.durable_names.clone(),
-                renamed: state.renamed.clone(),
-                dirs: state.dirs.clone(),
-                refuses_links: state.refuses_links,
-                names,
-                ..State::default()
-            };
-            return Self(Arc::new(Mutex::new(left)));
+        let mut state = DiskState {
+            operations: 0,
+            fault: None,
+            ends_at: None,
+            unreadable_from: None,
+            bytes_read: 0,
+            ..self.0.lock().clone()
         };
-        let mut names = state.durable_names.clone();
-        let paths: BTreeSet<&PathBuf> = state.renamed.iter().map(|(path, _)| path).collect();
-        for path in paths {
-            let changes: Vec<_> = state.renamed.iter().filter(|(its, _)| its == path).collect();
-            let kept = random.below(changes.len() + 1);
-            if let Some((_, inode)) = kept.checked_sub(1).map(|last| changes[last]) {
-                match inode {
-                    Some(inode) => _ = names.insert(path.clone(), *inode),
-                    None => _ = names.remove(path),
-                }
-            }
+        if let Some(random) = power_loss {
+            state.lose_power(random);
         }
-        let dirs: BTreeSet<PathBuf> =
-            state.dirs.iter().filter(|dir| names.contains_key(*dir)).cloned().collect();
-        let is_lost = |dir: &Path| state.dirs.contains(dir) && !dirs.contains(dir);
-        names.retain(|path, _| !path.parent().is_some_and(is_lost));
-        let inodes: Vec<Inode> =
-            state.inodes.iter().map(|inode| inode.after_power_loss(random)).collect();
-        let left = State {
-            inodes,
-            names: names.clone(),
-            durable_names: names,
-            dirs,
-            refuses_links: state.refuses_links,
-            ..State::default()
-        };
-        Self(Arc::new(Mutex::new(left)))
+        Self(Arc::new(Mutex::new(state)))
     }
 }
 
 impl Inode {
-    fn after_power_loss(&self, random: &mut Random) -> Self {
+    fn lose_power(&mut self, random: &mut Random) {
         let (short, long) = (self.durable.len(), self.cache.len());
         let len = if self.dirty.is_empty() {
             short
         } else {
             short.min(long) + random.below(short.abs_diff(long) + 1)
         };
-        let mut bytes = self.durable.clone();
-        bytes.resize(len, 0);
-        let torn = random.below(self.dirty.len() + 1);
-        for (i, &page) in self.dirty.iter().enumerate() {
+        let cache = std::mem::take(&mut self.cache);
+        let dirty = std::mem::take(&mut self.dirty);
+        self.durable.resize(len, 0);
+        let torn = random.below(dirty.len() + 1);
+        for (i, &page) in dirty.iter().enumerate() {
             let start = (page * PAGE).min(len).min(long);
             let mut end = (page * PAGE + PAGE).min(len).min(long);
             if i == torn {
@@ -234,9 +254,9 @@ impl Inode {
             } else if random.one_in(2) {
                 continue;
             }
-            bytes[start..end].copy_from_slice(&self.cache[start..end]);
+            self.durable[start..end].copy_from_slice(&cache[start..end]);
         }
-        Self { cache: bytes.clone(), durable: bytes, dirty: BTreeSet::new() }
+        self.cache = self.durable.clone();
     }
 
     fn write(&mut self, bytes: &[u8], offset: usize) {
@@ -250,79 +270,65 @@ impl Inode {
 }
 
 impl Disk for SimDisk {
+    fn dir(&self) -> &Path {
+        Path::new("/data")
+    }
+
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.0.lock();
-        if let Step::Fails(error) = state.step() {
-            return Err(error);
-        }
-        state.inodes.push(Inode::default());
-        let inode = state.inodes.len() - 1;
-        state.name(path, Some(inode));
-        Ok(Arc::new(SimFile { disk: self.clone(), inode }))
+        state.step()?;
+        Ok(Arc::new(SimFile { disk: self.clone(), inode: state.create(path) }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let state = self.0.lock();
-        let inode = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let inode = self.0.lock().inode(path)?;
         Ok(Arc::new(SimFile { disk: self.clone(), inode }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
-        let step = state.step();
-        // A rename that reports an error may have taken effect.
-        let happens = !state.has_ended()
-            && (matches!(step, Step::Runs) || state.operations.is_multiple_of(2));
+        let (result, happens) = state.uncertain_step();
         if happens {
-            let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+            let inode = state.inode(from)?;
             state.name(from, None);
             state.name(to, Some(inode));
         }
-        if let Step::Fails(error) = step { Err(error) } else { Ok(()) }
+        result
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
-        if let Step::Fails(error) = state.step() {
-            return Err(error);
-        }
-        state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        state.step()?;
+        state.inode(path)?;
         state.name(path, None);
         Ok(())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
-        if let Step::Fails(error) = state.step() {
-            return Err(error);
-        }
+        state.step()?;
         if state.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        state.inodes.push(Inode::default());
-        let inode = state.inodes.len() - 1;
-        state.name(path, Some(inode));
+        state.create(path);
         state.dirs.insert(path.to_owned());
         Ok(())
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
-        let step = state.step();
+        let (result, happens) = state.uncertain_step();
         if state.refuses_links {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // A link that reports an error may exist.
-        let happens = !state.has_ended()
-            && (matches!(step, Step::Runs) || state.operations.is_multiple_of(2));
         if happens {
-            let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+            let inode = state.inode(from)?;
             if state.names.contains_key(to) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             state.name(to, Some(inode));
         }
-        if let Step::Fails(error) = step { Err(error) } else { Ok(()) }
+        result
     }
 
     fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -333,25 +339,13 @@ impl Disk for SimDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
-        if let Step::Fails(error) = state.step() {
-            return Err(error);
-        }
+        state.step()?;
         let is_here = |path: &Path| path.parent() == Some(dir);
-        let here: Vec<(PathBuf, usize)> = state
-            .names
-            .iter()
-            .filter(|(path, _)| is_here(path))
-            .map(|(path, inode)| (path.clone(), *inode))
-            .collect();
+        let here = state.names.clone().into_iter().filter(|(path, _)| is_here(path));
         state.durable_names.retain(|path, _| !is_here(path));
         state.durable_names.extend(here);
         state.renamed.retain(|(path, _)| !is_here(path));
         Ok(())
-    }
-
-    fn is_at(&self, path: &Path, file: &dyn DiskFile) -> bool {
-        let found = self.0.lock().names.get(path).map(|inode| (0, *inode as u64));
-        found.is_some() && found == file.identity()
     }
 }
 
@@ -370,14 +364,14 @@ impl DiskFile for SimFile {
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.0.lock();
-        let step = state.step();
-        let written = match step {
-            Step::Runs => bytes.len(),
-            Step::Fails(_) if state.has_ended() => 0,
-            Step::Fails(_) => bytes.len() * (state.operations % 5) / 4,
+        let result = state.step();
+        let written = match result {
+            Ok(()) => bytes.len(),
+            Err(_) if state.has_ended() => 0,
+            Err(_) => bytes.len() * (state.operations % 5) / 4,
         };
         state.inodes[self.inode].write(&bytes[..written], offset as usize);
-        if let Step::Fails(error) = step { Err(error) } else { Ok(()) }
+        result
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -386,9 +380,7 @@ impl DiskFile for SimFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.disk.0.lock();
-        if let Step::Fails(error) = state.step() {
-            return Err(error);
-        }
+        state.step()?;
         let inode = &mut state.inodes[self.inode];
         if inode.cache.len() as u64 != len {
             inode.cache.resize(len as usize, 0);
@@ -400,30 +392,25 @@ impl DiskFile for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.0.lock();
-        let step = state.step();
-        let has_ended = state.has_ended();
+        let result = state.step();
+        if state.has_ended() {
+            return result;
+        }
+        // The pages of a failed sync are marked as written: no later sync writes them.
         let inode = &mut state.inodes[self.inode];
-        match step {
-            Step::Runs => {
-                // Writes only dirty pages. The pages of a failed sync are not dirty.
-                let len = inode.cache.len();
-                inode.durable.resize(len, 0);
-                for page in std::mem::take(&mut inode.dirty) {
-                    let (start, end) = ((page * PAGE).min(len), (page * PAGE + PAGE).min(len));
-                    inode.durable[start..end].copy_from_slice(&inode.cache[start..end]);
-                }
-                Ok(())
-            }
-            Step::Fails(error) => {
-                if !has_ended {
-                    inode.dirty.clear();
-                }
-                Err(error)
+        let dirty = std::mem::take(&mut inode.dirty);
+        if result.is_ok() {
+            let len = inode.cache.len();
+            inode.durable.resize(len, 0);
+            for page in dirty {
+                let (start, end) = ((page * PAGE).min(len), (page * PAGE + PAGE).min(len));
+                inode.durable[start..end].copy_from_slice(&inode.cache[start..end]);
             }
         }
+        result
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        Some((0, self.inode as u64))
+    fn is_at(&self, path: &Path) -> bool {
+        self.disk.0.lock().names.get(path) == Some(&self.inode)
     }
 }

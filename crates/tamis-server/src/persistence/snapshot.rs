@@ -25,11 +25,12 @@ pub(super) mod reader;
 mod version_3;
 pub(super) mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis_commands::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+use crate::persistence::disk::Disk;
 use crate::persistence::header::Kind;
 
 const KIND: Kind = Kind { magic: b"TAMISNAP", version: 4, old_version: 3 };
@@ -38,8 +39,8 @@ const KIND: Kind = Kind { magic: b"TAMISNAP", version: 4, old_version: 3 };
 const END: u64 = u64::MAX;
 
 /// Returns the path of a snapshot.
-pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
-    dir.join(format!("snapshot-{number}.tamis"))
+pub(super) fn path(disk: &dyn Disk, number: u64) -> PathBuf {
+    disk.dir().join(format!("snapshot-{number}.tamis"))
 }
 
 /// A key of a snapshot.
@@ -54,9 +55,6 @@ pub(super) struct Entry {
 /// The length of an item header, in bytes.
 const ITEM_HEADER_BYTES: usize = 5 * 8;
 
-/// The length of a key item of version 3 without its name and its image, in bytes.
-const VERSION_3_ITEM_BYTES: u64 = 5 * 8;
-
 /// Encodes four numbers as an item header.
 fn item_header(numbers: [u64; 4], seed: u64) -> [u8; ITEM_HEADER_BYTES] {
     let mut header = [0; ITEM_HEADER_BYTES];
@@ -70,10 +68,10 @@ fn item_header(numbers: [u64; 4], seed: u64) -> [u8; ITEM_HEADER_BYTES] {
 
 /// Returns the numbers of an item header, and whether its check is correct.
 fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], bool) {
-    let number =
-        |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-    let is_valid = xxh3_64_with_seed(&header[..4 * 8], seed) == number(4 * 8);
-    ([number(0), number(8), number(16), number(24)], is_valid)
+    let (chunks, _) = header.as_chunks::<8>();
+    let number = |i: usize| u64::from_le_bytes(chunks[i]);
+    let is_valid = xxh3_64_with_seed(&header[..4 * 8], seed) == number(4);
+    (std::array::from_fn(number), is_valid)
 }
 
 /// Returns the checksum of an item, computed from the state after its image.

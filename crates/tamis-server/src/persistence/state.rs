@@ -16,15 +16,13 @@
 //!
 //! **Groups.** The records of a transaction are kept apart until it ends, and then become one
 //! frame. So there is never a part of a frame between `written` and `end`.
-//!
-//! **Answers.** An insert under shared access sets bits before it appends its frame. It holds a
-//! ticket during that time. An answer waits for all tickets that were open when it was computed.
-//! After that wait, every change that the answer saw has a position. The answer is sent once the
-//! stream is written up to that position, or durable with [`Sync::Always`].
+
+pub(super) mod answers;
 
 use std::collections::BTreeSet;
 
 use crate::persistence::frame;
+pub(super) use answers::Settled;
 
 /// When the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +39,8 @@ pub enum Sync {
 /// The time from one sync to the next with [`Sync::EverySecond`], in milliseconds.
 const SYNC_EVERY_MILLIS: u64 = 1000;
 
-/// How late a sync may be before writers wait for it, in milliseconds.
-const SYNC_LATE_MILLIS: u64 = 2000;
-
 /// The state of the log.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LogState {
     pub sync: Sync,
     /// The secret in the seed of all frame checks.
@@ -83,7 +78,7 @@ pub(super) struct LogState {
     /// sync proves anything.
     sync_error: Option<String>,
     /// Why a start would not find the current file.
-    gone: Option<String>,
+    pub gone: Option<String>,
     pub is_closing: bool,
 }
 
@@ -97,51 +92,10 @@ pub(super) enum FileJob {
     Switch { number: u64, position: u64, synced: u64 },
 }
 
-/// What an answer waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
-    /// All tickets below this one.
-    Tickets(u64),
-    /// All frames of the log up to this position.
-    Position(u64),
-}
-
-/// Whether an answer may be sent.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Settled {
-    Ready,
-    Waits,
-    /// The changes that the answer depends on cannot be written, for this reason.
-    Failed(String),
-}
-
 impl LogState {
     /// Continues a stream that is durable up to `end`.
     pub fn new(end: u64, sync: Sync) -> Self {
-        Self {
-            sync,
-            secret: 0,
-            waiting: Vec::new(),
-            end,
-            written: end,
-            synced: end,
-            group: None,
-            tickets: BTreeSet::new(),
-            next_ticket: 0,
-            rotation: None,
-            rotation_error: None,
-            is_writing: false,
-            syncing: None,
-            is_file_new: false,
-            sync_wanted: 0,
-            last_sync_millis: 0,
-            unsynced_since: None,
-            uncovered_since: None,
-            write_error: None,
-            sync_error: None,
-            gone: None,
-            is_closing: false,
-        }
+        Self { sync, end, written: end, synced: end, ..Self::default() }
     }
 
     /// Returns the position after the last frame.
@@ -187,68 +141,10 @@ impl LogState {
         }
     }
 
-    /// Records that an insert under shared access begins; returns its ticket.
-    pub fn begin_insert(&mut self) -> u64 {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.tickets.insert(ticket);
-        ticket
-    }
-
-    /// Records that the insert with this ticket has appended its frame or changed nothing.
-    pub fn end_insert(&mut self, ticket: u64) {
-        self.tickets.remove(&ticket);
-    }
-
-    /// Returns the needs of an answer that has just been computed.
-    pub fn needs(&self) -> Needs {
-        if self.tickets.is_empty() {
-            Needs::Position(self.end)
-        } else {
-            Needs::Tickets(self.next_ticket)
-        }
-    }
-
-    /// Returns whether an answer with these needs may be sent. `is_change` means that its command
-    /// may have changed a value.
-    /// While the log cannot be written, answers to commands that only read are sent. The changes
-    /// that they saw are in memory, and the clients that made those changes got an error, which
-    /// warns of their loss.
-    pub fn settle(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Settled {
-        let is_free = match *needs {
-            Needs::Position(_) => true,
-            Needs::Tickets(below) => self.tickets.first().is_none_or(|first| *first >= below),
-        };
-        if let (true, Needs::Tickets(_)) = (is_free, *needs) {
-            *needs = Needs::Position(self.end);
-        }
-        let kept = if self.sync == Sync::Always { self.synced } else { self.written };
-        let is_kept = matches!(*needs, Needs::Position(position) if position <= kept);
-        match self.failure() {
-            Some(error) if is_change && (!is_kept || self.gone.is_some()) => {
-                Settled::Failed(error.to_owned())
-            }
-            None if !is_kept || is_change && self.is_sync_late(now_millis) => Settled::Waits,
-            _ => Settled::Ready,
-        }
-    }
-
-    /// Tests whether bytes wait for a sync for too long.
-    pub fn is_sync_late(&self, now_millis: u64) -> bool {
-        let since = [self.unsynced_since, self.uncovered_since].into_iter().flatten().min();
-        self.sync == Sync::EverySecond
-            && since.is_some_and(|since| {
-                now_millis.saturating_sub(since) > SYNC_EVERY_MILLIS + SYNC_LATE_MILLIS
-            })
-    }
-
     /// Returns why changes cannot be written at the moment; `None` if they can.
     pub fn failure(&self) -> Option<&str> {
-        self.sync_error
-            .as_ref()
-            .or(self.write_error.as_ref())
-            .or(self.gone.as_ref())
-            .map(|it| &**it)
+        let errors = [&self.sync_error, &self.write_error, &self.gone];
+        errors.into_iter().find_map(Option::as_deref)
     }
 
     /// Tests whether a sync job runs.
@@ -287,16 +183,15 @@ impl LogState {
 
     /// Takes the next job on the file, if one is due and none runs. The caller must report its end.
     pub fn next_file_job(&mut self) -> Option<FileJob> {
-        if self.is_writing || self.sync_error.is_some() {
+        if !self.has_file_job() {
             return None;
         }
-        let limit = self.rotation.map_or(self.end, |(position, _)| position);
         let job = match self.rotation {
             Some((position, number)) if position == self.written => {
                 FileJob::Switch { number, position, synced: self.synced }
             }
-            _ if limit == self.written => return None,
-            _ => {
+            rotation => {
+                let limit = rotation.map_or(self.end, |(position, _)| position);
                 let rest = self.waiting.split_off((limit - self.written) as usize);
                 let bytes = std::mem::replace(&mut self.waiting, rest);
                 FileJob::Write { position: self.written, bytes }
@@ -402,11 +297,6 @@ impl LogState {
         }
     }
 
-    /// Records whether a start would find the current file; `gone` is the reason if not.
-    pub fn found(&mut self, gone: Option<String>) {
-        self.gone = gone;
-    }
-
     /// Tests whether all changes are durable, or cannot become durable.
     pub fn is_done(&self) -> bool {
         let has_failed = self.sync_error.is_some() || self.write_error.is_some();
@@ -423,7 +313,8 @@ const KEEP_BYTES: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    fn write(state: &mut LogState) -> (u64, usize) {
+    /// Runs a write job; returns the position and the number of the written bytes.
+    pub(super) fn write(state: &mut LogState) -> (u64, usize) {
         match state.next_file_job() {
             Some(FileJob::Write { position, bytes }) => {
                 let len = bytes.len();
@@ -463,44 +354,6 @@ mod tests {
         state.switched();
         let (position, len) = write(&mut state);
         assert_eq!((position, len), (between, frame::HEADER_BYTES + 6));
-    }
-
-    #[test]
-    fn an_answer_waits_for_inserts_that_it_may_have_seen() {
-        let mut state = LogState::new(0, Sync::Always);
-        let other = state.begin_insert();
-        let mut needs = state.needs();
-        let later = state.begin_insert();
-        state.append(|out| out.extend(b"later"));
-        state.end_insert(later);
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits);
-        state.append(|out| out.extend(b"other"));
-        state.end_insert(other);
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits, "not durable");
-        write(&mut state);
-        assert_eq!(state.next_sync(0), Some((state.end(), false)));
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits);
-        state.sync_ended(Ok(()), true);
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Ready);
-    }
-
-    #[test]
-    fn writers_wait_for_a_late_sync_and_readers_do_not() {
-        let mut state = LogState::new(0, Sync::EverySecond);
-        state.append(|out| out.extend(b"one"));
-        write(&mut state);
-        assert!(state.next_sync(1000).is_some());
-        state.append(|out| out.extend(b"two"));
-        write(&mut state);
-        let settle = |state: &LogState, is_change, now| {
-            let mut needs = state.needs();
-            state.settle(&mut needs, is_change, now)
-        };
-        assert_eq!(settle(&state, true, 3000), Settled::Ready);
-        assert_eq!(settle(&state, true, 3001), Settled::Waits);
-        assert_eq!(settle(&state, false, 3001), Settled::Ready);
-        state.sync_ended(Ok(()), true);
-        assert_eq!(settle(&state, true, 3000), Settled::Ready, "the second write is at 0 + 3000");
     }
 
     #[test]

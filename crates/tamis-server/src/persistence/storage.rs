@@ -1,7 +1,7 @@
 //! The folder of a server: its log, and the snapshots that replace a long log.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,8 +11,9 @@ use crate::clock::now_millis;
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
+use crate::persistence::folder::{Folder, lock};
 use crate::persistence::log::Log;
-use crate::persistence::recover::{forget, lock, recover};
+use crate::persistence::recover::recover;
 use crate::persistence::snapshot::writer::save;
 use crate::persistence::state::Sync;
 
@@ -21,7 +22,6 @@ use crate::persistence::state::Sync;
 pub(crate) struct Durable {
     pub log: Log,
     disk: Arc<dyn Disk>,
-    dir: PathBuf,
     /// Locked while a snapshot is written.
     saving: Mutex<()>,
     /// True while a snapshot writes keys one after the other: it must not miss a key that moves
@@ -38,9 +38,9 @@ impl Durable {
     /// Opens the folder and fills the keyspace with its data.
     pub fn open(dir: &Path, sync: Sync, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
         let started = std::time::Instant::now();
-        let disk: Arc<dyn Disk> = Arc::new(OsDisk);
+        let disk = Arc::new(OsDisk(dir.to_owned()));
         let lock = lock(dir)?;
-        let found = recover(&disk, dir, keyspace)?;
+        let found = recover(&*disk, keyspace)?;
         if found.torn_bytes > 0 {
             tracing::warn!(
                 bytes = found.torn_bytes,
@@ -53,12 +53,11 @@ impl Durable {
             let seconds = started.elapsed().as_secs_f64();
             tracing::info!(keys, changes = found.changes, seconds, "recovered");
         }
-        let log = Log::start(disk.clone(), dir, found.file, found.end, sync);
+        let log = Log::start(disk.clone(), found.file, found.end, sync);
         let log = log.map_err(DurabilityError::io(dir))?;
         Ok(Self {
             log,
             disk,
-            dir: dir.to_owned(),
             saving: Mutex::new(()),
             is_saving: AtomicBool::new(false),
             snapshot_bytes: AtomicU64::new(keyspace.memory_bytes()),
@@ -80,22 +79,20 @@ impl Durable {
         let number = saved?;
         self.snapshot_bytes.store(keyspace.memory_bytes(), Ordering::Relaxed);
         self.last_save_millis.store(now_millis(), Ordering::Relaxed);
-        forget(&*self.disk, &self.dir, number)
+        Folder::read(&*self.disk)?.remove_before(number);
+        Ok(())
     }
 
     fn save_alone(&self, keyspace: &Keyspace) -> Result<u64, DurabilityError> {
-        let refused = |why: String| DurabilityError::Io {
-            path: self.dir.clone(),
-            error: std::io::Error::other(why),
-        };
+        let fail = |why: String| DurabilityError::io(self.disk.dir())(std::io::Error::other(why));
         let (number, position) = {
             // No command is half done where one log ends and the next begins.
             let _alone = keyspace.exclusive();
             self.is_saving.store(true, Ordering::Release);
-            self.log.rotate().map_err(refused)?
+            self.log.rotate().map_err(fail)?
         };
-        self.log.rotated().map_err(refused)?;
-        save(&*self.disk, keyspace, &self.log, &self.dir, number, position)?;
+        self.log.rotated().map_err(fail)?;
+        save(&*self.disk, keyspace, &self.log, number, position)?;
         Ok(number)
     }
 

@@ -2,18 +2,14 @@
 //! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::Arc;
-
-use tamis_commands::Value;
 
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
-use crate::persistence::log_file::{Header, LogFile, read_at_most};
+use crate::persistence::log_file::{Header, LogFile};
 use crate::persistence::model::saver::Saver;
-use crate::persistence::model::{DIR, World, contains, counter};
+use crate::persistence::model::{World, contains, counter};
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::{Fault, Random, SimDisk};
 use crate::persistence::snapshot;
@@ -78,29 +74,25 @@ impl World {
     /// Finds the prefix of the history that gives the recovered keys, and cuts the history after
     /// it.
     fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
-        let counters = ["one", "other", "alone"].map(|key| counter(&self.keyspace, key));
-        let counted = self
-            .keyspace
-            .shared()
-            .read(b"filter", 0, |value| value.and_then(Value::counted_items).unwrap_or(0));
+        let counters = COUNTERS.map(|key| counter(&self.keyspace, key));
+        let counted = self.keyspace.shared().read(b"filter", 0, |value| value?.counted_items());
+        let counted = counted.unwrap_or(0);
         let promised: Vec<u32> = promised.iter().copied().collect();
         let found = contains(&self.keyspace, &promised);
         if let Some((lost, _)) = promised.iter().zip(found).find(|(_, is_there)| !is_there) {
             return Err(format!("item {lost} is lost"));
         }
+        let place = |key: &str| COUNTERS.iter().position(|it| *it == key).expect("a counter");
         let mut state = ([0; 3], BTreeSet::new());
         let mut fits = Vec::new();
         for n in 0..=self.history.len() {
-            if let Some(logged) = n.checked_sub(1).map(|last| &self.history[last]) {
-                for change in &logged.changes {
-                    let place =
-                        |key: &str| ["one", "other", "alone"].iter().position(|it| *it == key);
-                    match change {
-                        Change::Inserted(items) => state.1.extend(items.iter().copied()),
-                        Change::Incremented(key) => state.0[place(key).expect("a counter")] += 1,
-                        Change::Removed(key) => state.0[place(key).expect("a counter")] = 0,
-                        Change::Flushed => state = ([0; 3], BTreeSet::new()),
-                    }
+            for change in n.checked_sub(1).into_iter().flat_map(|last| &self.history[last].changes)
+            {
+                match change {
+                    Change::Inserted(items) => state.1.extend(items.iter().copied()),
+                    Change::Incremented(key) => state.0[place(key)] += 1,
+                    Change::Removed(key) => state.0[place(key)] = 0,
+                    Change::Flushed => state = ([0; 3], BTreeSet::new()),
                 }
             }
             let items: Vec<u32> = state.1.iter().copied().collect();
@@ -125,22 +117,22 @@ impl World {
     }
 }
 
+const COUNTERS: [&str; 3] = ["one", "other", "alone"];
+
 static NONE: BTreeSet<u32> = BTreeSet::new();
 
 /// Damages a byte before the position that is recorded as synced, and checks that the start is
 /// refused. Restores the byte.
 fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
-    let (disk, dir): (Arc<dyn Disk>, _) = (Arc::new(disk.clone()), Path::new(DIR));
     let fail = |error: DurabilityError| error.to_string();
-    let found = Folder::read(&*disk, dir).map_err(fail)?;
+    let folder = Folder::read(disk).map_err(fail)?;
     let (mut logs, mut recorded) = (Vec::new(), 0);
-    if let Some(number) = found.snapshot() {
-        recorded =
-            snapshot::reader::load(&*disk, &snapshot::path(dir, number), drop).map_err(fail)?.end;
+    if let Some(number) = folder.snapshot() {
+        (_, recorded) = snapshot::reader::load(disk, number, drop).map_err(fail)?;
     }
-    for number in found.logs() {
-        if let Ok((log, Header::Valid { synced, .. })) = LogFile::open(&*disk, dir, number) {
-            let is_recorded = found.recorded.is_some_and(|recorded| number <= recorded);
+    for number in folder.logs() {
+        if let Ok((log, Header::Valid { synced })) = LogFile::open(disk, number) {
+            let is_recorded = folder.recorded.is_some_and(|recorded| number <= recorded);
             recorded = recorded.max(synced).max(if is_recorded { log.began } else { 0 });
             logs.push(log);
         }
@@ -154,7 +146,7 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     log.file.read_at(&mut byte, at).map_err(|error| error.to_string())?;
     let write = |byte| log.file.write_all_at(&[byte], at).map_err(|error| error.to_string());
     write(byte[0] ^ 1 << random.below(8))?;
-    let started = recover(&disk, dir, &Keyspace::new());
+    let started = recover(disk, &Keyspace::new());
     if !matches!(started, Err(DurabilityError::Damaged { .. })) {
         return Err(format!("damage at position {position} is not refused: {recorded} is synced"));
     }
@@ -163,12 +155,8 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
 
 /// Returns the files that earlier starts have put aside.
 fn torn_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
-    let names = disk.names(Path::new(DIR)).expect("a folder");
-    let torn = names.into_iter().filter(|name| name.contains(".torn")).map(|name| {
-        let file = disk.open(&Path::new(DIR).join(&name)).expect("it has a name");
-        let mut bytes = vec![0; file.len().expect("it is open") as usize];
-        read_at_most(&*file, &mut bytes, 0).expect("it is open");
-        (name, bytes)
-    });
-    torn.collect()
+    let names = disk.names(disk.dir()).expect("a folder").into_iter();
+    let torn = names.filter(|name| name.contains(".torn"));
+    torn.map(|name| (name.clone(), disk.contents(&disk.dir().join(name)).expect("it has a name")))
+        .collect()
 }

@@ -8,45 +8,35 @@ use tamis_commands::{ImageError, Value};
 use crate::persistence::disk::{Disk, Sequential};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::header::{self, FileHeader};
-use crate::persistence::log_file::read_at_most;
+use crate::persistence::snapshot::version_3::VERSION_3_ENTRY_BYTES;
 use crate::persistence::snapshot::{
-    END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header,
+    END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header, path,
 };
 
-/// The log positions of a snapshot.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::persistence) struct Positions {
-    /// Where its log begins.
-    pub began: u64,
-    /// The position up to which the stream was durable when the snapshot was complete.
-    pub end: u64,
-}
-
-/// Reads a snapshot and passes each key to `each`.
+/// Reads a snapshot and passes each key to `each`. Returns the position at which its log begins,
+/// and the position up to which the stream of logs was durable when the snapshot was complete.
 ///
 /// # Errors
 ///
 /// [`DurabilityError`] if the file is not a snapshot, or is damaged.
 pub(in crate::persistence) fn load(
     disk: &dyn Disk,
-    path: &Path,
+    number: u64,
     mut each: impl FnMut(Entry),
-) -> Result<Positions, DurabilityError> {
-    let mut reader = SnapshotReader::open(disk, path)?;
+) -> Result<(u64, u64), DurabilityError> {
+    let mut reader = SnapshotReader::open(disk, number)?;
     let began = reader.began.filter(|_| !reader.has_damaged_header);
-    let began = began.ok_or_else(|| DurabilityError::damaged(path, 0, "its header is damaged"))?;
+    let began = began.ok_or_else(|| reader.damaged_at(0, "its header is damaged"))?;
     let mut keys = 0;
     loop {
-        let at = reader.at();
+        let at = reader.at;
         match reader.next()? {
             Item::Key(entry) => {
                 keys += 1;
                 each(entry);
             }
-            Item::End { keys: counted, end } if counted == keys => {
-                return Ok(Positions { began, end });
-            }
-            Item::End { .. } => return Err(DurabilityError::damaged(path, at, "keys are missing")),
+            Item::End { keys: counted, end } if counted == keys => return Ok((began, end)),
+            Item::End { .. } => return Err(reader.damaged_at(at, "keys are missing")),
         }
     }
 }
@@ -71,7 +61,7 @@ pub(in crate::persistence) struct SnapshotReader {
     pub(super) file: BufReader<Sequential>,
     pub(super) total: u64,
     /// The offset of the next key, or of the end.
-    pub(super) at: u64,
+    pub at: u64,
     /// Where its log begins; `None` if both headers are damaged.
     pub began: Option<u64>,
     /// The first header is damaged.
@@ -92,24 +82,23 @@ impl SnapshotReader {
     ///
     /// [`DurabilityError`] if the file cannot be read or has another version, or if both headers
     /// are damaged.
-    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Self, DurabilityError> {
-        let fail = |error| DurabilityError::Io { path: path.to_owned(), error };
-        let file = disk.open(path).map_err(fail)?;
+    pub fn open(disk: &dyn Disk, number: u64) -> Result<Self, DurabilityError> {
+        let path = path(disk, number);
+        let fail = DurabilityError::io(&path);
+        let file = disk.open(&path).map_err(fail)?;
         let total = file.len().map_err(fail)?;
         let mut bytes = [0; header::BYTES];
-        let len = read_at_most(&*file, &mut bytes, 0).map_err(fail)?;
+        let len = file.read_at_most(&mut bytes, 0).map_err(fail)?;
         let first = header::parse(&bytes[..len], &KIND);
         let (began, secret) = match first {
             FileHeader::Valid { position, secret } => (Some(position), secret),
-            FileHeader::OtherVersion => {
-                return Err(DurabilityError::Version { path: path.to_owned() });
-            }
+            FileHeader::OtherVersion => return Err(DurabilityError::Version { path }),
             FileHeader::Damaged { .. } => {
                 let mut copy = [0; header::BYTES];
                 let at = total.saturating_sub(header::BYTES as u64);
-                let len = read_at_most(&*file, &mut copy, at).map_err(fail)?;
+                let len = file.read_at_most(&mut copy, at).map_err(fail)?;
                 match header::parse(&copy[..len], &KIND) {
-                    FileHeader::Valid { position, secret } if secret != 0 => {
+                    FileHeader::Valid { position, secret: secret @ 1.. } => {
                         (Some(position), secret)
                     }
                     _ => (None, 0),
@@ -118,7 +107,7 @@ impl SnapshotReader {
         };
         let file = BufReader::with_capacity(1 << 20, Sequential::new(file));
         let mut reader = Self {
-            path: path.to_owned(),
+            path,
             file,
             total,
             at: header::bytes(secret) as u64,
@@ -131,14 +120,9 @@ impl SnapshotReader {
         let is_version_3 = || bytes[8..12] == KIND.old_version.to_le_bytes();
         if began.is_none() && !is_version_3() && !reader.is_valid()? {
             let what = "its header is damaged, and so is the copy at its end";
-            return Err(DurabilityError::damaged(path, 0, what));
+            return Err(reader.damaged_at(0, what));
         }
         Ok(reader)
-    }
-
-    /// Returns the offset of the next key, or of the end.
-    pub fn at(&self) -> u64 {
-        self.at
     }
 
     /// Reads the next key.
@@ -187,11 +171,7 @@ impl SnapshotReader {
             }
             _ => self.damaged("a value cannot be read"),
         })?;
-        let entry_bytes = if self.secret == 0 {
-            crate::persistence::snapshot::VERSION_3_ITEM_BYTES
-        } else {
-            ENTRY_BYTES
-        };
+        let entry_bytes = if self.secret == 0 { VERSION_3_ENTRY_BYTES } else { ENTRY_BYTES };
         let expires_millis = time.checked_sub(1);
         let item_bytes = entry_bytes + key.len() as u64 + len;
         Ok((Item::Key(Entry { key, value, expires_millis, applied }), item_bytes))
@@ -296,16 +276,20 @@ impl SnapshotReader {
     /// Moves the file position to `at`.
     fn go_to_next(&mut self) -> Result<(), DurabilityError> {
         let sought = self.file.seek(SeekFrom::Start(self.at));
-        sought.map(|_| ()).map_err(|error| self.read_error(error))
+        sought.map(drop).map_err(|error| self.read_error(error))
     }
 
     pub(super) fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<usize, DurabilityError> {
         let file = &self.file.get_ref().file;
-        read_at_most(&**file, bytes, at).map_err(DurabilityError::io(&self.path))
+        file.read_at_most(bytes, at).map_err(DurabilityError::io(&self.path))
     }
 
     pub(super) fn damaged(&self, what: &str) -> DurabilityError {
-        DurabilityError::damaged(&self.path, self.at, what)
+        self.damaged_at(self.at, what)
+    }
+
+    fn damaged_at(&self, at: u64, what: &str) -> DurabilityError {
+        DurabilityError::damaged(&self.path, at, what)
     }
 
     pub(super) fn read_error(&self, error: io::Error) -> DurabilityError {
@@ -323,7 +307,7 @@ fn read_error(path: &Path, at: u64, error: io::Error) -> DurabilityError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return DurabilityError::damaged(path, at, "the file is cut");
     }
-    DurabilityError::Io { path: path.to_owned(), error }
+    DurabilityError::io(path)(error)
 }
 
 impl<R: Read> Read for Summed<R> {
@@ -337,40 +321,34 @@ impl<R: Read> Read for Summed<R> {
 #[cfg(test)]
 mod tests {
     use super::super::super::sim_disk::SimDisk;
-    use super::super::writer::SnapshotWriter;
-    use super::super::{item_header, path};
+    use super::super::super::test_files::write_snapshot;
+    use super::super::item_header;
     use super::*;
 
-    const DIR: &str = "/data";
-
-    /// Writes a snapshot of strings.
-    fn snapshot_of(disk: &SimDisk, values: &[Vec<u8>]) -> PathBuf {
-        let mut writer = SnapshotWriter::new(disk, Path::new(DIR), 1, 7).unwrap();
-        for (i, value) in values.iter().enumerate() {
-            let value = Value::Bytes(value.clone().into());
-            writer.entry(format!("key{i}").as_bytes(), &value, None, (9, None)).unwrap();
-        }
-        writer.finish(9).unwrap();
-        path(Path::new(DIR), 1)
+    /// Returns a disk with snapshot 1 of strings.
+    fn snapshot_of(values: &[&[u8]]) -> (SimDisk, PathBuf) {
+        let disk = SimDisk::default();
+        let items: Vec<_> =
+            ["key0", "key1", "key2"].into_iter().zip(values.iter().copied()).collect();
+        write_snapshot(&disk, 1, (7, 9), &items);
+        let path = path(&disk, 1);
+        (disk, path)
     }
 
-    fn flip(disk: &SimDisk, path: &Path, at: u64) {
-        let (file, mut byte) = (disk.open(path).unwrap(), [0]);
-        file.read_at(&mut byte, at).unwrap();
-        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    fn assert_next(reader: &mut SnapshotReader, key: &[u8]) {
+        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == key));
     }
 
     #[test]
     fn a_disk_that_cannot_read_is_not_taken_for_damage() {
-        let disk = SimDisk::default();
         let random = |i: u32| i.wrapping_mul(0x9e37_79b9) as u8 | 1;
-        let path = snapshot_of(&disk, &[(0..3 << 20).map(random).collect()]);
+        let (disk, _) = snapshot_of(&[&(0..3 << 20).map(random).collect::<Vec<_>>()]);
         let mut keys = 0;
-        let positions = load(&disk, &path, |_| keys += 1).unwrap();
-        assert_eq!((keys, positions.began, positions.end), (1, 7, 9));
+        let positions = load(&disk, 1, |_| keys += 1).unwrap();
+        assert_eq!((keys, positions), (1, (7, 9)));
         for from in [0, 10, 1 << 20, 2 << 20, 3 << 20] {
             disk.fail_reads_from(from);
-            match load(&disk, &path, drop) {
+            match load(&disk, 1, drop) {
                 Err(DurabilityError::Io { error, .. }) => assert_eq!(error.raw_os_error(), Some(5)),
                 other => panic!("{from}: {other:?}"),
             }
@@ -379,29 +357,28 @@ mod tests {
 
     #[test]
     fn the_next_key_behind_a_damaged_one_is_found_in_linear_time() {
-        let disk = SimDisk::default();
         // A value of numbers that could all be lengths, and one that is mostly zeros.
         let lengths: Vec<u8> = (0..64 << 10).flat_map(|_| 0x2000_u64.to_le_bytes()).collect();
         let mut zeros = vec![0; 512 << 10];
         zeros[300 << 10] = 1;
-        let path = snapshot_of(&disk, &[lengths, zeros, b"last".to_vec()]);
-        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
-        let first = reader.at();
-        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key0"));
-        let second = reader.at();
+        let (disk, path) = snapshot_of(&[&lengths, &zeros, b"last"]);
+        let mut reader = SnapshotReader::open(&disk, 1).unwrap();
+        let first = reader.at;
+        assert_next(&mut reader, b"key0");
+        let second = reader.at;
         assert!(second > 512 << 10);
         // Damages the lengths of the keys, so that they lead to no item.
         for at in [first, second] {
-            flip(&disk, &path, at + 1);
-            flip(&disk, &path, at + 25);
+            disk.flip(&path, at + 1);
+            disk.flip(&path, at + 25);
         }
         let total = reader.total;
         let before = disk.bytes_read();
-        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        let mut reader = SnapshotReader::open(&disk, 1).unwrap();
         assert!(reader.next().is_err());
         assert_eq!(reader.skip_damaged().unwrap(), (None, true));
-        assert!(reader.at() > second, "the header of the second key is damaged too");
-        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key2"));
+        assert!(reader.at > second, "the header of the second key is damaged too");
+        assert_next(&mut reader, b"key2");
         assert!(matches!(reader.next(), Ok(Item::End { keys: 3, end: 9 })));
         let read = disk.bytes_read() - before;
         // Each jump reads one buffer piece twice.
@@ -411,33 +388,31 @@ mod tests {
     #[test]
     fn an_item_that_a_client_planted_is_not_found() {
         // The client knows the position of its value, but not the secret.
-        let disk = SimDisk::default();
         let at = header::BYTES as u64;
         let mut value = b"value".to_vec();
         for start in at..at + 300 {
             value.extend(item_header([END, 0, u64::MAX, 0], start + value.len() as u64));
         }
-        let path = snapshot_of(&disk, &[value, b"last".to_vec()]);
-        flip(&disk, &path, at);
-        flip(&disk, &path, at + 26);
-        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        let (disk, path) = snapshot_of(&[&value, b"last"]);
+        disk.flip(&path, at);
+        disk.flip(&path, at + 26);
+        let mut reader = SnapshotReader::open(&disk, 1).unwrap();
         assert_eq!(reader.skip_damaged().unwrap(), (None, true));
-        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key1"));
+        assert_next(&mut reader, b"key1");
     }
 
     #[test]
     fn the_second_header_stands_for_a_damaged_first_one() {
-        let disk = SimDisk::default();
-        let path = snapshot_of(&disk, &[b"value".to_vec()]);
+        let (disk, path) = snapshot_of(&[b"value"]);
         let file = disk.open(&path).unwrap();
         file.write_all_at(&[0; header::BYTES], 0).unwrap();
-        assert!(load(&disk, &path, drop).is_err(), "damage is reported");
-        let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+        assert!(load(&disk, 1, drop).is_err(), "damage is reported");
+        let mut reader = SnapshotReader::open(&disk, 1).unwrap();
         assert!(reader.has_damaged_header);
         assert_eq!(reader.began, Some(7));
-        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == b"key0"));
+        assert_next(&mut reader, b"key0");
         file.write_all_at(&[0; 4], file.len().unwrap() - 4).unwrap();
-        let Err(error) = SnapshotReader::open(&disk, &path) else { panic!("no secret is left") };
+        let Err(error) = SnapshotReader::open(&disk, 1) else { panic!("no secret is left") };
         assert!(error.to_string().contains("and so is the copy at its end"), "{error}");
     }
 }

@@ -13,7 +13,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::snapshot::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
-use crate::persistence::snapshot::{END, VERSION_3_ITEM_BYTES, finish_sum};
+use crate::persistence::snapshot::{END, finish_sum};
+
+/// The length of a key item without its name and its image, in bytes.
+pub(super) const VERSION_3_ENTRY_BYTES: u64 = 5 * 8;
 
 /// The size of one read during a search, in bytes.
 const PIECE_BYTES: usize = 4 << 10;
@@ -44,7 +47,7 @@ impl SnapshotReader {
         let from = self.at;
         // Uses the lengths of the item if a valid item follows at their end.
         if let Some((key_len, len)) = self.lengths(from)? {
-            self.at = from + VERSION_3_ITEM_BYTES + key_len + len;
+            self.at = from + VERSION_3_ENTRY_BYTES + key_len + len;
             if self.is_valid()? {
                 let mut key = vec![0; key_len as usize];
                 self.read_at(&mut key, from + 8)?;
@@ -128,7 +131,7 @@ impl SnapshotReader {
 
     /// Reads the lengths of the key at an offset and of its value; `None` if they are not possible.
     fn lengths(&self, at: u64) -> Result<Option<(u64, u64)>, DurabilityError> {
-        let left = self.total.saturating_sub(at + VERSION_3_ITEM_BYTES);
+        let left = self.total.saturating_sub(at + VERSION_3_ENTRY_BYTES);
         let mut number = [0; 8];
         self.read_at(&mut number, at)?;
         let key_len = u64::from_le_bytes(number);
@@ -151,8 +154,6 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
-
     use tamis_commands::Value;
 
     use super::super::super::disk::Disk as _;
@@ -162,32 +163,31 @@ mod tests {
     use super::super::{KIND, path};
     use super::*;
 
-    /// Writes a snapshot of version 3 with strings.
-    fn snapshot_of(disk: &SimDisk, values: &[Vec<u8>]) -> PathBuf {
+    /// Returns a disk with snapshot 1 of version 3, of strings.
+    fn snapshot_of(values: &[Vec<u8>]) -> SimDisk {
         let mut bytes = header::encode(&KIND, 7, 0);
+        let put_each = |bytes: &mut Vec<u8>, numbers: &[u64]| {
+            numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        };
         for (i, value) in values.iter().enumerate() {
             let key = format!("key{i}");
             let mut image = Vec::new();
             let value = Value::Bytes(value.clone().into());
             value.write_image(None, &mut image).unwrap();
-            bytes.extend((key.len() as u64).to_le_bytes());
-            bytes.extend(key.as_bytes());
-            for number in [0, 9, image.len() as u64] {
-                bytes.extend(number.to_le_bytes());
-            }
+            let numbers = [0, 9, image.len() as u64];
             let mut sum = Xxh3::new();
             sum.update(&image);
-            let sum = finish_sum(sum, key.as_bytes(), &[0, 9, image.len() as u64]);
+            put_each(&mut bytes, &[key.len() as u64]);
+            bytes.extend(key.as_bytes());
+            put_each(&mut bytes, &numbers);
             bytes.extend(image);
-            bytes.extend(sum.to_le_bytes());
+            put_each(&mut bytes, &[finish_sum(sum, key.as_bytes(), &numbers)]);
         }
         let keys = values.len() as u64;
-        for number in [END, keys, 9, sum_of_end(keys, 9)] {
-            bytes.extend(number.to_le_bytes());
-        }
-        let path = path(Path::new("/data"), 1);
-        disk.create(&path).unwrap().write_all_at(&bytes, 0).unwrap();
-        path
+        put_each(&mut bytes, &[END, keys, 9, sum_of_end(keys, 9)]);
+        let disk = SimDisk::default();
+        disk.create(&path(&disk, 1)).unwrap().write_all_at(&bytes, 0).unwrap();
+        disk
     }
 
     #[test]
@@ -195,11 +195,9 @@ mod tests {
         // The second value has numbers that could all be lengths.
         let lengths: Vec<u8> = (0..8 << 10).flat_map(|_| 0x2000_u64.to_le_bytes()).collect();
         for (value, is_found) in [(vec![b'x'; 64 << 10], true), (lengths, false)] {
-            let disk = SimDisk::default();
-            let path = snapshot_of(&disk, &[value, b"last".to_vec()]);
-            let file = disk.open(&path).unwrap();
-            file.write_all_at(&[0xff], 24 + 2).unwrap();
-            let mut reader = SnapshotReader::open(&disk, &path).unwrap();
+            let disk = snapshot_of(&[value, b"last".to_vec()]);
+            disk.open(&path(&disk, 1)).unwrap().write_all_at(&[0xff], 24 + 2).unwrap();
+            let mut reader = SnapshotReader::open(&disk, 1).unwrap();
             assert!(reader.next().is_err());
             let total = reader.total;
             let before = disk.bytes_read();

@@ -1,7 +1,7 @@
 //! Writes a snapshot.
 
 use std::io::{self, BufWriter, Cursor, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tamis_commands::Value;
 
@@ -20,32 +20,29 @@ use crate::persistence::snapshot::{
 /// # Errors
 ///
 /// [`DurabilityError::Io`]; the temporary file is removed then.
-pub(crate) fn save(
+pub(in crate::persistence) fn save(
     disk: &dyn Disk,
     keyspace: &Keyspace,
     log: &Log,
-    dir: &Path,
     number: u64,
     position: u64,
 ) -> Result<(), DurabilityError> {
     let write = || -> io::Result<()> {
-        let mut out = SnapshotWriter::new(disk, dir, number, position)?;
-        for part in 0..keyspace.parts() {
-            // A transaction has no position before it ends, so a value is read before or after one.
-            let is_settled = || log.group_bytes().is_none();
-            for entry in keyspace.entries(part) {
-                if log.is_closing() {
-                    return Err(io::Error::other("the server ends"));
-                }
-                // Later changes are after this position in the log, and the replay counts them.
-                let note = |value: &Value| (log.end(), value.counted_items());
-                let written = entry.read(is_settled, note, |value, expires_millis, noted| {
-                    out.write(&entry.key, value, expires_millis, noted)
-                });
-                if let Some(Some(encoded)) = written.transpose()? {
-                    // The key is unlocked: no client waits for the disk.
-                    out.append(&encoded)?;
-                }
+        let mut out = SnapshotWriter::new(disk, number, position)?;
+        // A transaction has no position before it ends, so a value is read before or after one.
+        let is_settled = || log.group_bytes().is_none();
+        for entry in keyspace.entries() {
+            if log.is_closing() {
+                return Err(io::Error::other("the server ends"));
+            }
+            // Later changes are after this position in the log, and the replay counts them.
+            let note = |value: &Value| (log.end(), value.counted_items());
+            let written = entry.read(is_settled, note, |value, expires_millis, noted| {
+                out.write(entry.key(), value, expires_millis, noted)
+            });
+            if let Some(Some(encoded)) = written.transpose()? {
+                // The key is unlocked: no client waits for the disk.
+                out.append(&encoded)?;
             }
         }
         // The values may contain changes that the log has not written yet. If those changes were
@@ -54,9 +51,9 @@ pub(crate) fn save(
         out.finish(end)
     };
     write().map_err(|error| {
-        let path = path(dir, number);
+        let path = path(disk, number);
         _ = disk.remove(&path.with_extension("part"));
-        DurabilityError::Io { path, error }
+        DurabilityError::io(&path)(error)
     })
 }
 
@@ -67,7 +64,6 @@ const SMALL_BYTES: u64 = 256 << 10;
 /// A snapshot in progress, under a temporary name.
 pub(in crate::persistence) struct SnapshotWriter<'d> {
     disk: &'d dyn Disk,
-    dir: PathBuf,
     path: PathBuf,
     file: BufWriter<Sequential>,
     header: Vec<u8>,
@@ -78,15 +74,15 @@ pub(in crate::persistence) struct SnapshotWriter<'d> {
 }
 
 impl<'d> SnapshotWriter<'d> {
-    pub fn new(disk: &'d dyn Disk, dir: &Path, number: u64, position: u64) -> io::Result<Self> {
+    pub fn new(disk: &'d dyn Disk, number: u64, position: u64) -> io::Result<Self> {
         let secret = new_secret()?;
-        let path = path(dir, number);
+        let path = path(disk, number);
         let file = disk.create(&path.with_extension("part"))?;
         let mut file = BufWriter::with_capacity(1 << 20, Sequential::new(file));
         let header = header::encode(&KIND, position, secret);
         file.write_all(&header)?;
         let at = header.len() as u64;
-        Ok(Self { disk, dir: dir.to_owned(), path, file, header, secret, at, keys: 0 })
+        Ok(Self { disk, path, file, header, secret, at, keys: 0 })
     }
 
     /// Appends a key. Its value contains all changes before a position, and had this number of
@@ -144,18 +140,13 @@ impl<'d> SnapshotWriter<'d> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.file.sync()?;
         self.disk.rename(&self.path.with_extension("part"), &self.path)?;
-        self.disk.sync_dir(&self.dir)
+        self.disk.sync_dir(self.disk.dir())
     }
 }
 
-/// The target of an entry.
-trait Out: Write + Seek {}
-
-impl<W: Write + Seek> Out for W {}
-
 /// Writes a key and returns its length in bytes.
 fn write_entry(
-    out: &mut dyn Out,
+    out: &mut (impl Write + Seek),
     seed: u64,
     key: &[u8],
     value: &Value,

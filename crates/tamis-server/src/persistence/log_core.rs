@@ -1,0 +1,284 @@
+//! The log without its thread: the state machine (`state.rs`) and the jobs on its files.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
+
+use crate::persistence::disk::Disk;
+use crate::persistence::log_file::{BeginError, LogFile};
+use crate::persistence::manifest::record_newest;
+use crate::persistence::state::{FileJob, LogState, Sync};
+use crate::system_error::without_code;
+
+/// The log without its thread. The model test calls its steps in every order.
+#[derive(Debug)]
+pub(crate) struct LogCore {
+    disk: Arc<dyn Disk>,
+    pub(super) inner: Mutex<Inner>,
+    /// Wakes the log thread.
+    pub(super) work: Condvar,
+    /// Wakes threads that wait for a sync or a rotation.
+    done: Condvar,
+    /// Wakes connections that wait before they answer.
+    pub(super) progress: watch::Sender<()>,
+    started: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub state: LogState,
+    /// The file that receives new frames.
+    pub file: Arc<LogFile>,
+    /// Earlier files that may not be durable yet.
+    ended: Vec<Arc<LogFile>>,
+}
+
+/// The files and the position of one sync.
+#[derive(Debug)]
+pub(super) struct SyncJob {
+    position: u64,
+    file: Arc<LogFile>,
+    ended: Vec<Arc<LogFile>>,
+    /// The file is new, so its name must become durable too.
+    is_new: bool,
+}
+
+/// How often the log thread checks for work without being woken.
+pub(super) const IDLE: Duration = Duration::from_millis(100);
+
+/// How long the log thread waits after an error.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// How often the log thread checks that its file is still in the folder.
+const CHECK: Duration = Duration::from_secs(1);
+
+impl LogCore {
+    /// Continues a log that is durable up to `end`.
+    pub fn new(disk: Arc<dyn Disk>, file: LogFile, end: u64, sync: Sync) -> Self {
+        let mut state = LogState::new(end, sync);
+        state.secret = file.secret;
+        let inner = Inner { state, file: Arc::new(file), ended: Vec::new() };
+        Self {
+            disk,
+            inner: Mutex::new(inner),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            progress: watch::Sender::new(()),
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn uptime_millis(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Runs a function on the state.
+    pub(super) fn with<R>(&self, run: impl FnOnce(&mut LogState) -> R) -> R {
+        run(&mut self.inner.lock().state)
+    }
+
+    /// Returns the start position of the current file.
+    pub fn began(&self) -> u64 {
+        self.inner.lock().file.began
+    }
+
+    /// Returns the position after the last change.
+    pub fn end(&self) -> u64 {
+        self.with(|state| state.end())
+    }
+
+    /// Returns the length of the open group in bytes; `None` if no group is open.
+    pub fn group_bytes(&self) -> Option<usize> {
+        self.with(|state| state.group_bytes())
+    }
+
+    /// Tests whether the log accepts no more changes.
+    pub fn is_closing(&self) -> bool {
+        self.with(|state| state.is_closing)
+    }
+
+    /// Returns why changes cannot be written at the moment; `None` if they can.
+    pub fn failure(&self) -> Option<String> {
+        self.with(|state| state.failure().map(str::to_owned))
+    }
+
+    /// Starts a rotation: the log continues in another file. Returns the number and the start
+    /// position of that file. The caller has exclusive access to the keys, so that no command is
+    /// half done, and then waits until the rotation has ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the rotation cannot start.
+    pub fn rotate(&self) -> Result<(u64, u64), String> {
+        let mut inner = self.inner.lock();
+        // An earlier rotation may have completed after its caller stopped waiting.
+        let number = inner.file.number + 1;
+        Ok((number, inner.state.rotate(number)?))
+    }
+
+    /// Runs the next job on the file; false if no job is due.
+    pub(super) fn run_file_job(&self, now_millis: u64) -> bool {
+        let job = self.take_file_job();
+        job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
+    }
+
+    /// Takes the next job on the file.
+    pub(super) fn take_file_job(&self) -> Option<(Arc<LogFile>, FileJob)> {
+        let mut inner = self.inner.lock();
+        let job = inner.state.next_file_job()?;
+        Some((inner.file.clone(), job))
+    }
+
+    /// Runs a job on the file and reports its result.
+    pub(super) fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
+        match job {
+            FileJob::Write { position, bytes } => {
+                let result = file.file.write_all_at(&bytes, file.offset_of(position));
+                let result = result.map_err(|error| without_code(&error));
+                self.note(|inner| inner.state.wrote(bytes, result, now_millis));
+            }
+            FileJob::Switch { number, position, synced } => {
+                // Frames after the position are already encoded with this secret.
+                let secret = file.secret;
+                let begun = LogFile::begin(&*self.disk, number, position, synced, secret);
+                self.note(|inner| match begun {
+                    Ok(file) => {
+                        let ended = std::mem::replace(&mut inner.file, Arc::new(file));
+                        inner.ended.push(ended);
+                        inner.state.switched();
+                    }
+                    Err(BeginError { error, may_exist }) => {
+                        inner.state.not_switched(without_code(&error), may_exist);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Syncs the written bytes if a sync is due; false if none is due.
+    pub(super) fn run_sync(&self, now_millis: u64) -> bool {
+        self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
+    }
+
+    /// Takes a sync job if one is due.
+    pub(super) fn take_sync(&self, now_millis: u64) -> Option<SyncJob> {
+        let mut inner = self.inner.lock();
+        let (position, is_new) = inner.state.next_sync(now_millis)?;
+        let (file, ended) = (inner.file.clone(), inner.ended.clone());
+        Some(SyncJob { position, file, ended, is_new })
+    }
+
+    /// Runs a sync job and reports its result.
+    pub(super) fn do_sync(&self, job: SyncJob) {
+        let SyncJob { position, file, ended, is_new } = job;
+        let sync = || -> io::Result<()> {
+            ended.iter().try_for_each(|ended| ended.file.sync())?;
+            file.file.sync()?;
+            if is_new { self.disk.sync_dir(self.disk.dir()) } else { Ok(()) }
+        };
+        let result = sync().map_err(|error| {
+            let error = without_code(&error);
+            format!(
+                "the disk may have lost what was written ({error}); restart the server: it writes it again"
+            )
+        });
+        if result.is_ok() {
+            if is_new {
+                record_newest(&*self.disk, &file);
+            }
+            // The field becomes durable with the next sync. It only shows what a crash has lost.
+            file.try_record_synced(position);
+        }
+        self.note(|inner| {
+            let is_present = Arc::ptr_eq(&inner.file, &file);
+            if result.is_ok() {
+                inner.ended.retain(|it| !ended.iter().any(|ended| Arc::ptr_eq(it, ended)));
+            }
+            inner.state.sync_ended(result, is_present);
+        });
+    }
+
+    /// Checks that a start would find the current file.
+    fn check_file(&self) {
+        let file = self.inner.lock().file.clone();
+        let is_there = file.file.is_at(&file.path);
+        let gone = (!is_there).then(|| {
+            let path = file.path.display();
+            format!("{path} was removed or replaced under the running server; put the folder back, or DUMP the keys to another server")
+        });
+        self.note(|inner| {
+            if Arc::ptr_eq(&inner.file, &file) {
+                inner.state.gone = gone;
+            }
+        });
+    }
+
+    /// Changes the state after a job, logs whether changes can be written, and wakes the waiting
+    /// threads.
+    fn note(&self, change: impl FnOnce(&mut Inner)) {
+        let mut inner = self.inner.lock();
+        let had_failed = inner.state.failure().is_some();
+        change(&mut inner);
+        match (had_failed, inner.state.failure()) {
+            (false, Some(error)) => {
+                tracing::error!(%error, dir = %self.disk.dir().display(), "the log cannot be written: writes are refused");
+            }
+            (true, None) => tracing::info!("the log can be written again: writes are accepted"),
+            _ => {}
+        }
+        drop(inner);
+        self.done.notify_all();
+        self.progress.send_replace(());
+    }
+
+    /// Waits for a result of the state. Calls `before` each time before it looks at the state.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the log cannot be written.
+    pub(super) fn wait_for<R>(
+        &self,
+        before: impl Fn(),
+        result: impl Fn(&LogState) -> Option<R>,
+    ) -> Result<R, String> {
+        loop {
+            before();
+            let mut inner = self.inner.lock();
+            if let Some(result) = result(&inner.state) {
+                return Ok(result);
+            }
+            if let Some(error) = inner.state.failure() {
+                return Err(error.to_owned());
+            }
+            self.work.notify_one();
+            self.done.wait_for(&mut inner, IDLE);
+        }
+    }
+
+    /// Runs the log thread.
+    pub(super) fn run(&self) {
+        let mut checked = Instant::now();
+        loop {
+            let now = self.uptime_millis();
+            let has_worked = self.run_sync(now) | self.run_file_job(now);
+            if checked.elapsed() >= CHECK {
+                self.check_file();
+                checked = Instant::now();
+            }
+            let mut inner = self.inner.lock();
+            let state = &inner.state;
+            if state.is_closing && state.is_done() {
+                return;
+            }
+            if state.failure().is_some() {
+                self.work.wait_for(&mut inner, RETRY);
+            } else if !(has_worked || state.sync == Sync::Always && state.has_file_job()) {
+                // Otherwise the connections write the frames and not this thread.
+                self.work.wait_for(&mut inner, IDLE);
+            }
+        }
+    }
+}
