@@ -8,13 +8,13 @@ pub(crate) mod expiry;
 pub(crate) mod restore;
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Env, Outcome, WriteKeys, set_string, text};
+use tamis_commands::{Argv, Env, Outcome, Value, WriteKeys, set_string, text};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use bitop::bitop;
 use copy::copy;
-use done::Done;
+use done::{Done, Written, count_changes};
 use expiry::{expire, persist};
 use restore::{Limit, restore};
 
@@ -29,63 +29,56 @@ pub(crate) fn write(
 ) -> Done {
     let now = env.now_millis;
     let max_bytes = left_bytes.unwrap_or(u64::MAX);
-    match handler {
+    let written = match handler {
         WriteKeys::BitOp => bitop(argv, env, keys, max_bytes),
         WriteKeys::Copy => copy(argv, env, keys, None, max_bytes),
         WriteKeys::Delete => {
-            let removed = argv[1..].iter().filter(|key| keys.remove(key, now)).count();
-            Done { reply: Reply::Integer(removed as i64), has_changed: removed > 0 }
+            count_changes(argv[1..].iter().filter(|key| keys.remove(key, now)).count())
         }
         WriteKeys::ExpireAfter(unit) => expire(unit, now as i64, argv, env, keys),
         WriteKeys::ExpireAt(unit) => expire(unit, 0, argv, env, keys),
         WriteKeys::Flush => flush(argv, keys),
         WriteKeys::Merge => merge(argv, env, keys, max_bytes),
         WriteKeys::Persist => persist(argv[1], env, keys),
-        WriteKeys::Rename => rename(argv, env, keys),
-        WriteKeys::RenameIfAbsent => rename_if_absent(argv, env, keys),
+        WriteKeys::Rename => rename(argv, env, keys, false),
+        WriteKeys::RenameIfAbsent => rename(argv, env, keys, true),
         WriteKeys::Restore => {
             let limit = left_bytes.map(|max_bytes| Limit { max_bytes, now_millis: now });
             restore(argv, env, keys, limit)
         }
         WriteKeys::SetEach => set_each(argv, env, keys),
-    }
+    };
+    written.into()
 }
 
 /// `FLUSHALL [ASYNC | SYNC]`
-fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> Done {
+fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> Written {
     let in_background = match argv {
         [_] => true,
         [_, how] if how.eq_ignore_ascii_case(b"ASYNC") => true,
         [_, how] if how.eq_ignore_ascii_case(b"SYNC") => false,
-        _ => return Done::unchanged(Reply::error(text::SYNTAX)),
+        _ => return Err(Reply::error(text::SYNTAX)),
     };
     let cleared = keys.clear();
     if in_background {
         keys.free_in_background(cleared);
     }
-    Done::changed(Reply::ok())
+    Ok(Reply::ok())
 }
 
-fn rename(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Done {
+/// `RENAME key newkey`, or `RENAMENX key newkey` with `if_absent`
+fn rename(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, if_absent: bool) -> Written {
     let (from, to, now) = (argv[1], argv[2], env.now_millis);
     if !exists(from, now, keys) {
-        return Done::unchanged(Reply::error(server::NO_KEY));
-    }
-    keys.rename(from, to, now);
-    Done { reply: Reply::ok(), has_changed: from != to }
-}
-
-fn rename_if_absent(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Done {
-    let (from, to, now) = (argv[1], argv[2], env.now_millis);
-    if !exists(from, now, keys) {
-        return Done::unchanged(Reply::error(server::NO_KEY));
+        return Err(Reply::error(server::NO_KEY));
     }
     // If both names are the same key, the key itself exists.
-    if exists(to, now, keys) {
-        return Done::unchanged(Reply::Integer(0));
+    if if_absent && exists(to, now, keys) {
+        return Err(Reply::Integer(0));
     }
     keys.rename(from, to, now);
-    Done::changed(Reply::Integer(1))
+    let reply = if if_absent { Reply::Integer(1) } else { Reply::ok() };
+    if from == to { Err(reply) } else { Ok(reply) }
 }
 
 /// Tests whether a key exists.
@@ -93,25 +86,26 @@ pub(crate) fn exists(key: &[u8], now_millis: u64, keys: &KeyspaceRef<'_>) -> boo
     keys.read(key, now_millis, |value| value.is_some())
 }
 
-fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: u64) -> Done {
+fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: u64) -> Written {
     let destination = argv[1];
     // Merging the destination into itself changes nothing.
     let sources: Vec<&[u8]> =
         argv[2..].iter().copied().filter(|source| *source != destination).collect();
-    let merged =
-        keys.write_by(destination, &sources, env.now_millis, left_bytes, |value, found| {
-            let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
-            let was_there = value.is_some();
-            let merged = tamis_commands::merge(destination, value, &sources, env);
-            if !was_there && value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
-                *value = None;
-                return Reply::error(server::MEMORY);
-            }
-            merged.unwrap_or_else(Outcome::from).reply
-        });
-    let reply = merged.unwrap_or_else(|| Reply::error(server::MEMORY));
-    let has_changed = !matches!(reply, Reply::Error(_));
-    Done { reply, has_changed }
+    let merge = |value: &mut Option<Value>, found: &[Option<&Value>]| {
+        let sources: Vec<_> = sources.iter().copied().zip(found.iter().copied()).collect();
+        let was_there = value.is_some();
+        let merged = tamis_commands::merge(destination, value, &sources, env);
+        if !was_there && value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
+            *value = None;
+            return Reply::error(server::MEMORY);
+        }
+        merged.unwrap_or_else(Outcome::from).reply
+    };
+    let merged = keys.write_by(destination, &sources, env.now_millis, left_bytes, merge);
+    match merged.unwrap_or_else(|| Reply::error(server::MEMORY)) {
+        error @ Reply::Error(_) => Err(error),
+        reply => Ok(reply),
+    }
 }
 
 /// Returns a `SET` for each pair of an `MSET`.
@@ -119,14 +113,14 @@ pub(crate) fn sets<'w>(argv: Argv<'w>) -> impl Iterator<Item = [&'w [u8]; 3]> {
     argv[1..].chunks_exact(2).map(|pair| [&b"SET"[..], pair[0], pair[1]])
 }
 
-fn set_each(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Done {
+fn set_each(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Written {
     if argv.len().is_multiple_of(2) {
-        return Done::unchanged(text::wrong_arity("mset"));
+        return Err(text::wrong_arity("mset"));
     }
     for argv in sets(argv) {
         keys.change(argv[1], env.now_millis, |value| {
             set_string(value, &argv, env).unwrap_or_else(Outcome::from)
         });
     }
-    Done::changed(Reply::ok())
+    Ok(Reply::ok())
 }

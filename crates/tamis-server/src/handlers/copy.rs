@@ -54,7 +54,7 @@ pub(super) async fn copy_in_background(
     }
     // From here on, the keyspace counts the memory of the copy.
     drop(hold);
-    let done = copy(argv, env, &alone, copied, server.memory_left());
+    let done = copy(argv, env, &alone, copied, server.memory_left()).into();
     write_log::log(&server, WriteKeys::Copy, argv, env, &alone, &done);
     drop(permit);
     done.reply

@@ -25,7 +25,8 @@ use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::Session;
 use crate::shared_state::SharedState;
 use crate::subcommand::asks_for_help;
-use crate::write_keys::{expiry, write};
+use crate::write_keys::expiry::time_until_expiry;
+use crate::write_keys::write;
 
 /// Runs a command for the connection or the server, outside a transaction.
 pub(crate) async fn run_server_command(
@@ -119,7 +120,7 @@ pub(crate) fn read_keys(
         ReadKeys::CountExisting => lookup::count_existing(session, argv, env, keys),
         ReadKeys::CountAll => Reply::Integer(keys.len() as i64),
         ReadKeys::Dump => dump::dump_alone(&session.server, argv, env, keys),
-        ReadKeys::ExpireTime(unit) => expiry::expire_time(unit, argv[1], env, keys),
+        ReadKeys::ExpireTime(unit) => time_until_expiry(unit, 0, argv[1], env, keys),
         ReadKeys::GetEach => lookup::get_each(session, argv, env, keys),
         ReadKeys::Info => info::info(session, argv, env, keys),
         ReadKeys::List => scan::list(argv[1], env, keys),
@@ -127,7 +128,7 @@ pub(crate) fn read_keys(
         ReadKeys::Object => lookup::object(argv, env, keys),
         ReadKeys::Random => scan::random_key(env, keys),
         ReadKeys::Scan => scan::scan(argv, env, keys),
-        ReadKeys::TimeLeft(unit) => expiry::time_left(unit, argv[1], env, keys),
+        ReadKeys::TimeLeft(unit) => time_until_expiry(unit, env.now_millis, argv[1], env, keys),
     }
 }
 

@@ -5,7 +5,8 @@ use tamis_commands::{Argv, Env, Value, parse_integer};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::write_keys::done::Done;
+use crate::write_keys::done::Written;
+use crate::write_keys::exists;
 
 /// A copy of a value, `None` if there was not enough memory for it, and the version of its source
 /// key.
@@ -18,13 +19,13 @@ pub(crate) fn copy(
     keys: &ExclusiveAccess<'_>,
     copied: Option<Copied>,
     left_bytes: u64,
-) -> Done {
+) -> Written {
     if let Some(refusal) = refusal(argv, env, keys) {
-        return Done::unchanged(refusal);
+        return Err(refusal);
     }
     let (from, to, now) = (argv[1], argv[2], env.now_millis);
     if heap_bytes(argv, env, keys) > left_bytes {
-        return Done::unchanged(Reply::error(server::MEMORY));
+        return Err(Reply::error(server::MEMORY));
     }
     let version = keys.version(from, now);
     let copy = keys.read(from, now, |source| {
@@ -35,12 +36,10 @@ pub(crate) fn copy(
             _ => copy_of(source),
         }
     });
-    let Some(value) = copy else {
-        return Done::unchanged(Reply::error(text::NO_MEMORY_FOR_FILTER));
-    };
+    let value = copy.ok_or_else(|| Reply::error(text::NO_MEMORY_FOR_FILTER))?;
     let expires = keys.expires_millis(from, now).flatten();
     keys.put(to, now, value, expires);
-    Done::changed(Reply::Integer(1))
+    Ok(Reply::Integer(1))
 }
 
 /// Tests whether a copy has the item count of its source. While a batch inserted, it counted all
@@ -83,7 +82,7 @@ pub(crate) fn refusal(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> 
     if from == to {
         return Some(Reply::error(server::SAME_KEY));
     }
-    let is_there = |key: &[u8]| keys.read(key, env.now_millis, |value| value.is_some());
+    let is_there = |key| exists(key, env.now_millis, keys);
     (!is_there(from) || is_there(to) && !replaces).then_some(Reply::Integer(0))
 }
 
@@ -118,7 +117,7 @@ mod tests {
             assert_eq!(copied.counted_items(), Some(5));
             let argv: [&[u8]; 4] = [b"COPY", b"a", b"b", b"REPLACE"];
             let copied = Some((Some(copied), copied_at));
-            assert_eq!(copy(&argv, &env, &alone, copied, u64::MAX).reply, Reply::Integer(1));
+            assert_eq!(copy(&argv, &env, &alone, copied, u64::MAX), Ok(Reply::Integer(1)));
             let items = alone.read(b"b", 0, |value| value.and_then(Value::counted_items));
             assert_eq!(items, Some(1));
         }

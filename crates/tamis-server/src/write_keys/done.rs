@@ -8,12 +8,19 @@ pub(crate) struct Done {
     pub has_changed: bool,
 }
 
-impl Done {
-    pub fn changed(reply: Reply) -> Self {
-        Self { reply, has_changed: true }
-    }
+/// The reply to a command that has changed a key, or as an error the reply to any other command.
+pub(crate) type Written = Result<Reply, Reply>;
 
-    pub fn unchanged(reply: Reply) -> Self {
-        Self { reply, has_changed: false }
+impl From<Written> for Done {
+    fn from(written: Written) -> Self {
+        let has_changed = written.is_ok();
+        let (Ok(reply) | Err(reply)) = written;
+        Self { reply, has_changed }
     }
+}
+
+/// Replies with the number of changes.
+pub(super) fn count_changes(changes: usize) -> Written {
+    let reply = Reply::Integer(changes as i64);
+    if changes > 0 { Ok(reply) } else { Err(reply) }
 }

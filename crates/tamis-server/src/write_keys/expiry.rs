@@ -5,25 +5,19 @@ use tamis_commands::{Argv, Env, TimeUnit, parse_integer, text};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::write_keys::done::Done;
+use crate::write_keys::done::{Written, count_changes};
 
 /// Sets the expiry time of a key. `start_millis` is the time from which the argument counts, in
 /// milliseconds since 1970.
-pub(crate) fn expire(
+pub(super) fn expire(
     unit: TimeUnit,
     start_millis: i64,
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
-) -> Done {
-    let at = match expire_at(unit, start_millis, argv) {
-        Ok(at) => at,
-        Err(refusal) => return Done::unchanged(refusal),
-    };
-    let rules = match ExpireRules::parse(&argv[3..]) {
-        Ok(rules) => rules,
-        Err(refusal) => return Done::unchanged(refusal),
-    };
+) -> Written {
+    let at = expire_at(unit, start_millis, argv)?;
+    let rules = ExpireRules::parse(&argv[3..])?;
     let set = |expires: &mut Option<u64>| {
         let is_allowed = rules.allow(*expires, at);
         if is_allowed {
@@ -32,13 +26,13 @@ pub(crate) fn expire(
         is_allowed
     };
     let is_set = keys.expiry(argv[1], env.now_millis, set).unwrap_or(false);
-    Done { reply: Reply::Integer(i64::from(is_set)), has_changed: is_set }
+    count_changes(usize::from(is_set))
 }
 
 /// Removes the expiry time of a key.
-pub(crate) fn persist(key: &[u8], env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Done {
+pub(super) fn persist(key: &[u8], env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Written {
     let is_done = keys.expiry(key, env.now_millis, |at| at.take().is_some()).unwrap_or(false);
-    Done { reply: Reply::Integer(i64::from(is_done)), has_changed: is_done }
+    count_changes(usize::from(is_done))
 }
 
 /// Returns the time in the second argument of a command, in milliseconds since 1970.
@@ -56,6 +50,7 @@ fn expire_at(unit: TimeUnit, start_millis: i64, argv: Argv<'_>) -> Result<u64, R
 }
 
 /// The conditions under which `EXPIRE` may replace the expiry time of a key.
+#[derive(Default)]
 struct ExpireRules {
     if_none: bool,
     if_some: bool,
@@ -65,16 +60,14 @@ struct ExpireRules {
 
 impl ExpireRules {
     fn parse(options: Argv<'_>) -> Result<Self, Reply> {
-        let mut rules = Self { if_none: false, if_some: false, if_later: false, if_earlier: false };
+        let mut rules = Self::default();
         for option in options {
             match option.to_ascii_uppercase().as_slice() {
                 b"NX" => rules.if_none = true,
                 b"XX" => rules.if_some = true,
                 b"GT" => rules.if_later = true,
                 b"LT" => rules.if_earlier = true,
-                _ => {
-                    return Err(server::expire_option(&text::shown(option)));
-                }
+                _ => return Err(server::expire_option(&text::shown(option))),
             }
         }
         if rules.if_none && (rules.if_some || rules.if_later || rules.if_earlier) {
@@ -98,28 +91,16 @@ impl ExpireRules {
     }
 }
 
-pub(crate) fn time_left(
-    unit: TimeUnit,
-    key: &[u8],
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
-    time_reply(unit, keys.expires_millis(key, env.now_millis), env.now_millis)
-}
-
-pub(crate) fn expire_time(
-    unit: TimeUnit,
-    key: &[u8],
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
-    time_reply(unit, keys.expires_millis(key, env.now_millis), 0)
-}
-
 /// Replies with the time between `start_millis` and the expiry time of a key: -2 if the key does
 /// not exist, -1 if it has no expiry time.
-fn time_reply(unit: TimeUnit, expires_millis: Option<Option<u64>>, start_millis: u64) -> Reply {
-    Reply::Integer(match expires_millis {
+pub(crate) fn time_until_expiry(
+    unit: TimeUnit,
+    start_millis: u64,
+    key: &[u8],
+    env: &Env<'_>,
+    keys: &KeyspaceRef<'_>,
+) -> Reply {
+    Reply::Integer(match keys.expires_millis(key, env.now_millis) {
         None => -2,
         Some(None) => -1,
         Some(Some(at)) => {

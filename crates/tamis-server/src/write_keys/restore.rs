@@ -7,7 +7,8 @@ use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
-use crate::write_keys::done::Done;
+use crate::write_keys::done::{Done, Written};
+use crate::write_keys::exists;
 
 /// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
 pub(crate) fn restore_refusal(
@@ -20,23 +21,18 @@ pub(crate) fn restore_refusal(
 
 /// Restores a value while the keys are locked, for a transaction or the log. `limit` is `None` for
 /// the log, which contains only accepted commands.
-pub(crate) fn restore(
+pub(super) fn restore(
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
     limit: Option<Limit>,
-) -> Done {
-    let restored = Options::parse(argv).and_then(|options| {
-        if let Some(refusal) = options.refusal(argv, env, keys) {
-            return Err(refusal);
-        }
-        let value = decode_payload(argv[3], env.settings.max_filter_bytes, limit);
-        Ok((options, value.map_err(NotDecoded::into_reply)?))
-    });
-    match restored {
-        Ok((options, value)) => options.place(argv[1], value, env, keys),
-        Err(refusal) => Done::unchanged(refusal),
+) -> Written {
+    let options = Options::parse(argv)?;
+    if let Some(refusal) = options.refusal(argv, env, keys) {
+        return Err(refusal);
     }
+    let value = decode_payload(argv[3], env.settings.max_filter_bytes, limit);
+    Ok(options.place(argv[1], value.map_err(NotDecoded::into_reply)?, env, keys).reply)
 }
 
 /// The limits of a value that a client restores.
@@ -81,8 +77,7 @@ impl<'w> Options<'w> {
 
     /// Returns why the command fails, before its payload is decoded; `None` if it may succeed.
     pub fn refusal(&self, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
-        let is_there = || keys.read(argv[1], env.now_millis, |value| value.is_some());
-        if !self.replaces && is_there() {
+        if !self.replaces && exists(argv[1], env.now_millis, keys) {
             return Some(Reply::error(server::BUSY_KEY));
         }
         match parse_integer(self.ttl) {
@@ -107,7 +102,7 @@ impl<'w> Options<'w> {
         } else {
             keys.remove(key, now);
         }
-        Done::changed(Reply::ok())
+        Done { reply: Reply::ok(), has_changed: true }
     }
 }
 
@@ -162,7 +157,7 @@ mod tests {
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp2, now_millis);
         let argv: [&[u8]; 4] = [b"RESTORE", b"k", b"5000", payload];
-        let reply = restore(&argv, &env, &keyspace.exclusive(), limit).reply;
+        let (Ok(reply) | Err(reply)) = restore(&argv, &env, &keyspace.exclusive(), limit);
         (reply, keyspace)
     }
 
