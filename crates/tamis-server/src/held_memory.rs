@@ -49,9 +49,7 @@ impl Hold {
         self.bytes += bytes;
         self.sum.0.fetch_add(bytes, Ordering::Relaxed);
     }
-}
 
-impl Hold {
     /// Replaces the counted number of bytes.
     pub fn set(&mut self, bytes: u64) {
         if bytes != self.bytes {

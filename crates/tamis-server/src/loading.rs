@@ -10,7 +10,6 @@
 mod connection;
 mod http;
 
-use std::cell::RefCell;
 use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -22,10 +21,9 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::cross_protocol::Warnings;
 use crate::runtime::runtime;
 pub(crate) use connection::Early;
-use connection::{GRACE, PATIENCE, Shared, connection, connection_of_tls};
+use connection::{GRACE, LoadingState, connection, connection_of_tls};
 
 /// The thread that answers clients while the data is loaded.
 #[derive(Debug)]
@@ -64,17 +62,7 @@ impl Loading {
         let http = listeners.http.map(TcpListener::try_clone).transpose()?;
         let (end, ended) = watch::channel(false);
         let run = move || {
-            let shared = Shared {
-                may_ask_info,
-                max_clients,
-                patience: PATIENCE,
-                ended,
-                connected: watch::Sender::new(0),
-                requests: watch::Sender::new(0),
-                early: RefCell::default(),
-                warnings: Warnings::default(),
-            };
-            serve(accepting, http, &Rc::new(shared))
+            serve(accepting, http, &Rc::new(LoadingState::new(may_ask_info, max_clients, ended)))
         };
         let thread = std::thread::Builder::new().name("tamis-loading".to_owned()).spawn(run)?;
         Ok(Self { end, thread: Some(thread) })
@@ -100,7 +88,7 @@ impl Drop for Loading {
 fn serve(
     listeners: Vec<(TcpListener, Option<TlsAcceptor>)>,
     http: Option<TcpListener>,
-    shared: &Rc<Shared>,
+    shared: &Rc<LoadingState>,
 ) -> Vec<Early> {
     let runtime = runtime();
     runtime.block_on(async {
@@ -121,11 +109,10 @@ fn serve(
         _ = ended.wait_for(|it| *it).await;
     });
     runtime.block_on(async {
-        let (mut connected, mut requests) =
-            (shared.connected.subscribe(), shared.requests.subscribe());
         let all_ended = async {
-            _ = connected.wait_for(|count| *count == 0).await;
-            _ = requests.wait_for(|count| *count == 0).await;
+            for open in [&shared.connected, &shared.requests] {
+                _ = open.subscribe().wait_for(|count| *count == 0).await;
+            }
         };
         _ = tokio::time::timeout(GRACE, all_ended).await;
     });
@@ -133,7 +120,11 @@ fn serve(
 }
 
 /// Accepts connections until the data is loaded.
-async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Option<TlsAcceptor>) {
+async fn accept(
+    shared: Rc<LoadingState>,
+    listener: tokio::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+) {
     let mut ended = shared.ended.clone();
     loop {
         let accepted = tokio::select! {
@@ -169,7 +160,8 @@ async fn accept(shared: Rc<Shared>, listener: tokio::net::TcpListener, tls: Opti
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
+    use std::io::{Read, Write as _};
+    use std::net::TcpStream;
 
     use tamis_commands::text;
 
@@ -182,45 +174,65 @@ mod tests {
         listener
     }
 
+    fn connect(listener: &TcpListener) -> TcpStream {
+        TcpStream::connect(listener.local_addr().unwrap()).unwrap()
+    }
+
     fn begin(listener: &TcpListener, may_ask_info: bool) -> Loading {
         let plain = std::slice::from_ref(listener);
         Loading::begin(&Listeners { plain, ..Listeners::default() }, 2, may_ask_info).unwrap()
     }
 
-    fn read(stream: &mut std::net::TcpStream, len: usize) -> String {
-        let mut bytes = vec![0; len];
+    fn begin_http(listener: &TcpListener) -> Loading {
+        let listeners = Listeners { http: Some(listener), ..Listeners::default() };
+        Loading::begin(&listeners, 2, false).unwrap()
+    }
+
+    fn refusal() -> String {
+        format!("-{}\r\n", text::server::LOADING)
+    }
+
+    fn assert_reads(stream: &mut impl Read, expected: &str) {
+        let mut bytes = vec![0; expected.len()];
         stream.read_exact(&mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+
+    fn assert_closed(stream: &mut impl Read) {
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed");
+    }
+
+    /// Sends an HTTP request and returns the answer.
+    fn request(http: &TcpListener, line: &str) -> String {
+        let mut client = connect(http);
+        let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.write_all(request.as_bytes()).unwrap();
+        std::io::read_to_string(client).unwrap()
     }
 
     #[test]
     fn clients_learn_that_data_is_loaded_and_continue_where_they_were() {
         let listener = listener();
         let loading = begin(&listener, true);
-        let connect = || std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let refusal = format!("-{}\r\n", text::server::LOADING);
-        let mut client = connect();
+        let mut client = connect(&listener);
         client.write_all(b"PING\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\nget \"a\"\r\n").unwrap();
-        assert_eq!(read(&mut client, 3 * refusal.len()), refusal.repeat(3));
+        assert_reads(&mut client, &refusal().repeat(3));
         client.write_all(b"INFO\r\n*2\r\n$3\r\nGE").unwrap();
         let info = info();
-        let expected = format!("${}\r\n{info}\r\n", info.len());
-        assert_eq!(read(&mut client, expected.len()), expected);
+        assert_reads(&mut client, &format!("${}\r\n{info}\r\n", info.len()));
         assert!(info.contains("\r\nloading:1\r\n"));
 
-        let mut page = connect();
+        let mut page = connect(&listener);
         page.write_all(b"POST / HTTP/1.1\r\n").unwrap();
-        assert_eq!(page.read(&mut [0]).unwrap(), 0, "closed");
-        let mut other = connect();
+        assert_closed(&mut page);
+        let mut other = connect(&listener);
         other.write_all(b"PING\r\n").unwrap();
-        assert_eq!(read(&mut other, refusal.len()), refusal);
-        let mut third = connect();
-        let mut refusal = String::new();
-        third.read_to_string(&mut refusal).unwrap();
+        assert_reads(&mut other, &refusal());
+        let refusal = std::io::read_to_string(connect(&listener)).unwrap();
         assert_eq!(refusal, "-ERR max number of clients reached\r\n");
         other.write_all(b"QUIT\r\n").unwrap();
-        assert_eq!(read(&mut other, 5), "+OK\r\n");
-        assert_eq!(other.read(&mut [0]).unwrap(), 0, "closed");
+        assert_reads(&mut other, "+OK\r\n");
+        assert_closed(&mut other);
 
         let early = loading.end();
         let [early] = &early[..] else { panic!("{early:?}") };
@@ -232,61 +244,43 @@ mod tests {
     fn a_password_keeps_info_secret_while_data_is_loaded() {
         let listener = listener();
         let loading = begin(&listener, false);
-        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut client = connect(&listener);
         client.write_all(b"INFO\r\n").unwrap();
-        let refusal = format!("-{}\r\n", text::server::LOADING);
-        assert_eq!(read(&mut client, refusal.len()), refusal);
+        assert_reads(&mut client, &refusal());
         // A server that does not start ends the thread, and this closes the connection.
         drop(loading);
-        assert_eq!(client.read(&mut [0]).unwrap(), 0, "closed");
+        assert_closed(&mut client);
     }
 
     #[test]
     fn http_says_that_data_is_loaded() {
         let http = listener();
-        let listeners = Listeners { http: Some(&http), ..Listeners::default() };
-        let loading = Loading::begin(&listeners, 2, false).unwrap();
-        let ask = |line: &str| {
-            let mut client = std::net::TcpStream::connect(http.local_addr().unwrap()).unwrap();
-            client
-                .write_all(format!("{line} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
-                .unwrap();
-            let mut answer = String::new();
-            client.read_to_string(&mut answer).unwrap();
-            answer
-        };
+        let loading = begin_http(&http);
         for path in ["/healthz", "/", "/api/overview.json"] {
-            let answer = ask(&format!("GET {path}"));
+            let answer = request(&http, &format!("GET {path}"));
             assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
             assert!(answer.ends_with("\r\n\r\nloading: the server reads its data\n"), "{answer}");
         }
-        let answer = ask("GET /metrics");
+        let answer = request(&http, "GET /metrics");
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\ntamis_loading 1\n"));
-        assert!(ask("POST /healthz").starts_with("HTTP/1.1 405 "));
+        assert!(request(&http, "POST /healthz").starts_with("HTTP/1.1 405 "));
         // The port is free for the console.
         drop(loading);
-        let mut client = std::net::TcpStream::connect(http.local_addr().unwrap()).unwrap();
-        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        connect(&http).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         assert!(http.accept().is_ok());
     }
 
     #[test]
     fn half_sent_requests_do_not_keep_health_from_answering() {
         let http = listener();
-        let listeners = Listeners { http: Some(&http), ..Listeners::default() };
-        let _loading = Loading::begin(&listeners, 2, false).unwrap();
-        let connect = || std::net::TcpStream::connect(http.local_addr().unwrap()).unwrap();
-        let half_sent: Vec<_> = (0..100)
-            .map(|_| {
-                let mut client = connect();
-                client.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
-                client
-            })
-            .collect();
-        let mut client = connect();
-        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).unwrap();
+        let _loading = begin_http(&http);
+        let send_half = |_| {
+            let mut client = connect(&http);
+            client.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+            client
+        };
+        let half_sent: Vec<_> = (0..100).map(send_half).collect();
+        let answer = request(&http, "GET /healthz");
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
         drop(half_sent);
     }
@@ -323,13 +317,9 @@ mod tests {
             .with_no_client_auth();
         let name = "localhost".try_into().unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut client = StreamOwned::new(connection, socket);
+        let mut client = StreamOwned::new(connection, connect(&listener));
         client.write_all(b"PING\r\n").unwrap();
-        let refusal = format!("-{}\r\n", text::server::LOADING);
-        let mut reply = vec![0; refusal.len()];
-        client.read_exact(&mut reply).unwrap();
-        assert_eq!(reply, refusal.as_bytes());
+        assert_reads(&mut client, &refusal());
         drop(loading);
         assert_eq!(client.read(&mut [0]).unwrap(), 0, "the end of TLS, not of the socket alone");
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use tamis_commands::text::server;
 use tamis_commands::{Argv, Batch, Change, Env, Outcome, Value};
 use tamis_resp::Reply;
 use tokio::sync::{Notify, Semaphore};
@@ -105,36 +106,32 @@ impl SharedState {
     ) -> Reply {
         let mut current = self.config.write();
         let mut changed = (**current).clone();
-        match change(&mut changed) {
-            Ok(()) => {
-                if changed.max_clients > current.max_clients {
-                    let reserved = descriptors::reserved(&changed, self.threads);
-                    let fitting = descriptors::fit(changed.max_clients, reserved);
-                    if fitting < changed.max_clients {
-                        return tamis_commands::text::server::max_clients(fitting);
-                    }
-                }
-                if let Some(tls) = self.tls.as_ref().filter(|_| is_about_tls) {
-                    match tls::read(&changed) {
-                        Ok(read) => *tls.write() = read,
-                        Err(error) => {
-                            return tamis_commands::text::server::options(error);
-                        }
-                    }
-                }
-                if let Some(durable) = &self.durable {
-                    durable.log.set_sync(changed.sync);
-                }
-                if changed.password != current.password {
-                    self.users.set_default_password(&changed.password);
-                    self.monitors.users_changed();
-                }
-                self.max_memory_bytes.store(changed.max_memory_bytes, Ordering::Relaxed);
-                *current = Arc::new(changed);
-                Reply::ok()
-            }
-            Err(refusal) => refusal,
+        if let Err(refusal) = change(&mut changed) {
+            return refusal;
         }
+        if changed.max_clients > current.max_clients {
+            let reserved = descriptors::reserved(&changed, self.threads);
+            let fitting = descriptors::fit(changed.max_clients, reserved);
+            if fitting < changed.max_clients {
+                return server::max_clients(fitting);
+            }
+        }
+        if let Some(tls) = self.tls.as_ref().filter(|_| is_about_tls) {
+            match tls::read(&changed) {
+                Ok(read) => *tls.write() = read,
+                Err(error) => return server::options(error),
+            }
+        }
+        if let Some(durable) = &self.durable {
+            durable.log.set_sync(changed.sync);
+        }
+        if changed.password != current.password {
+            self.users.set_default_password(&changed.password);
+            self.monitors.users_changed();
+        }
+        self.max_memory_bytes.store(changed.max_memory_bytes, Ordering::Relaxed);
+        *current = Arc::new(changed);
+        Reply::ok()
     }
 
     /// Reloads the TLS files; false if the server does not use TLS.
@@ -148,10 +145,7 @@ impl SharedState {
 
     /// Logs a command that changed a value. The caller holds the lock of its key.
     pub fn log_command(&self, argv: Argv<'_>, env: &Env<'_>) {
-        if let Some(durable) = &self.durable {
-            let argv = argv.to_vec();
-            durable.log.append(&Record::Command { now_millis: env.now_millis, argv });
-        }
+        self.log_together(std::iter::once(argv.to_vec()), env);
     }
 
     /// Logs commands that take effect together. The caller holds the locks of their keys.
@@ -185,14 +179,12 @@ impl SharedState {
         let created = outcome.created.as_ref();
         let created = created.map(|image| Record::Image { key, expires_millis: None, image });
         let mut records: Vec<Record<'_>> = created.into_iter().collect();
+        let command = |argv| Record::Command { now_millis, argv };
         match &outcome.change {
             Change::None => {}
-            Change::Words => records.extend(
-                commands.iter().map(|argv| Record::Command { now_millis, argv: argv.to_vec() }),
-            ),
+            Change::Words => records.extend(commands.iter().map(|argv| command(argv.to_vec()))),
             Change::Replaced(argv) => {
-                let argv = argv.iter().map(Vec::as_slice).collect();
-                records.push(Record::Command { now_millis, argv });
+                records.push(command(argv.iter().map(Vec::as_slice).collect()));
             }
             Change::Inserted(hashes) => {
                 records.push(Record::Inserted { now_millis, key, hashes: hashes.clone() });

@@ -34,13 +34,13 @@ const MAX_INPUT_BYTES: usize = 64 << 10;
 const WRITE_BYTES: usize = 16 << 10;
 
 /// The maximum time for a client to read a few replies, and for a TLS handshake.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The maximum time for clients to read their last replies after the data is loaded.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 
 /// The state that the connections share.
-pub(super) struct Shared {
+pub(super) struct LoadingState {
     pub may_ask_info: bool,
     pub max_clients: usize,
     pub patience: Duration,
@@ -52,8 +52,23 @@ pub(super) struct Shared {
     pub warnings: Warnings,
 }
 
+impl LoadingState {
+    pub fn new(may_ask_info: bool, max_clients: usize, ended: watch::Receiver<bool>) -> Self {
+        Self {
+            may_ask_info,
+            max_clients,
+            patience: PATIENCE,
+            ended,
+            connected: watch::Sender::new(0),
+            requests: watch::Sender::new(0),
+            early: RefCell::default(),
+            warnings: Warnings::default(),
+        }
+    }
+}
+
 pub(super) async fn connection(
-    shared: &Shared,
+    shared: &LoadingState,
     mut stream: TcpStream,
     peer: SocketAddr,
 ) -> io::Result<()> {
@@ -65,7 +80,7 @@ pub(super) async fn connection(
 }
 
 pub(super) async fn connection_of_tls(
-    shared: &Shared,
+    shared: &LoadingState,
     stream: TcpStream,
     peer: SocketAddr,
     tls: &TlsAcceptor,
@@ -94,7 +109,7 @@ enum End {
 ///
 /// If the connection is broken, or the client does not read its replies.
 async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
-    shared: &Shared,
+    shared: &LoadingState,
     stream: &mut S,
     peer: SocketAddr,
     input: &mut Vec<u8>,
@@ -120,38 +135,33 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
             if output.len() >= WRITE_BYTES {
                 write(shared, stream, &mut output).await?;
             }
-            let quoted;
-            let (bytes, argv): (usize, Vec<&[u8]>) =
-                match decoder.next(&input[consumed..], &mut found) {
-                    Ok(Some(Request::Words { consumed: bytes })) => {
-                        let rest = &input[consumed..];
-                        (bytes, found.iter().map(|span| span.of(rest)).collect())
-                    }
-                    Ok(Some(Request::Quoted { consumed: bytes, argv })) => {
-                        quoted = argv;
-                        (bytes, quoted.iter().map(Vec::as_slice).collect())
-                    }
-                    Ok(Some(Request::Nothing { consumed: bytes })) => {
-                        consumed += bytes;
-                        continue;
-                    }
-                    Ok(None) => break,
-                    Err(error) => {
-                        Reply::from(error).encode(Protocol::Resp2, &mut output);
-                        is_closing = true;
-                        break;
-                    }
-                };
+            let rest = &input[consumed..];
+            let (bytes, name) = match decoder.next(rest, &mut found) {
+                Ok(Some(Request::Words { consumed })) => (consumed, found[0].of(rest).to_vec()),
+                Ok(Some(Request::Quoted { consumed, mut argv })) => (consumed, argv.swap_remove(0)),
+                Ok(Some(Request::Nothing { consumed: bytes })) => {
+                    consumed += bytes;
+                    continue;
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    Reply::from(error).encode(Protocol::Resp2, &mut output);
+                    is_closing = true;
+                    break;
+                }
+            };
             consumed += bytes;
-            if is_http(&argv) {
+            if is_http(&[&name]) {
                 if shared.warnings.is_due(now_millis()) {
                     tracing::warn!(%peer, "possible attack: a client sent HTTP to the Redis port");
                 }
                 return Ok(End::Closed);
             }
-            is_closing = argv[0].eq_ignore_ascii_case(b"QUIT");
-            let reply = match argv[0].to_ascii_uppercase().as_slice() {
-                b"QUIT" => Reply::ok(),
+            let reply = match name.to_ascii_uppercase().as_slice() {
+                b"QUIT" => {
+                    is_closing = true;
+                    Reply::ok()
+                }
                 b"INFO" if shared.may_ask_info => Reply::bulk(info()),
                 _ => Reply::error(text::server::LOADING),
             };
@@ -167,7 +177,7 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// Writes replies. The client must read them within the time of `patience`.
 async fn write<S: AsyncWrite + Unpin>(
-    shared: &Shared,
+    shared: &LoadingState,
     stream: &mut S,
     output: &mut Vec<u8>,
 ) -> io::Result<()> {
@@ -199,16 +209,8 @@ mod tests {
     #[test]
     fn a_client_that_does_not_read_its_replies_is_sent_away() {
         let (_end, ended) = watch::channel(false);
-        let shared = Shared {
-            may_ask_info: true,
-            max_clients: 2,
-            patience: Duration::from_millis(100),
-            ended,
-            connected: watch::Sender::new(0),
-            requests: watch::Sender::new(0),
-            early: RefCell::default(),
-            warnings: Warnings::default(),
-        };
+        let patience = Duration::from_millis(100);
+        let shared = LoadingState { patience, ..LoadingState::new(true, 2, ended) };
         let (client, mut server) = tokio::io::duplex(100);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let mut input = Vec::new();
