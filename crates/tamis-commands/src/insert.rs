@@ -126,7 +126,7 @@ impl Batch<'_> {
                 });
                 let is_whole = (first, self.done) == (0, self.items.len());
                 let (inserted, change) = if is_whole && self.refusals.is_empty() {
-                    (self.items.len(), Change::Words)
+                    (self.items.len(), Change::Argv)
                 } else {
                     let name: &[u8] = if family == Family::Tamis { b"TM.MADD" } else { b"BF.MADD" };
                     let accepted = self.accepted(first, refused, |_| true);

@@ -102,7 +102,7 @@ pub enum Change {
     None,
     /// Running the same argv again on the previous value makes the same change. For a batch: each
     /// argv of the batch, in order.
-    Words,
+    Argv,
     /// Running this other argv makes the same change. The original command was rejected in part, by
     /// limits that may differ at replay.
     Replaced(Vec<Vec<u8>>),
@@ -122,7 +122,7 @@ impl Change {
 impl Outcome {
     /// Creates an outcome with a change.
     pub(crate) fn changed(reply: Reply) -> Self {
-        Self { change: Change::Words, ..Self::unchanged(reply) }
+        Self { change: Change::Argv, ..Self::unchanged(reply) }
     }
 
     /// Creates an outcome, with a change if `has_changed`.

@@ -18,7 +18,7 @@ use crate::clients::{Clients, Greeted};
 use crate::clock::now_millis;
 use crate::config::BindAddress;
 use crate::connection;
-use crate::loading::Early;
+use crate::loading::EarlyClient;
 use crate::runtime::runtime;
 use crate::server_error::ServerError;
 use crate::shared_state::SharedState;
@@ -36,7 +36,7 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     /// Converts a client that connected while the server loaded its data.
-    pub fn early(early: Early, clients: &Clients) -> Self {
+    pub fn early(early: EarlyClient, clients: &Clients) -> Self {
         _ = early.stream.set_nodelay(true);
         Self { stream: early.stream, tls: None, greeted: clients.greet(), input: early.input }
     }

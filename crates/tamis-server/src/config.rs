@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use tamis_commands::Settings;
 
 use crate::hash_key::HashKey;
-use crate::persistence::Sync;
+use crate::persistence::FsyncPolicy;
 pub use bind::{BindAddress, NoAddress};
 pub use config_option::{ConfigOption, OptionGroup};
 pub use error::ConfigError;
@@ -70,7 +70,7 @@ pub struct Config {
     /// `dir`: the directory of the log and the snapshots.
     pub dir: PathBuf,
     /// `appendfsync`: when the server syncs the log to disk.
-    pub sync: Sync,
+    pub sync: FsyncPolicy,
     /// `auto-aof-rewrite-min-size`, in bytes: the server replaces a log of at least this length by
     /// a new snapshot when it is twice as long as its snapshot.
     pub rewrite_bytes: u64,
@@ -118,7 +118,7 @@ impl Default for Config {
             append_only: true,
             debug_command: DebugCommand::No,
             dir: "tamis-data".into(),
-            sync: Sync::EverySecond,
+            sync: FsyncPolicy::EverySecond,
             rewrite_bytes: 64 << 20,
             users_file: None,
             max_refusals: 128,

@@ -331,7 +331,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {
             let changes = &mut self.session.change_replies;
-            match durable.log.settle(!changes.is_empty()).await {
+            match durable.log.wait_to_answer(!changes.is_empty()).await {
                 Ok(()) => changes.clear(),
                 Err(why) => {
                     changes.replace_by_error(&why, self.session.protocol, &mut self.output);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_counted_until_it_is_dropped() {
+    fn held_memory_is_counted_until_the_hold_is_dropped() {
         let held = HeldMemory::default();
         let mut one = held.hold(10);
         let two = held.hold(5);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn of_threads_that_hold_at_once_as_many_succeed_as_fit() {
+    fn concurrent_holds_succeed_as_long_as_they_fit() {
         const ROUNDS: usize = 500;
         let (held, barrier) = (HeldMemory::default(), std::sync::Barrier::new(3));
         let held_by_one = || {

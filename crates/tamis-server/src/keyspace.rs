@@ -12,9 +12,9 @@
 
 mod access;
 mod cell;
-mod entry;
 mod freeing;
 mod leases;
+mod listed_key;
 mod measuring;
 mod shards;
 mod table;
@@ -23,5 +23,5 @@ mod tests;
 mod writing;
 
 pub use access::{Access, ExclusiveAccess, KeyspaceRef, SharedAccess};
-pub use freeing::Cleared;
+pub use freeing::RemovedKeys;
 pub use shards::Keyspace;

@@ -82,7 +82,7 @@ pub use config::{
     HttpPort, NoAddress, OptionGroup, OutputLimit, OutputLimitError,
 };
 pub use hash_key::{HashKey, HashKeyError};
-pub use persistence::{DataReport, DurabilityError, Sync, check_data, repair_data};
+pub use persistence::{DataReport, DurabilityError, FsyncPolicy, check_data, repair_data};
 pub use server::{Renewer, Server, Stopper};
 pub use server_error::ServerError;
 pub use tls::TlsError;

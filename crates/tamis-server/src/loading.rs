@@ -22,14 +22,14 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::runtime::runtime;
-pub(crate) use connection::Early;
+pub(crate) use connection::EarlyClient;
 use connection::{GRACE, LoadingState, connection, connection_of_tls};
 
 /// The thread that answers clients while the data is loaded.
 #[derive(Debug)]
 pub(crate) struct Loading {
     end: watch::Sender<bool>,
-    thread: Option<JoinHandle<Vec<Early>>>,
+    thread: Option<JoinHandle<Vec<EarlyClient>>>,
 }
 
 /// The listeners that are open while the data is loaded.
@@ -69,11 +69,11 @@ impl Loading {
     }
 
     /// Ends the thread and returns the connected clients.
-    pub fn end(mut self) -> Vec<Early> {
+    pub fn end(mut self) -> Vec<EarlyClient> {
         self.stop()
     }
 
-    fn stop(&mut self) -> Vec<Early> {
+    fn stop(&mut self) -> Vec<EarlyClient> {
         _ = self.end.send(true);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
@@ -89,7 +89,7 @@ fn serve(
     listeners: Vec<(TcpListener, Option<TlsAcceptor>)>,
     http: Option<TcpListener>,
     shared: &Rc<LoadingState>,
-) -> Vec<Early> {
+) -> Vec<EarlyClient> {
     let runtime = runtime();
     runtime.block_on(async {
         for (listener, tls) in listeners {

@@ -138,7 +138,7 @@ pub(crate) fn filter_reports(
     now_millis: u64,
 ) -> FilterReports {
     let mut worst = Worst::new(limit);
-    for part in 0..keyspace.parts() {
+    for part in 0..keyspace.shard_count() {
         worst.look_at(keyspace, part, now_millis);
     }
     let filters = worst.filters;
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
         // Measure again after one filter got more items.
         put(&keyspace, "k00", 100, 90);
-        (0..keyspace.parts()).for_each(|part| keyspace.measure(part, 31_000));
+        (0..keyspace.shard_count()).for_each(|part| keyspace.measure(part, 31_000));
         let listed = reports(&keyspace, 2, 31_000);
         assert_eq!(keys(&listed), ["k00", "k49"]);
         assert!(listed.reports[0].items_per_second.is_some_and(|pace| (2.5..=3.5).contains(&pace)));
@@ -201,7 +201,7 @@ mod tests {
         assert!(days > 0.0 && days < 0.001, "{days}");
         assert_eq!(listed.reports[1].forecast, Forecast::NotGrowing);
         let mut worst = Worst::new(1);
-        (0..keyspace.parts()).for_each(|part| worst.look_at(&keyspace, part, 31_000));
+        (0..keyspace.shard_count()).for_each(|part| worst.look_at(&keyspace, part, 31_000));
         assert_eq!((worst.filters, worst.others_over), (50, 0));
         keyspace.shared().remove(b"k00", 0);
         assert_eq!(reports(&keyspace, 2, 31_000).filters, 49);

@@ -177,12 +177,13 @@ impl SharedState {
         let Some(durable) = &self.durable else { return };
         let now_millis = env.now_millis;
         let created = outcome.created.as_ref();
-        let created = created.map(|image| Record::Image { key, expires_millis: None, image });
+        let created =
+            created.map(|serialization| Record::Value { key, expires_millis: None, serialization });
         let mut records: Vec<Record<'_>> = created.into_iter().collect();
         let command = |argv| Record::Command { now_millis, argv };
         match &outcome.change {
             Change::None => {}
-            Change::Words => records.extend(commands.iter().map(|argv| command(argv.to_vec()))),
+            Change::Argv => records.extend(commands.iter().map(|argv| command(argv.to_vec()))),
             Change::Replaced(argv) => {
                 records.push(command(argv.iter().map(Vec::as_slice).collect()));
             }

@@ -3,8 +3,8 @@
 
 mod bitop;
 pub(crate) mod copy;
-pub(crate) mod done;
 pub(crate) mod expiry;
+pub(crate) mod outcome;
 pub(crate) mod restore;
 
 use tamis_commands::text::server;
@@ -14,8 +14,8 @@ use tamis_resp::Reply;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use bitop::bitop;
 use copy::copy;
-use done::{Done, Written, count_changes};
 use expiry::{expire, persist};
+use outcome::{WriteOutcome, WriteResult, count_changes};
 use restore::{Limit, restore};
 
 /// Runs a command that may change several keys. `left_bytes` is the memory that a command of a
@@ -26,7 +26,7 @@ pub(crate) fn write(
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
     left_bytes: Option<u64>,
-) -> Done {
+) -> WriteOutcome {
     let now = env.now_millis;
     let max_bytes = left_bytes.unwrap_or(u64::MAX);
     let written = match handler {
@@ -52,7 +52,7 @@ pub(crate) fn write(
 }
 
 /// `FLUSHALL [ASYNC | SYNC]`
-fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> Written {
+fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     let in_background = match argv {
         [_] => true,
         [_, how] if how.eq_ignore_ascii_case(b"ASYNC") => true,
@@ -67,7 +67,12 @@ fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> Written {
 }
 
 /// `RENAME key newkey`, or `RENAMENX key newkey` with `if_absent`
-fn rename(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, if_absent: bool) -> Written {
+fn rename(
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+    if_absent: bool,
+) -> WriteResult {
     let (from, to, now) = (argv[1], argv[2], env.now_millis);
     if !exists(from, now, keys) {
         return Err(Reply::error(server::NO_KEY));
@@ -86,7 +91,12 @@ pub(crate) fn exists(key: &[u8], now_millis: u64, keys: &KeyspaceRef<'_>) -> boo
     keys.read(key, now_millis, |value| value.is_some())
 }
 
-fn merge(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>, left_bytes: u64) -> Written {
+fn merge(
+    argv: Argv<'_>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+    left_bytes: u64,
+) -> WriteResult {
     let destination = argv[1];
     // Merging the destination into itself changes nothing.
     let sources: Vec<&[u8]> =
@@ -113,7 +123,7 @@ pub(crate) fn sets<'w>(argv: Argv<'w>) -> impl Iterator<Item = [&'w [u8]; 3]> {
     argv[1..].chunks_exact(2).map(|pair| [&b"SET"[..], pair[0], pair[1]])
 }
 
-fn set_each(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Written {
+fn set_each(argv: Argv<'_>, env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     if argv.len().is_multiple_of(2) {
         return Err(text::wrong_arity("mset"));
     }

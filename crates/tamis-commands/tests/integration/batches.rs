@@ -64,7 +64,7 @@ fn replay(replayed: &mut Option<Value>, commands: &[Argv<'_>], change: Change, e
     };
     match change {
         Change::None => {}
-        Change::Words => commands.iter().copied().for_each(run),
+        Change::Argv => commands.iter().copied().for_each(run),
         Change::Replaced(words) => run(&argv(&words)),
         Change::Inserted(hashes) => {
             let Some(Value::Bloom(filter)) = replayed else { panic!("it has no hashes") };

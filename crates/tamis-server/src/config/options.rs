@@ -7,7 +7,7 @@ use crate::config::values::{
 };
 use crate::config::{Config, DebugCommand, OptionGroup};
 use crate::hash_key::HashKey;
-use crate::persistence::Sync;
+use crate::persistence::FsyncPolicy;
 
 /// An option of the server itself.
 pub(super) struct Entry {
@@ -41,8 +41,11 @@ pub(super) const ENTRY: Entry = Entry {
 /// The option whose value clients never see.
 pub(super) const HASH_KEY: &str = "hash-key";
 
-const SYNC: [(Sync, &str); 3] =
-    [(Sync::Always, "always"), (Sync::EverySecond, "everysec"), (Sync::Never, "no")];
+const SYNC: [(FsyncPolicy, &str); 3] = [
+    (FsyncPolicy::Always, "always"),
+    (FsyncPolicy::EverySecond, "everysec"),
+    (FsyncPolicy::Never, "no"),
+];
 
 const DEBUG_COMMAND: [(DebugCommand, &str); 3] =
     [(DebugCommand::No, "no"), (DebugCommand::Local, "local"), (DebugCommand::Yes, "yes")];

@@ -42,7 +42,7 @@ pub(super) async fn debug(session: &Session, argv: Argv<'_>) -> Reply {
 
 /// Encodes each value as a snapshot does, and replaces it by the decoded value.
 fn reload(keys: &ExclusiveAccess<'_>, now_millis: u64) -> Reply {
-    for part in 0..keys.parts() {
+    for part in 0..keys.shard_count() {
         let mut names: Vec<Vec<u8>> = Vec::new();
         keys.each_key(part, now_millis, |key, _| names.push(key.to_vec()));
         for name in names {

@@ -12,7 +12,7 @@ use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
 use crate::shared_state::SharedState;
-use crate::write_keys::restore::{Options, restore_refusal};
+use crate::write_keys::restore::{RestoreOptions, restore_refusal};
 
 pub(super) fn dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     keys.read(argv[1], env.now_millis, |value| {
@@ -108,7 +108,7 @@ pub(crate) fn restore_decoded(
     keys: &ExclusiveAccess<'_>,
     decoded: Result<Decoded, NotDecoded>,
 ) -> Reply {
-    let options = match Options::parse(argv) {
+    let options = match RestoreOptions::parse(argv) {
         Ok(options) => options,
         Err(refusal) => return refusal,
     };

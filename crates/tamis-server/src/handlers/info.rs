@@ -225,7 +225,7 @@ fn write_section(
         }
         _ => {
             let (mut filters, mut items, mut bytes) = (0_u64, 0_u64, 0_u64);
-            for part in 0..keys.parts() {
+            for part in 0..keys.shard_count() {
                 keys.each_measured(part, env.now_millis, |value, measured| {
                     if let Some(held) = items_of(value, measured, env.now_millis) {
                         (filters, items, bytes) =

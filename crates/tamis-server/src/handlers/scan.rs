@@ -12,7 +12,7 @@ pub(super) fn list(pattern: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Rep
         return pattern_too_long();
     }
     let mut found = Vec::new();
-    for part in 0..keys.parts() {
+    for part in 0..keys.shard_count() {
         keys.each_key(part, env.now_millis, |key, _| {
             if matches(pattern, key) {
                 found.push(Reply::bulk(key));
@@ -24,8 +24,8 @@ pub(super) fn list(pattern: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Rep
 
 pub(super) fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     // Start at a part that the time selects, because any key may be returned.
-    let first = env.now_millis as usize % keys.parts();
-    for part in (first..keys.parts()).chain(0..first) {
+    let first = env.now_millis as usize % keys.shard_count();
+    for part in (first..keys.shard_count()).chain(0..first) {
         let mut found = None;
         keys.each_key(part, env.now_millis, |key, _| found = Some(Reply::bulk(key)));
         if let Some(key) = found {
@@ -57,7 +57,7 @@ pub(super) fn scan(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Rep
         }
     }
     let (mut found, mut seen) = (Vec::new(), 0);
-    while part < keys.parts() && seen < enough {
+    while part < keys.shard_count() && seen < enough {
         keys.each_key(part, env.now_millis, |key, value| {
             seen += 1;
             let is_kind =
@@ -68,7 +68,7 @@ pub(super) fn scan(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Rep
         });
         part += 1;
     }
-    let next = if part < keys.parts() { part } else { 0 };
+    let next = if part < keys.shard_count() { part } else { 0 };
     Reply::Array(vec![Reply::bulk(next.to_string()), Reply::Array(found)])
 }
 

@@ -7,7 +7,7 @@ use tamis_resp::Reply;
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
 use crate::shared_state::SharedState;
-use crate::write_keys::done::Done;
+use crate::write_keys::outcome::WriteOutcome;
 use crate::write_keys::sets;
 
 /// Logs the changes of a command, before any other command can see the keys.
@@ -17,7 +17,7 @@ pub(crate) fn log(
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
-    done: &Done,
+    done: &WriteOutcome,
 ) {
     let Some(durable) = server.durable.as_ref().filter(|_| done.has_changed) else { return };
     match (handler, image_keys(handler, argv)) {
@@ -60,7 +60,7 @@ fn log_image(
         Record::Command { now_millis: env.now_millis, argv }
     };
     let value = match &image {
-        Some(image) => Record::Image { key, expires_millis, image },
+        Some(serialization) => Record::Value { key, expires_millis, serialization },
         None => delete(key),
     };
     let records: Vec<Record<'_>> = [value].into_iter().chain(removed.map(delete)).collect();

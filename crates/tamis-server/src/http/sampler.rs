@@ -99,7 +99,7 @@ impl Sampler {
         let (keyspace, began_millis) = (&shared.keyspace, now_millis());
         let mut pace = RoundPacing(Instant::now());
         let mut worst = Worst::new(MAX_ROWS);
-        for part in 0..keyspace.parts() {
+        for part in 0..keyspace.shard_count() {
             worst.look_at(keyspace, part, now_millis());
             pace.keep().await;
         }

@@ -9,7 +9,7 @@ use tamis_commands::{Change, EmptyFilter, Expiry, Outcome, Value};
 use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
-use crate::keyspace::freeing::Cleared;
+use crate::keyspace::freeing::RemovedKeys;
 use crate::keyspace::shards::{Keyspace, SHARDS};
 
 /// The keyspace, for a command that holds the gate, shared or exclusively.
@@ -254,25 +254,25 @@ impl KeyspaceRef<'_> {
 
     /// Calls `each` with every key of one shard and its value in stored form, which is enough to
     /// know the type.
-    pub fn each_key(&self, part: usize, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
-        self.each_cell(part, now_millis, |cell, value| each(&cell.key, value));
+    pub fn each_key(&self, shard: usize, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
+        self.each_cell(shard, now_millis, |cell, value| each(&cell.key, value));
     }
 
     /// Calls `each` with every value of one shard and the number of items that a filter held at its
     /// last measurement.
     pub fn each_measured(
         &self,
-        part: usize,
+        shard: usize,
         now_millis: u64,
         mut each: impl FnMut(&Value, Option<u64>),
     ) {
-        self.each_cell(part, now_millis, |cell, value| {
+        self.each_cell(shard, now_millis, |cell, value| {
             value.with_built(|value| each(value, cell.items()));
         });
     }
 
-    fn each_cell(&self, part: usize, now_millis: u64, mut each: impl FnMut(&Cell, &Value)) {
-        let cells = self.0.shards[part].read().cells();
+    fn each_cell(&self, shard: usize, now_millis: u64, mut each: impl FnMut(&Cell, &Value)) {
+        let cells = self.0.shards[shard].read().cells();
         for cell in cells {
             if let Some(value) = cell.state.read().value(now_millis) {
                 each(&cell, value);
@@ -282,7 +282,7 @@ impl KeyspaceRef<'_> {
 
     /// Returns the number of shards.
     #[must_use]
-    pub fn parts(&self) -> usize {
+    pub fn shard_count(&self) -> usize {
         SHARDS
     }
 }
@@ -293,7 +293,7 @@ impl ExclusiveAccess<'_> {
     ///
     /// Constant time, independent of the number of keys.
     #[must_use = "dropping it may take long: see `free_in_background`"]
-    pub fn clear(&self) -> Cleared {
+    pub fn clear(&self) -> RemovedKeys {
         let tables = self.keys.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
         let tables = tables.filter(|table| table.len() > 0).collect();
         // A value stays in its cell, and a reader of the cell compares the number of clears.
@@ -302,12 +302,12 @@ impl ExclusiveAccess<'_> {
         self.keys.0.clears.fetch_add(1, Ordering::Release);
         self.keys.0.expiring.store(0, Ordering::Relaxed);
         let bytes = self.keys.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
-        Cleared { tables, bytes }
+        RemovedKeys { tables, bytes }
     }
 
     /// Frees the memory of removed keys on another thread. Until then it counts as [being
     /// freed](Keyspace::freeing_bytes).
-    pub fn free_in_background(&self, cleared: Cleared) {
+    pub fn free_in_background(&self, cleared: RemovedKeys) {
         self.keys.0.freeing.free(cleared);
     }
 

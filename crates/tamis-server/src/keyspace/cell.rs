@@ -16,7 +16,7 @@ use crate::gauge::Gauge;
 #[derive(Debug)]
 pub(super) struct Cell {
     pub key: SmallBytes,
-    pub state: RwLock<State>,
+    pub state: RwLock<CellState>,
     /// The number of the last change. The two highest bits hold a measurement since then that needs
     /// no gauge.
     version: AtomicU64,
@@ -113,7 +113,7 @@ const CELL_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<usize>() + si
 const GAUGE_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Gauge>());
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct CellState {
     /// The stored form: a small filter without items is [empty](Value::Empty).
     pub value: Option<Value>,
     /// Milliseconds since 1970, `NEVER` or `REMOVED`.
@@ -125,13 +125,13 @@ const NEVER: u64 = u64::MAX;
 /// The key was removed from the table. A command that finds this state looks the key up again.
 const REMOVED: u64 = u64::MAX - 1;
 
-impl Default for State {
+impl Default for CellState {
     fn default() -> Self {
         Self { value: None, time: NEVER }
     }
 }
 
-impl State {
+impl CellState {
     pub fn mark_removed(&mut self) {
         self.time = REMOVED;
     }
@@ -182,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn any_time_is_kept_or_is_far_away() {
-        let mut state = State::default();
+    fn an_expiry_time_is_stored_or_limited() {
+        let mut state = CellState::default();
         for at in [0, 1, u64::MAX - 2, u64::MAX - 1, u64::MAX] {
             state.set_expires_millis(Some(at));
             assert_eq!(state.expires_millis(), Some(at.min(u64::MAX - 2)));

@@ -9,13 +9,13 @@ use crate::keyspace::table::Table;
 
 /// All keys of a keyspace after their removal, with their values.
 #[derive(Debug, Default)]
-pub struct Cleared {
+pub struct RemovedKeys {
     pub(super) tables: Vec<Table>,
     /// The memory of all keys and values, in bytes.
     pub(super) bytes: u64,
 }
 
-impl Cleared {
+impl RemovedKeys {
     /// Tests whether there was no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -25,24 +25,24 @@ impl Cleared {
 
 /// Frees keys in the background, on one thread however many keys there are.
 #[derive(Debug, Default)]
-pub(super) struct Freeing(Arc<FreeingState>);
+pub(super) struct BackgroundFreeing(Arc<FreeingQueue>);
 
 #[derive(Debug, Default)]
-struct FreeingState {
+struct FreeingQueue {
     /// The keys that a running thread still has to free; `None` if no thread runs.
-    waiting: Mutex<Option<Vec<Cleared>>>,
+    waiting: Mutex<Option<Vec<RemovedKeys>>>,
     /// Memory that is not freed yet, in bytes.
     bytes: AtomicU64,
 }
 
-impl Freeing {
+impl BackgroundFreeing {
     /// Returns the memory that is not freed yet, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
     /// Frees keys on the background thread and starts it if it does not run.
-    pub fn free(&self, cleared: Cleared) {
+    pub fn free(&self, cleared: RemovedKeys) {
         if cleared.is_empty() {
             return;
         }
@@ -62,7 +62,7 @@ impl Freeing {
     }
 }
 
-impl FreeingState {
+impl FreeingQueue {
     fn run(&self) {
         loop {
             let mut waiting = self.waiting.lock();
@@ -90,21 +90,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_counted_until_it_is_freed_by_one_thread() {
-        let freeing = Freeing::default();
+    fn removed_keys_count_until_one_thread_has_freed_them() {
+        let freeing = BackgroundFreeing::default();
         // Simulates a running thread.
         *freeing.0.waiting.lock() = Some(Vec::new());
         for bytes in [1000, 2001] {
-            freeing.free(Cleared { tables: vec![Table::default(), Table::default()], bytes });
+            freeing.free(RemovedKeys { tables: vec![Table::default(), Table::default()], bytes });
         }
-        freeing.free(Cleared::default());
+        freeing.free(RemovedKeys::default());
         assert_eq!(
             (freeing.bytes(), freeing.0.waiting.lock().as_ref().map(Vec::len)),
             (3001, Some(2))
         );
         freeing.0.run();
         assert_eq!((freeing.bytes(), freeing.0.waiting.lock().is_some()), (0, false));
-        freeing.free(Cleared { tables: vec![Table::default()], bytes: 7 });
+        freeing.free(RemovedKeys { tables: vec![Table::default()], bytes: 7 });
         let began = Instant::now();
         while freeing.bytes() > 0 {
             assert!(began.elapsed() < Duration::from_secs(300), "nothing is freed");

@@ -123,7 +123,7 @@ mod tests {
     use crate::runtime::runtime;
 
     #[test]
-    fn a_large_value_that_is_read_for_long_does_not_hold_up_other_keys() {
+    fn a_leased_value_does_not_block_other_keys() {
         let keyspace = Keyspace::new();
         set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
         expire(&keyspace.shared(), b"large", 10);
@@ -134,7 +134,7 @@ mod tests {
         std::thread::scope(|threads| {
             let keyspace = &keyspace;
             threads.spawn(move || {
-                let mut entries = keyspace.entries();
+                let mut entries = keyspace.listed_keys();
                 let large = entries.find(|entry| entry.key() == b"large").unwrap();
                 let len = large.read(
                     || true,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_writer_has_its_turn_between_readers_that_overlap() {
+    fn a_waiting_writer_runs_between_overlapping_readers() {
         let keyspace = Keyspace::new();
         set(&keyspace.shared(), b"large", "one");
         let (sampler, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn several_may_have_a_value_for_long_and_see_if_it_changes() {
+    fn several_readers_lease_a_value_and_its_version_shows_a_change() {
         let keyspace = Keyspace::new();
         set(&keyspace.shared(), b"large", "one");
         let version = keyspace.shared().version(b"large", 0);

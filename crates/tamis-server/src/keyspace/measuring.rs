@@ -9,9 +9,9 @@ use crate::keyspace::shards::{Keyspace, SHARDS};
 impl Keyspace {
     /// Measures the filters of one shard. A writer of one of them waits for tens of microseconds at
     /// most.
-    pub(crate) fn measure(&self, part: usize, now_millis: u64) {
+    pub(crate) fn measure(&self, shard: usize, now_millis: u64) {
         let clears = self.clears();
-        let cells = self.shards[part % SHARDS].read().cells();
+        let cells = self.shards[shard % SHARDS].read().cells();
         cells.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
     }
 
@@ -30,13 +30,13 @@ impl Keyspace {
     /// Measures the filters that have no measurement yet.
     pub(crate) fn each_gauge(
         &self,
-        part: usize,
+        shard: usize,
         now_millis: u64,
         mut each: impl FnMut(&[u8], f32),
     ) {
         let mut new: Vec<Arc<Cell>> = Vec::new();
         let clears = self.clears();
-        for cell in self.shards[part].read().iter() {
+        for cell in self.shards[shard].read().iter() {
             match cell.used() {
                 Some(used) if used >= 0.0 => each(&cell.key, used),
                 Some(_) => {}
@@ -52,10 +52,10 @@ impl Keyspace {
     }
 
     /// Removes the expired keys of one shard and returns how many there were.
-    pub fn sweep(&self, part: usize, now_millis: u64) -> usize {
+    pub fn sweep(&self, shard: usize, now_millis: u64) -> usize {
         let keys = self.shared();
         let expired: Vec<Arc<Cell>> = {
-            let shard = self.shards[part % SHARDS].read();
+            let shard = self.shards[shard % SHARDS].read();
             // A key that another thread has locked waits for the next sweep.
             let is_expired =
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
@@ -76,7 +76,7 @@ mod tests {
     use crate::keyspace::tests::{bloom, expire, set};
 
     #[test]
-    fn the_memory_of_keys_adds_up_and_goes_with_them() {
+    fn the_memory_of_keys_is_counted_and_freed_with_them() {
         let keyspace = Keyspace::new();
         let keys = keyspace.shared();
         let name = |i: u32| format!("a key with a name of its own {i}").into_bytes();
@@ -120,7 +120,7 @@ mod tests {
             let Some(Value::Bloom(filter)) = value else { panic!() };
             filter.insert_hash(7).unwrap();
             let mut outcome = Outcome::from(ErrorReply::from(""));
-            outcome.change = Change::Words;
+            outcome.change = Change::Argv;
             outcome
         });
         assert_ne!(keyspace.shared().version(b"f", 0), version);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_measured_while_all_keys_are_taken_out_is_not_counted() {
+    fn a_filter_that_is_measured_while_all_keys_are_removed_is_not_counted() {
         let keyspace = Keyspace::new();
         let put = || keyspace.shared().put(b"filter", 0, bloom(Some(1)), None);
         put();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_places_take_new_keys_without_growth_and_are_given_back_unused() {
+    fn reserved_places_take_new_keys_without_growth_and_are_freed_if_unused() {
         let keyspace = Keyspace::new();
         let keys: Vec<String> = (0..50_000).map(|i| format!("key:{i}")).collect();
         set(&keyspace.shared(), keys[0].as_bytes(), "x");

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
-use crate::keyspace::freeing::Freeing;
+use crate::keyspace::freeing::BackgroundFreeing;
 use crate::keyspace::leases::Leases;
 use crate::keyspace::table::Table;
 
@@ -27,20 +27,20 @@ pub struct Keyspace {
     pub(super) changes: AtomicU64,
     /// Counts how often all keys were removed at once. It changes only under exclusive access.
     pub(super) clears: AtomicU64,
-    pub(super) freeing: Freeing,
+    pub(super) freeing: BackgroundFreeing,
     pub(super) leases: Leases,
-    pub(super) expired: OnceLock<Expired>,
+    pub(super) expired: OnceLock<ExpiryCallback>,
 }
 
 /// Called with each key that is removed because it has expired, under the lock of the key. The
 /// callback logs the removal, so that a replay removes the key at the same place among the changes.
-pub(super) struct Expired(pub(super) Box<OnExpired>);
+pub(super) struct ExpiryCallback(pub(super) Box<OnExpired>);
 
 pub(super) type OnExpired = dyn Fn(&[u8]) + Send + Sync;
 
-impl std::fmt::Debug for Expired {
+impl std::fmt::Debug for ExpiryCallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Expired")
+        f.write_str("ExpiryCallback")
     }
 }
 
@@ -73,7 +73,7 @@ impl Keyspace {
             expiring: AtomicI64::new(0),
             changes: AtomicU64::new(1),
             clears: AtomicU64::new(0),
-            freeing: Freeing::default(),
+            freeing: BackgroundFreeing::default(),
             leases: Leases::default(),
             expired: OnceLock::new(),
         }
@@ -82,7 +82,7 @@ impl Keyspace {
     /// Sets the callback for each key that is removed because it has expired. The callback runs
     /// under the lock of the key. Only the first call has an effect.
     pub(crate) fn on_expired(&self, run: impl Fn(&[u8]) + Send + Sync + 'static) {
-        _ = self.expired.set(Expired(Box::new(run)));
+        _ = self.expired.set(ExpiryCallback(Box::new(run)));
     }
 
     /// Tests whether a writer waits for the lease of a key.
@@ -192,7 +192,7 @@ impl Keyspace {
     }
 
     /// Returns the number of shards.
-    pub(crate) fn parts(&self) -> usize {
+    pub(crate) fn shard_count(&self) -> usize {
         SHARDS
     }
 

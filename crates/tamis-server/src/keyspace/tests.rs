@@ -35,7 +35,7 @@ pub(super) fn get(keys: &SharedAccess<'_>, key: &[u8], now: u64) -> Option<Strin
 }
 
 #[test]
-fn values_are_leased_kept_and_taken_out() {
+fn values_are_read_replaced_and_removed() {
     let keyspace = Keyspace::new();
     let keys = keyspace.shared();
     assert_eq!((get(&keys, b"a", 0), keys.len()), (None, 0));

@@ -6,22 +6,22 @@ use parking_lot::RwLockWriteGuard;
 use tamis_commands::Value;
 use triomphe::Arc;
 
-use crate::keyspace::cell::{Cell, State};
+use crate::keyspace::cell::{Cell, CellState};
 use crate::keyspace::shards::Keyspace;
 
 /// The exclusive right to change a value. At its end the effects on memory and counts are recorded,
 /// and a key without a value is removed. This also happens if the change panics, so that no key
 /// without a value remains.
-struct Writing<'k> {
+struct WriteGuard<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,
     // Invariant: `Some` until the drop.
-    state: Option<RwLockWriteGuard<'k, State>>,
+    state: Option<RwLockWriteGuard<'k, CellState>>,
     bytes_before: u64,
     had_time: bool,
 }
 
-impl<'k> Writing<'k> {
+impl<'k> WriteGuard<'k> {
     /// Waits for the lock of the value; `None` if the cell was removed meanwhile.
     fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
         let state = cell.state.write();
@@ -32,12 +32,12 @@ impl<'k> Writing<'k> {
         Some(Self { keyspace, cell, state: Some(state), bytes_before, had_time })
     }
 
-    fn state(&mut self) -> &mut State {
+    fn state(&mut self) -> &mut CellState {
         self.state.as_mut().expect("there until the end")
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.state.take().expect("there until the end");
         if std::thread::panicking() {
@@ -100,14 +100,14 @@ impl Keyspace {
     ) -> R {
         loop {
             let cell = self.cell_or_new(key);
-            let Some(mut writing) = Writing::begin(self, &cell) else { continue };
-            if writing.state().is_expired(now_millis) {
-                *writing.state() = State::default();
+            let Some(mut guard) = WriteGuard::begin(self, &cell) else { continue };
+            if guard.state().is_expired(now_millis) {
+                *guard.state() = CellState::default();
                 if let Some(expired) = self.expired.get() {
                     (expired.0)(key);
                 }
             }
-            let state = writing.state();
+            let state = guard.state();
             let mut expires_millis = state.expires_millis();
             let (result, has_changed) = run(&mut state.value, &mut expires_millis);
             state.set_expires_millis(expires_millis);
@@ -119,6 +119,6 @@ impl Keyspace {
     }
 }
 
-fn heap_bytes(state: &State) -> u64 {
+fn heap_bytes(state: &CellState) -> u64 {
     state.value.as_ref().map_or(0, Value::heap_bytes)
 }

@@ -18,7 +18,7 @@ use crate::version::REDIS_VERSION;
 
 /// A client that connected while the data was loaded.
 #[derive(Debug)]
-pub(crate) struct Early {
+pub(crate) struct EarlyClient {
     pub stream: std::net::TcpStream,
     /// The received part of an incomplete command.
     pub input: Vec<u8>,
@@ -48,7 +48,7 @@ pub(super) struct LoadingState {
     pub connected: watch::Sender<usize>,
     /// Counts open connections to the HTTP port.
     pub requests: watch::Sender<usize>,
-    pub early: RefCell<Vec<Early>>,
+    pub early: RefCell<Vec<EarlyClient>>,
     pub warnings: Warnings,
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn connection(
 ) -> io::Result<()> {
     let mut input = Vec::with_capacity(READ_BYTES);
     if answer_each(shared, &mut stream, peer, &mut input).await? == End::Loaded {
-        shared.early.borrow_mut().push(Early { stream: stream.into_std()?, input });
+        shared.early.borrow_mut().push(EarlyClient { stream: stream.into_std()?, input });
     }
     Ok(())
 }
@@ -207,7 +207,7 @@ mod tests {
     use crate::runtime::runtime;
 
     #[test]
-    fn a_client_that_does_not_read_its_replies_is_sent_away() {
+    fn a_client_that_does_not_read_its_replies_is_disconnected() {
         let (_end, ended) = watch::channel(false);
         let patience = Duration::from_millis(100);
         let shared = LoadingState { patience, ..LoadingState::new(true, 2, ended) };

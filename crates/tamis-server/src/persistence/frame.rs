@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_are_decoded_as_encoded() {
         for number in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut bytes = Vec::new();
             put_u64(&mut bytes, number);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_anywhere_is_seen() {
+    fn a_flipped_bit_invalidates_a_frame() {
         let mut bytes = b"before".to_vec();
         append(&mut bytes, 99, |out| out.extend(b"records"));
         let frame = bytes[6..].to_vec();

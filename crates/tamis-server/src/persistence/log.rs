@@ -3,7 +3,7 @@
 //! A connection writes its frames to the file itself, all frames of a pipeline in one `write`,
 //! before it sends the answers. So a killed process loses no answered change. While a sync runs,
 //! the connection hands the write to another thread, because on some file systems a write waits for
-//! the sync. With [`Sync::Always`] the log thread writes and syncs, so that one sync serves all
+//! the sync. With [`FsyncPolicy::Always`] the log thread writes and syncs, so that one sync serves all
 //! waiting connections.
 
 use std::io;
@@ -18,7 +18,7 @@ use crate::persistence::disk::Disk;
 use crate::persistence::log_core::{IDLE, LogCore};
 use crate::persistence::log_file::LogFile;
 use crate::persistence::record::Record;
-use crate::persistence::state::{LogState, Settled, Sync};
+use crate::persistence::state::{FsyncPolicy, LogState, Readiness};
 use crate::system_error::without_code;
 
 /// The log of a running server. Several threads can use it at the same time.
@@ -30,7 +30,12 @@ pub(crate) struct Log {
 
 impl Log {
     /// Continues a log that is durable up to `end`.
-    pub fn start(disk: Arc<dyn Disk>, file: LogFile, end: u64, sync: Sync) -> io::Result<Self> {
+    pub fn start(
+        disk: Arc<dyn Disk>,
+        file: LogFile,
+        end: u64,
+        sync: FsyncPolicy,
+    ) -> io::Result<Self> {
         let core = Arc::new(LogCore::new(disk, file, end, sync));
         let thread = std::thread::Builder::new().name("tamis-log".to_owned());
         let running = core.clone();
@@ -54,20 +59,20 @@ impl Log {
     /// Opens a group: all records appended until its end take effect as a whole or not at all. The
     /// caller has exclusive access to the keys.
     #[must_use]
-    pub fn begin_group(&self) -> Group<'_> {
+    pub fn begin_group(&self) -> LogGroup<'_> {
         self.core.with(LogState::begin_group);
-        Group(self)
+        LogGroup(self)
     }
 
     /// Records that an insert under shared access begins. The insert may set bits before it appends
     /// its change.
     #[must_use]
-    pub fn begin_insert(&self) -> Inserting<'_> {
-        Inserting { log: self, ticket: self.core.with(LogState::begin_insert) }
+    pub fn begin_insert(&self) -> InsertTicket<'_> {
+        InsertTicket { log: self, ticket: self.core.with(LogState::begin_insert) }
     }
 
     /// Changes when the log is synced.
-    pub fn set_sync(&self, sync: Sync) {
+    pub fn set_sync(&self, sync: FsyncPolicy) {
         self.core.with(|state| state.sync = sync);
         self.core.work.notify_one();
     }
@@ -79,7 +84,7 @@ impl Log {
     /// Returns why the answers may not be sent: the log cannot write the changes that they depend
     /// on. `is_change` means that a command among them may have changed a value. An error never
     /// delays the other answers.
-    pub async fn settle(&self, is_change: bool) -> Result<(), String> {
+    pub async fn wait_to_answer(&self, is_change: bool) -> Result<(), String> {
         let mut needs = None;
         let mut progress: Option<watch::Receiver<()>> = None;
         let mut has_yielded = false;
@@ -87,12 +92,13 @@ impl Log {
             let (can_write, is_syncing) = {
                 let inner = self.core.inner.lock();
                 let needs = needs.get_or_insert_with(|| inner.state.needs());
-                match inner.state.settle(needs, is_change, self.core.uptime_millis()) {
-                    Settled::Ready => return Ok(()),
-                    Settled::Failed(error) => return Err(error),
-                    Settled::Waits => {}
+                match inner.state.readiness(needs, is_change, self.core.uptime_millis()) {
+                    Readiness::Ready => return Ok(()),
+                    Readiness::Failed(error) => return Err(error),
+                    Readiness::Waits => {}
                 }
-                let is_own = inner.state.sync != Sync::Always && inner.state.failure().is_none();
+                let is_own =
+                    inner.state.sync != FsyncPolicy::Always && inner.state.failure().is_none();
                 (is_own && inner.state.has_file_job(), inner.state.is_syncing())
             };
             if can_write && !has_yielded {
@@ -182,9 +188,9 @@ impl Drop for Log {
 
 /// An open group. It ends when this is dropped, even by a panic.
 #[derive(Debug)]
-pub(crate) struct Group<'l>(&'l Log);
+pub(crate) struct LogGroup<'l>(&'l Log);
 
-impl Drop for Group<'_> {
+impl Drop for LogGroup<'_> {
     fn drop(&mut self) {
         self.0.core.with(LogState::end_group);
     }
@@ -193,12 +199,12 @@ impl Drop for Group<'_> {
 /// An insert under shared access that has not ended. Answers that may have seen its bits wait for
 /// it.
 #[derive(Debug)]
-pub(crate) struct Inserting<'l> {
+pub(crate) struct InsertTicket<'l> {
     log: &'l Log,
     ticket: u64,
 }
 
-impl Drop for Inserting<'_> {
+impl Drop for InsertTicket<'_> {
     fn drop(&mut self) {
         let core = &self.log.core;
         core.with(|state| state.end_insert(self.ticket));
@@ -219,7 +225,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(OsDisk(dir.path().to_owned()));
         let file = LogFile::begin(&*disk, 1, 0, 0, 99).unwrap();
-        let log = Log::start(disk, file, 0, Sync::Always).unwrap();
+        let log = Log::start(disk, file, 0, FsyncPolicy::Always).unwrap();
         let run = || {
             let _group = log.begin_group();
             log.append(&Record::Command { now_millis: 0, argv: vec![b"DEL", b"a"] });

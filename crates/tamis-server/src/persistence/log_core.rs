@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::persistence::disk::Disk;
 use crate::persistence::log_file::{BeginError, LogFile};
 use crate::persistence::manifest::record_newest;
-use crate::persistence::state::{FileJob, LogState, Sync};
+use crate::persistence::state::{FileJob, FsyncPolicy, LogState};
 use crate::system_error::without_code;
 
 /// The log without its thread. The model test calls its steps in every order.
@@ -57,7 +57,7 @@ const CHECK: Duration = Duration::from_secs(1);
 
 impl LogCore {
     /// Continues a log that is durable up to `end`.
-    pub fn new(disk: Arc<dyn Disk>, file: LogFile, end: u64, sync: Sync) -> Self {
+    pub fn new(disk: Arc<dyn Disk>, file: LogFile, end: u64, sync: FsyncPolicy) -> Self {
         let mut state = LogState::new(end, sync);
         state.secret = file.secret;
         let inner = Inner { state, file: Arc::new(file), ended: Vec::new() };
@@ -275,7 +275,7 @@ impl LogCore {
             }
             if state.failure().is_some() {
                 self.work.wait_for(&mut inner, RETRY);
-            } else if !(has_worked || state.sync == Sync::Always && state.has_file_job()) {
+            } else if !(has_worked || state.sync == FsyncPolicy::Always && state.has_file_job()) {
                 // Otherwise the connections write the frames and not this thread.
                 self.work.wait_for(&mut inner, IDLE);
             }

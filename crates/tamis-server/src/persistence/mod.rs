@@ -53,5 +53,5 @@ pub use error::DurabilityError;
 pub(crate) use log::Log;
 pub(crate) use record::Record;
 pub use repair::repair_data;
-pub use state::Sync;
+pub use state::FsyncPolicy;
 pub(crate) use storage::Durable;

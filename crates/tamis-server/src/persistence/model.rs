@@ -10,7 +10,7 @@
 //! * The recovered state is the state after some prefix of the history. Each change of the prefix
 //!   is applied exactly once, and transactions are whole.
 //! * The prefix contains every answered change, and every change that an answer depends on, such as
-//!   "already present". With [`Sync::Always`] this holds after a power loss, with the other modes
+//!   "already present". With [`FsyncPolicy::Always`] this holds after a power loss, with the other modes
 //!   after a process is killed.
 //! * The prefix contains every synced change, in each mode.
 
@@ -32,8 +32,8 @@ use crate::persistence::record::Record;
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::SimDisk;
 use crate::persistence::state::answers::Needs;
-use crate::persistence::state::{FileJob, LogState, Settled, Sync};
-use oracle::{Change, Logged};
+use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Readiness};
+use oracle::{KeyChange, Logged};
 use saver::Saver;
 
 /// The next operation of a client.
@@ -53,7 +53,7 @@ enum Op {
 
 /// The progress of a client.
 #[derive(Debug)]
-enum Client {
+enum Caller {
     Idle,
     /// The client has a ticket for an insert.
     Begun {
@@ -98,7 +98,7 @@ struct World {
     keyspace: Keyspace,
     core: LogCore,
     now_millis: u64,
-    clients: Vec<(Client, Vec<Op>)>,
+    clients: Vec<(Caller, Vec<Op>)>,
     saves: usize,
     saver: Saver,
     file_job: Option<(Arc<LogFile>, FileJob)>,
@@ -107,7 +107,7 @@ struct World {
     /// The items and the log position that answers depend on.
     promised_items: BTreeSet<u32>,
     promised_end: u64,
-    group: Vec<Change>,
+    group: Vec<KeyChange>,
 }
 
 fn item(number: u32) -> Vec<u8> {
@@ -140,7 +140,11 @@ fn counter(keyspace: &Keyspace, key: &str) -> i64 {
 
 impl World {
     /// Starts a process on a disk.
-    fn start(disk: SimDisk, sync: Sync, history: Vec<Logged>) -> Result<Self, DurabilityError> {
+    fn start(
+        disk: SimDisk,
+        sync: FsyncPolicy,
+        history: Vec<Logged>,
+    ) -> Result<Self, DurabilityError> {
         let keyspace = Keyspace::new();
         let found = recover(&disk, &keyspace)?;
         let core = LogCore::new(Arc::new(disk.clone()), found.file, found.end, sync);
@@ -162,7 +166,7 @@ impl World {
     }
 
     /// Starts the first process, creates the filter and makes it durable.
-    fn first(sync: Sync) -> Self {
+    fn first(sync: FsyncPolicy) -> Self {
         let mut world = Self::start(SimDisk::default(), sync, Vec::new()).expect("an empty disk");
         world.reserve();
         world.core.with(|state| _ = state.want_sync());
@@ -178,9 +182,10 @@ impl World {
     fn reserve(&mut self) {
         let filter = ScalableBloom::reserve(1000, 1e-9, None).expect("a filter");
         let value = Value::Bloom(Box::new(filter));
-        let image = value.new_image();
+        let serialization = value.new_image();
         self.keyspace.shared().put(b"filter", 0, value, None);
-        let record = Record::Image { key: b"filter", expires_millis: None, image: &image };
+        let record =
+            Record::Value { key: b"filter", expires_millis: None, serialization: &serialization };
         self.append(&record, None);
     }
 
@@ -188,7 +193,7 @@ impl World {
         self.core.end()
     }
 
-    fn append(&mut self, record: &Record<'_>, changes: Option<Change>) {
+    fn append(&mut self, record: &Record<'_>, changes: Option<KeyChange>) {
         self.core.with(|state| state.append(|out| record.encode(out)));
         self.group.extend(changes);
         if self.core.group_bytes().is_none() {
@@ -204,12 +209,12 @@ impl World {
 
     /// Tests whether a thread has exclusive access to the keys.
     fn is_exclusive(&self) -> bool {
-        self.clients.iter().any(|(client, _)| matches!(client, Client::InTransaction { .. }))
+        self.clients.iter().any(|(client, _)| matches!(client, Caller::InTransaction { .. }))
     }
 
     /// Tests whether an insert holds the shared lock of the filter.
     fn is_inserting(&self) -> bool {
-        let inserts = |client: &Client| matches!(client, Client::Begun { .. } | Client::Set { .. });
+        let inserts = |client: &Caller| matches!(client, Caller::Begun { .. } | Caller::Set { .. });
         self.clients.iter().any(|(client, _)| inserts(client))
     }
 
@@ -219,17 +224,17 @@ impl World {
         let may_change = !self.is_exclusive();
         for (i, (client, ops)) in self.clients.iter().enumerate() {
             let can = match client {
-                Client::Idle => match ops.last() {
+                Caller::Idle => match ops.last() {
                     Some(Op::Transaction | Op::Flush) => may_change && !self.is_inserting(),
                     Some(_) => may_change,
                     None => false,
                 },
-                Client::Begun { .. } | Client::Set { .. } | Client::InTransaction { .. } => true,
-                Client::Answers { needs, .. } => {
-                    let settled = |state: &mut LogState| {
-                        state.settle(&mut needs.clone(), true, self.now_millis)
+                Caller::Begun { .. } | Caller::Set { .. } | Caller::InTransaction { .. } => true,
+                Caller::Answers { needs, .. } => {
+                    let readiness = |state: &mut LogState| {
+                        state.readiness(&mut needs.clone(), true, self.now_millis)
                     };
-                    self.core.with(settled) != Settled::Waits
+                    self.core.with(readiness) != Readiness::Waits
                 }
             };
             steps.extend(can.then_some(Step::Client(i)));
@@ -252,7 +257,9 @@ impl World {
                 self.core.with(|state| state.rotated().is_some()) || has_failed()
             }
             // The snapshot reads a small value under its lock, and not during a transaction.
-            Saver::Writes { left, noted, .. } => left.is_empty() || noted.is_some() || is_alone,
+            Saver::Writes { left, observed, .. } => {
+                left.is_empty() || observed.is_some() || is_alone
+            }
             Saver::Syncs { until, .. } => {
                 self.core.with(|state| state.is_durable(*until)) || has_failed()
             }
@@ -277,32 +284,32 @@ impl World {
     }
 
     fn client(&mut self, i: usize) {
-        let client = std::mem::replace(&mut self.clients[i].0, Client::Idle);
+        let client = std::mem::replace(&mut self.clients[i].0, Caller::Idle);
         let next = match client {
-            Client::Idle => match self.clients[i].1.pop().expect("an op") {
+            Caller::Idle => match self.clients[i].1.pop().expect("an op") {
                 Op::Insert(items) => {
-                    Client::Begun { ticket: self.core.with(LogState::begin_insert), items }
+                    Caller::Begun { ticket: self.core.with(LogState::begin_insert), items }
                 }
                 Op::Increment(key) => {
-                    self.change(&[b"INCR", key.as_bytes()], Change::Incremented(key));
+                    self.change(&[b"INCR", key.as_bytes()], KeyChange::Incremented(key));
                     self.answers(Vec::new())
                 }
                 Op::Remove(key) => {
                     if counter(&self.keyspace, key) > 0 {
-                        self.change(&[b"DEL", key.as_bytes()], Change::Removed(key));
+                        self.change(&[b"DEL", key.as_bytes()], KeyChange::Removed(key));
                     }
                     self.answers(Vec::new())
                 }
                 Op::Transaction => {
                     self.core.with(LogState::begin_group);
-                    Client::InTransaction { left: 2 }
+                    Caller::InTransaction { left: 2 }
                 }
                 Op::Flush => {
                     self.flush();
                     self.answers(Vec::new())
                 }
             },
-            Client::Begun { ticket, items } => {
+            Caller::Begun { ticket, items } => {
                 let argv: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
                 let argv: [&[u8]; 4] = [b"BF.MADD", b"filter", &argv[0], &argv[1]];
                 let row = find(b"BF.MADD").and_then(Command::batch_items).expect("it has items");
@@ -315,33 +322,35 @@ impl World {
                 let new = items.iter().zip(before).filter(|(_, was)| !was);
                 let mut new: Vec<u32> = new.map(|(item, _)| *item).collect();
                 new.dedup();
-                Client::Set { ticket, items, hashes: batch.new_hashes(), new }
+                Caller::Set { ticket, items, hashes: batch.new_hashes(), new }
             }
-            Client::Set { ticket, items, hashes, new } => {
+            Caller::Set { ticket, items, hashes, new } => {
                 assert_eq!(hashes.len(), new.len());
                 if !hashes.is_empty() {
                     let record = Record::Inserted { now_millis: 0, key: b"filter", hashes };
-                    self.append(&record, Some(Change::Inserted(new)));
+                    self.append(&record, Some(KeyChange::Inserted(new)));
                 }
                 self.core.with(|state| state.end_insert(ticket));
                 self.answers(items.to_vec())
             }
-            Client::InTransaction { left: 0 } => {
+            Caller::InTransaction { left: 0 } => {
                 self.end_group();
                 self.answers(Vec::new())
             }
-            Client::InTransaction { left } => {
+            Caller::InTransaction { left } => {
                 let key = ["one", "other"][left - 1];
-                self.change(&[b"INCR", key.as_bytes()], Change::Incremented(key));
-                Client::InTransaction { left: left - 1 }
+                self.change(&[b"INCR", key.as_bytes()], KeyChange::Incremented(key));
+                Caller::InTransaction { left: left - 1 }
             }
-            Client::Answers { mut needs, items, end } => {
+            Caller::Answers { mut needs, items, end } => {
                 let now = self.now_millis;
-                if self.core.with(|state| state.settle(&mut needs, true, now)) == Settled::Ready {
+                if self.core.with(|state| state.readiness(&mut needs, true, now))
+                    == Readiness::Ready
+                {
                     self.promised_items.extend(items);
                     self.promised_end = self.promised_end.max(end);
                 }
-                Client::Idle
+                Caller::Idle
             }
         };
         self.clients[i].0 = next;
@@ -354,14 +363,14 @@ impl World {
         // All changes answered so far are in the log, so the promised position covers them.
         self.promised_items.clear();
         for (client, _) in &mut self.clients {
-            if let Client::Answers { items, .. } = client {
+            if let Caller::Answers { items, .. } = client {
                 items.clear();
             }
         }
         self.core.with(LogState::begin_group);
         drop(self.keyspace.exclusive().clear());
         let record = Record::Command { now_millis: 0, argv: vec![b"FLUSHALL"] };
-        self.append(&record, Some(Change::Flushed));
+        self.append(&record, Some(KeyChange::Flushed));
         self.reserve();
         self.end_group();
     }
@@ -372,7 +381,7 @@ impl World {
     }
 
     /// Runs a command under the lock of its key, and logs it.
-    fn change(&mut self, argv: &[&[u8]], change: Change) {
+    fn change(&mut self, argv: &[&[u8]], change: KeyChange) {
         let keys = self.keyspace.shared();
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp2, 0);
@@ -387,7 +396,7 @@ impl World {
         self.append(&record, Some(change));
     }
 
-    fn answers(&self, items: Vec<u32>) -> Client {
-        Client::Answers { needs: self.core.with(|state| state.needs()), items, end: self.end() }
+    fn answers(&self, items: Vec<u32>) -> Caller {
+        Caller::Answers { needs: self.core.with(|state| state.needs()), items, end: self.end() }
     }
 }

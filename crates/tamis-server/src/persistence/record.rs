@@ -12,7 +12,7 @@ pub(crate) enum Record<'a> {
     /// nothing.
     Inserted { now_millis: u64, key: &'a [u8], hashes: Vec<u64> },
     /// The serialization of a whole value, and the time at which its key expires.
-    Image { key: &'a [u8], expires_millis: Option<u64>, image: &'a [u8] },
+    Value { key: &'a [u8], expires_millis: Option<u64>, serialization: &'a [u8] },
 }
 
 /// The first byte of a record. A number is never reused for another meaning; 3 was used for a
@@ -20,7 +20,7 @@ pub(crate) enum Record<'a> {
 mod tag {
     pub const COMMAND: u8 = 1;
     pub const INSERTED: u8 = 2;
-    pub const IMAGE: u8 = 4;
+    pub const VALUE: u8 = 4;
 }
 
 impl<'a> Record<'a> {
@@ -40,11 +40,11 @@ impl<'a> Record<'a> {
                 put_u64(out, hashes.len() as u64);
                 hashes.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
             }
-            Record::Image { key, expires_millis, image } => {
-                out.push(tag::IMAGE);
+            Record::Value { key, expires_millis, serialization } => {
+                out.push(tag::VALUE);
                 put_bytes(out, key);
                 put_u64(out, expires_millis.map_or(0, |at| at.saturating_add(1)));
-                put_bytes(out, image);
+                put_bytes(out, serialization);
             }
         }
     }
@@ -74,10 +74,10 @@ impl<'a> Record<'a> {
                 let hashes = hashes.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
                 Record::Inserted { now_millis, key, hashes }
             }
-            tag::IMAGE => {
+            tag::VALUE => {
                 let (key, expires) = (get_bytes(bytes)?, get_u64(bytes)?);
-                let image = get_bytes(bytes)?;
-                Record::Image { key, expires_millis: expires.checked_sub(1), image }
+                let serialization = get_bytes(bytes)?;
+                Record::Value { key, expires_millis: expires.checked_sub(1), serialization }
             }
             _ => return None,
         })
@@ -89,12 +89,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_back_and_cut_ones_do_not() {
+    fn records_are_decoded_and_truncated_ones_are_not() {
         let records = [
             Record::Command { now_millis: 7, argv: vec![b"BF.ADD", b"k", b""] },
             Record::Inserted { now_millis: 1 << 60, key: b"", hashes: vec![1, u64::MAX] },
-            Record::Image { key: b"k", expires_millis: Some(5), image: &[9; 300] },
-            Record::Image { key: b"k", expires_millis: None, image: b"" },
+            Record::Value { key: b"k", expires_millis: Some(5), serialization: &[9; 300] },
+            Record::Value { key: b"k", expires_millis: None, serialization: b"" },
         ];
         for record in records {
             let mut bytes = Vec::new();

@@ -126,12 +126,12 @@ fn write_new(
         .map_err(|begun| DurabilityError::io(&log_path)(begun.error))?;
     let write = || {
         let mut out = SnapshotWriter::new(disk, number, position)?;
-        for entry in keyspace.entries() {
-            let note = |value: &Value| (position, value.counted_items());
+        for entry in keyspace.listed_keys() {
+            let observe = |value: &Value| (position, value.counted_items());
             let written = entry.read(
                 || true,
-                note,
-                |value, expires, noted| out.entry(entry.key(), value, expires, noted),
+                observe,
+                |value, expires, observed| out.entry(entry.key(), value, expires, observed),
             );
             written.transpose()?;
         }
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_no_server_has_written_is_not_where_the_next_log_begins() {
+    fn an_invalid_end_position_is_not_used_for_the_next_log() {
         let disk = SimDisk::default();
         write_snapshot(&disk, 1, (100, u64::MAX - 10), &[("key", b"1")]);
         assert!(check(&disk).is_err(), "its log is missing");

@@ -8,7 +8,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::keyspace::Keyspace;
 use crate::persistence::record::Record;
-use crate::persistence::snapshot::Entry;
+use crate::persistence::snapshot::SnapshotEntry;
 use crate::write_keys;
 
 /// Applies changes in the order of the log.
@@ -22,14 +22,14 @@ pub(super) struct Replay<'k> {
     /// earlier change may concern a key that was removed before the snapshot reached it. Such a
     /// change does nothing.
     pub snapshot_end: u64,
-    gathered: Gathered,
+    pending: PendingInserts,
     pub changes: u64,
 }
 
 /// The items of consecutive changes of a key, which are inserted as one batch. For a filter that is
 /// in no cache, the batch takes two thirds of the time.
 #[derive(Default)]
-struct Gathered {
+struct PendingInserts {
     key: Vec<u8>,
     /// The time of the first change. The key had not expired at the last one, so the time of any of
     /// them is correct.
@@ -39,8 +39,8 @@ struct Gathered {
     is_exact: bool,
 }
 
-/// The maximum number of gathered items.
-const MAX_GATHERED: usize = 1 << 20;
+/// The maximum number of pending items.
+const MAX_PENDING: usize = 1 << 20;
 
 impl<'k> Replay<'k> {
     /// Creates a replay into an empty keyspace.
@@ -50,13 +50,13 @@ impl<'k> Replay<'k> {
             settings: Settings::without_limits(),
             applied: HashMap::new(),
             snapshot_end: 0,
-            gathered: Gathered::default(),
+            pending: PendingInserts::default(),
             changes: 0,
         }
     }
 
     /// Inserts a value of the snapshot.
-    pub fn take(&mut self, entry: Entry) {
+    pub fn take(&mut self, entry: SnapshotEntry) {
         self.keyspace.shared().put(&entry.key, 0, entry.value, entry.expires_millis);
         self.applied.insert(entry.key, entry.applied);
     }
@@ -71,45 +71,45 @@ impl<'k> Replay<'k> {
         catch_panic(|| self.apply_unguarded(position, record))
     }
 
-    /// Inserts the gathered items.
+    /// Inserts the pending items.
     ///
     /// # Errors
     ///
     /// Returns why they cannot be inserted.
     pub fn finish(&mut self) -> Result<(), String> {
-        catch_panic(|| self.insert_gathered())
+        catch_panic(|| self.insert_pending())
     }
 
     fn apply_unguarded(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
         if !matches!(record, Record::Inserted { .. }) {
-            self.insert_gathered()?;
+            self.insert_pending()?;
         }
         let is_exact = position >= self.snapshot_end;
         if is_exact && !self.applied.is_empty() {
             self.applied = HashMap::new();
         }
         match record {
-            Record::Inserted { key, .. } | Record::Image { key, .. }
+            Record::Inserted { key, .. } | Record::Value { key, .. }
                 if self.is_applied(key, position) =>
             {
                 Ok(())
             }
             Record::Inserted { now_millis, key, hashes } => {
-                let gathered = &self.gathered;
-                if gathered.key != *key || gathered.hashes.len() + hashes.len() > MAX_GATHERED {
-                    self.insert_gathered()?;
+                let pending = &self.pending;
+                if pending.key != *key || pending.hashes.len() + hashes.len() > MAX_PENDING {
+                    self.insert_pending()?;
                 }
-                let gathered = &mut self.gathered;
-                if gathered.hashes.is_empty() {
-                    gathered.key = key.to_vec();
-                    gathered.now_millis = *now_millis;
+                let pending = &mut self.pending;
+                if pending.hashes.is_empty() {
+                    pending.key = key.to_vec();
+                    pending.now_millis = *now_millis;
                 }
-                gathered.hashes.extend_from_slice(hashes);
-                gathered.is_exact |= is_exact;
+                pending.hashes.extend_from_slice(hashes);
+                pending.is_exact |= is_exact;
                 Ok(())
             }
-            Record::Image { key, expires_millis, image } => {
-                let value = Value::read_logged_image(image)
+            Record::Value { key, expires_millis, serialization } => {
+                let value = Value::read_logged_image(serialization)
                     .map_err(|error| format!("a value cannot be read: {error}"))?;
                 self.keyspace.shared().put(key, 0, value, *expires_millis);
                 Ok(())
@@ -167,9 +167,9 @@ impl<'k> Replay<'k> {
         }
     }
 
-    /// Inserts the gathered items.
-    fn insert_gathered(&mut self) -> Result<(), String> {
-        let Gathered { key, now_millis, hashes, is_exact } = &mut self.gathered;
+    /// Inserts the pending items.
+    fn insert_pending(&mut self) -> Result<(), String> {
+        let PendingInserts { key, now_millis, hashes, is_exact } = &mut self.pending;
         if hashes.is_empty() {
             return Ok(());
         }
@@ -206,7 +206,7 @@ mod tests {
         let keyspace = Keyspace::new();
         let mut replay = Replay::new(&keyspace);
         for i in 0..100 {
-            replay.take(Entry {
+            replay.take(SnapshotEntry {
                 key: vec![i],
                 value: Value::Bytes(b"1".to_vec().into()),
                 expires_millis: None,

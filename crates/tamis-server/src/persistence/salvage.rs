@@ -10,7 +10,7 @@ use crate::persistence::log_file::{self, Header, LogFile};
 use crate::persistence::record::Record;
 use crate::persistence::replay::Replay;
 use crate::persistence::snapshot;
-use crate::persistence::snapshot::reader::{Item, SnapshotReader};
+use crate::persistence::snapshot::reader::{SnapshotItem, SnapshotReader};
 
 /// The valid data of damaged files.
 pub(super) struct Salvaged {
@@ -127,15 +127,15 @@ impl Salvage<'_> {
         loop {
             let from = reader.at;
             match reader.next() {
-                Ok(Item::Key(entry)) => {
+                Ok(SnapshotItem::Key(entry)) => {
                     keys += 1;
                     self.replay.take(entry);
                 }
-                Ok(Item::End { end, .. }) if end > MAX_POSITION => {
+                Ok(SnapshotItem::End { end, .. }) if end > MAX_POSITION => {
                     self.lose(&path, REST_BYTES, format_args!("its end is not valid: {end}"));
                     return Ok(());
                 }
-                Ok(Item::End { keys: counted, end }) => {
+                Ok(SnapshotItem::End { keys: counted, end }) => {
                     self.end = end;
                     if self.lost.len() == lost_before && keys == counted {
                         self.replay.snapshot_end = end;

@@ -44,7 +44,7 @@ pub(super) fn path(disk: &dyn Disk, number: u64) -> PathBuf {
 }
 
 /// A key of a snapshot.
-pub(super) struct Entry {
+pub(super) struct SnapshotEntry {
     pub key: Vec<u8>,
     pub value: Value,
     pub expires_millis: Option<u64>,

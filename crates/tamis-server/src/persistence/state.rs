@@ -22,11 +22,11 @@ pub(super) mod answers;
 use std::collections::BTreeSet;
 
 use crate::persistence::frame;
-pub(super) use answers::Settled;
+pub(super) use answers::Readiness;
 
 /// When the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sync {
+pub enum FsyncPolicy {
     /// Before a change is answered.
     Always,
     /// Once a second.
@@ -36,13 +36,13 @@ pub enum Sync {
     Never,
 }
 
-/// The time from one sync to the next with [`Sync::EverySecond`], in milliseconds.
+/// The time from one sync to the next with [`FsyncPolicy::EverySecond`], in milliseconds.
 const SYNC_EVERY_MILLIS: u64 = 1000;
 
 /// The state of the log.
 #[derive(Debug, Default)]
 pub(super) struct LogState {
-    pub sync: Sync,
+    pub sync: FsyncPolicy,
     /// The secret in the seed of all frame checks.
     pub secret: u64,
     /// Whole frames from `written` on, without those of a running job.
@@ -94,7 +94,7 @@ pub(super) enum FileJob {
 
 impl LogState {
     /// Continues a stream that is durable up to `end`.
-    pub fn new(end: u64, sync: Sync) -> Self {
+    pub fn new(end: u64, sync: FsyncPolicy) -> Self {
         Self { sync, end, written: end, synced: end, ..Self::default() }
     }
 
@@ -261,11 +261,11 @@ impl LogState {
             return false;
         }
         let is_due = match self.sync {
-            Sync::Always => true,
-            Sync::EverySecond => {
+            FsyncPolicy::Always => true,
+            FsyncPolicy::EverySecond => {
                 now_millis.saturating_sub(self.last_sync_millis) >= SYNC_EVERY_MILLIS
             }
-            Sync::Never => false,
+            FsyncPolicy::Never => false,
         };
         is_due || self.is_closing || !self.is_durable(self.sync_wanted)
     }
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn bytes_before_the_rotation_are_written_to_the_old_file() {
-        let mut state = LogState::new(100, Sync::EverySecond);
+        let mut state = LogState::new(100, FsyncPolicy::EverySecond);
         state.append(|out| out.extend(b"before"));
         let between = state.rotate(1).unwrap();
         state.append(|out| out.extend(b"after"));
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_rotation_inside_a_group_leaves_the_group_whole() {
-        let mut state = LogState::new(0, Sync::EverySecond);
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
         state.append(|out| out.extend(b"before"));
         state.begin_group();
         state.append(|out| out.extend(b"one"));
@@ -357,22 +357,22 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_is_repeated_with_what_came_since() {
-        let mut state = LogState::new(0, Sync::EverySecond);
+    fn a_failed_write_is_repeated_with_later_frames() {
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
         state.append(|out| out.extend(b"one"));
         let Some(FileJob::Write { bytes, .. }) = state.next_file_job() else { panic!() };
         state.append(|out| out.extend(b"two"));
         state.wrote(bytes, Err("full".to_owned()), 0);
         let mut needs = state.needs();
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Failed("full".to_owned()));
-        assert_eq!(state.settle(&mut needs, false, 0), Settled::Ready);
+        assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Failed("full".to_owned()));
+        assert_eq!(state.readiness(&mut needs, false, 0), Readiness::Ready);
         assert_eq!(write(&mut state), (0, state.end() as usize));
         assert_eq!(state.failure(), None);
     }
 
     #[test]
     fn nothing_is_taken_for_durable_after_a_failed_sync() {
-        let mut state = LogState::new(0, Sync::Always);
+        let mut state = LogState::new(0, FsyncPolicy::Always);
         state.append(|out| out.extend(b"one"));
         write(&mut state);
         state.next_sync(0).unwrap();

@@ -15,7 +15,7 @@ use crate::persistence::folder::{Folder, lock};
 use crate::persistence::log::Log;
 use crate::persistence::recover::recover;
 use crate::persistence::snapshot::writer::save;
-use crate::persistence::state::Sync;
+use crate::persistence::state::FsyncPolicy;
 
 /// The persistent data of a server.
 #[derive(Debug)]
@@ -36,7 +36,11 @@ pub(crate) struct Durable {
 
 impl Durable {
     /// Opens the folder and fills the keyspace with its data.
-    pub fn open(dir: &Path, sync: Sync, keyspace: &Keyspace) -> Result<Self, DurabilityError> {
+    pub fn open(
+        dir: &Path,
+        sync: FsyncPolicy,
+        keyspace: &Keyspace,
+    ) -> Result<Self, DurabilityError> {
         let started = std::time::Instant::now();
         let disk = Arc::new(OsDisk(dir.to_owned()));
         let lock = lock(dir)?;

@@ -4,14 +4,14 @@ use tamis_commands::{Argv, BitOp, Env, text};
 use tamis_resp::Reply;
 
 use crate::keyspace::ExclusiveAccess;
-use crate::write_keys::done::Written;
+use crate::write_keys::outcome::WriteResult;
 
 pub(super) fn bitop(
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
     left_bytes: u64,
-) -> Written {
+) -> WriteResult {
     let (destination, sources) = (argv[2], &argv[3..]);
     let mut operation = BitOp::new(argv)?;
     for key in sources {

@@ -5,8 +5,8 @@ use tamis_commands::{Argv, Env, Value, parse_integer};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::write_keys::done::Written;
 use crate::write_keys::exists;
+use crate::write_keys::outcome::WriteResult;
 
 /// A copy of a value, `None` if there was not enough memory for it, and the version of its source
 /// key.
@@ -19,7 +19,7 @@ pub(crate) fn copy(
     keys: &ExclusiveAccess<'_>,
     copied: Option<Copied>,
     left_bytes: u64,
-) -> Written {
+) -> WriteResult {
     if let Some(refusal) = refusal(argv, env, keys) {
         return Err(refusal);
     }
@@ -99,7 +99,7 @@ mod tests {
     use crate::keyspace::Keyspace;
 
     #[test]
-    fn a_copy_counts_what_its_source_does() {
+    fn a_copy_has_the_item_count_of_its_source() {
         let keyspace = Keyspace::new();
         let mut filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         filter.insert_hash(7).unwrap();

@@ -5,7 +5,7 @@ use tamis_commands::{Argv, Env, TimeUnit, parse_integer, text};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::write_keys::done::{Written, count_changes};
+use crate::write_keys::outcome::{WriteResult, count_changes};
 
 /// Sets the expiry time of a key. `start_millis` is the time from which the argument counts, in
 /// milliseconds since 1970.
@@ -15,7 +15,7 @@ pub(super) fn expire(
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
-) -> Written {
+) -> WriteResult {
     let at = expire_at(unit, start_millis, argv)?;
     let rules = ExpireRules::parse(&argv[3..])?;
     let set = |expires: &mut Option<u64>| {
@@ -30,7 +30,7 @@ pub(super) fn expire(
 }
 
 /// Removes the expiry time of a key.
-pub(super) fn persist(key: &[u8], env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> Written {
+pub(super) fn persist(key: &[u8], env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     let is_done = keys.expiry(key, env.now_millis, |at| at.take().is_some()).unwrap_or(false);
     count_changes(usize::from(is_done))
 }

@@ -7,8 +7,8 @@ use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
-use crate::write_keys::done::{Done, Written};
 use crate::write_keys::exists;
+use crate::write_keys::outcome::{WriteOutcome, WriteResult};
 
 /// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
 pub(crate) fn restore_refusal(
@@ -16,7 +16,7 @@ pub(crate) fn restore_refusal(
     env: &Env<'_>,
     keys: &KeyspaceRef<'_>,
 ) -> Option<Reply> {
-    Options::parse(argv).map_or_else(Some, |options| options.refusal(argv, env, keys))
+    RestoreOptions::parse(argv).map_or_else(Some, |options| options.refusal(argv, env, keys))
 }
 
 /// Restores a value while the keys are locked, for a transaction or the log. `limit` is `None` for
@@ -26,8 +26,8 @@ pub(super) fn restore(
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
     limit: Option<Limit>,
-) -> Written {
-    let options = Options::parse(argv)?;
+) -> WriteResult {
+    let options = RestoreOptions::parse(argv)?;
     if let Some(refusal) = options.refusal(argv, env, keys) {
         return Err(refusal);
     }
@@ -45,13 +45,13 @@ pub(crate) struct Limit {
 }
 
 /// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
-pub(crate) struct Options<'w> {
+pub(crate) struct RestoreOptions<'w> {
     replaces: bool,
     is_absolute: bool,
     ttl: &'w [u8],
 }
 
-impl<'w> Options<'w> {
+impl<'w> RestoreOptions<'w> {
     pub fn parse(argv: Argv<'w>) -> Result<Self, Reply> {
         let mut options = Self { replaces: false, is_absolute: false, ttl: argv[2] };
         let mut rest = &argv[4..];
@@ -88,7 +88,13 @@ impl<'w> Options<'w> {
     }
 
     /// Sets the value and the expiry time of the key in one step.
-    pub fn place(&self, key: &[u8], value: Value, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Done {
+    pub fn place(
+        &self,
+        key: &[u8],
+        value: Value,
+        env: &Env<'_>,
+        keys: &KeyspaceRef<'_>,
+    ) -> WriteOutcome {
         let ttl = parse_integer(self.ttl).and_then(|ttl| u64::try_from(ttl).ok());
         let now = env.now_millis;
         let expires = match (ttl.unwrap_or(0), self.is_absolute) {
@@ -102,7 +108,7 @@ impl<'w> Options<'w> {
         } else {
             keys.remove(key, now);
         }
-        Done { reply: Reply::ok(), has_changed: true }
+        WriteOutcome { reply: Reply::ok(), has_changed: true }
     }
 }
 

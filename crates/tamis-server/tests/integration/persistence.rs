@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::client::Client;
 use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
 use tamis_resp::Reply;
-use tamis_server::{Config, Server, Sync};
+use tamis_server::{Config, FsyncPolicy, Server};
 
 fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
@@ -299,7 +299,7 @@ fn snapshots_while_others_write_lose_nothing() {
 /// Returns a folder after a crash of a server that never synced its log.
 fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(Config { sync: Sync::Never, ..config(dir.path()) }).unwrap();
+    let server = Server::start(Config { sync: FsyncPolicy::Never, ..config(dir.path()) }).unwrap();
     let mut client = Client::connect(server.addresses()[0]);
     change(&mut client);
     copy_of(dir.path())
@@ -432,7 +432,7 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
 #[test]
 fn always_answers_when_it_is_on_the_disk() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(Config { sync: Sync::Always, ..config(dir.path()) }).unwrap();
+    let server = Server::start(Config { sync: FsyncPolicy::Always, ..config(dir.path()) }).unwrap();
     let mut client = Client::connect(server.addresses()[0]);
     for i in 0..50 {
         assert_eq!(client.say(&["BF.ADD", "seen", &i.to_string()]), Reply::Integer(1));

@@ -13,17 +13,17 @@ use crate::persistence::model::{World, contains, counter};
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::{Fault, Random, SimDisk};
 use crate::persistence::snapshot;
-use crate::persistence::state::Sync;
+use crate::persistence::state::FsyncPolicy;
 
 /// A change of the history, with the position after its frame.
 #[derive(Clone, Debug)]
 pub(super) struct Logged {
-    pub changes: Vec<Change>,
+    pub changes: Vec<KeyChange>,
     pub end: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Change {
+pub(super) enum KeyChange {
     Inserted(Vec<u32>),
     Incremented(&'static str),
     Removed(&'static str),
@@ -64,7 +64,7 @@ impl World {
         if let Some((name, _)) = torn.iter().find(|(name, bytes)| kept.get(*name) != Some(bytes)) {
             return Err(format!("{name}, which was put aside, is overwritten"));
         }
-        let is_kept = sync == Sync::Always || !is_power_loss;
+        let is_kept = sync == FsyncPolicy::Always || !is_power_loss;
         let least = if is_kept { synced.max(self.promised_end) } else { synced };
         next.check(least, if is_kept { &self.promised_items } else { &NONE })?;
         // The changes after the recovered prefix were cut from the history.
@@ -89,10 +89,10 @@ impl World {
             for change in n.checked_sub(1).into_iter().flat_map(|last| &self.history[last].changes)
             {
                 match change {
-                    Change::Inserted(items) => state.1.extend(items.iter().copied()),
-                    Change::Incremented(key) => state.0[place(key)] += 1,
-                    Change::Removed(key) => state.0[place(key)] = 0,
-                    Change::Flushed => state = ([0; 3], BTreeSet::new()),
+                    KeyChange::Inserted(items) => state.1.extend(items.iter().copied()),
+                    KeyChange::Incremented(key) => state.0[place(key)] += 1,
+                    KeyChange::Removed(key) => state.0[place(key)] = 0,
+                    KeyChange::Flushed => state = ([0; 3], BTreeSet::new()),
                 }
             }
             let items: Vec<u32> = state.1.iter().copied().collect();

@@ -22,7 +22,7 @@ pub(super) enum Saver {
         left: Vec<&'static str>,
         /// The moment at which the snapshot reads the filter, which clients change meanwhile. It is
         /// the next key then.
-        noted: Option<Noted>,
+        observed: Option<Observed>,
     },
     /// The log must be synced up to this position.
     Syncs {
@@ -33,7 +33,7 @@ pub(super) enum Saver {
 }
 
 /// A position of the log, and the counted items of the value at that moment.
-type Noted = (u64, Option<u64>);
+type Observed = (u64, Option<u64>);
 
 impl World {
     /// Takes the next step of the snapshot.
@@ -57,30 +57,35 @@ impl World {
                 // The disk lives until the end of the test. Its files do not: see `World::crash`.
                 let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
                 let writer = SnapshotWriter::new(disk, number, position).ok()?;
-                Some(Saver::Writes { number, writer, left: KEYS.to_vec(), noted: None })
+                Some(Saver::Writes { number, writer, left: KEYS.to_vec(), observed: None })
             }
-            Saver::Writes { number, mut writer, mut left, noted } => {
+            Saver::Writes { number, mut writer, mut left, observed } => {
                 let Some(&key) = left.last() else {
                     let until = self.core.with(LogState::want_sync);
                     return Some(Saver::Syncs { number, writer, until });
                 };
-                let is_reading = noted.is_some();
-                let noted = noted.or_else(|| {
+                let is_reading = observed.is_some();
+                let observed = observed.or_else(|| {
                     self.keyspace.shared().read(key.as_bytes(), 0, |value| {
                         value.map(|value| (self.end(), value.counted_items()))
                     })
                 });
-                if noted.is_some() && key == "filter" && !is_reading {
-                    return Some(Saver::Writes { number, writer, left, noted });
+                if observed.is_some() && key == "filter" && !is_reading {
+                    return Some(Saver::Writes { number, writer, left, observed });
                 }
                 left.pop();
-                if let Some(noted) = noted {
+                if let Some(observed) = observed {
                     let written = self.keyspace.shared().read(key.as_bytes(), 0, |value| {
-                        writer.entry(key.as_bytes(), value.expect("the filter stays"), None, noted)
+                        writer.entry(
+                            key.as_bytes(),
+                            value.expect("the filter stays"),
+                            None,
+                            observed,
+                        )
                     });
                     written.ok()?;
                 }
-                Some(Saver::Writes { number, writer, left, noted: None })
+                Some(Saver::Writes { number, writer, left, observed: None })
             }
             Saver::Syncs { number, writer, until } => {
                 if self.core.with(|state| state.is_durable(until)) {
@@ -95,7 +100,7 @@ impl World {
     /// Models a snapshot during `FLUSHALL`. The snapshot completes the filter that it is reading.
     /// It does not find a key that it was about to read, although a new key has the same name.
     pub(super) fn save_before_flush(&mut self) {
-        if let Saver::Writes { noted: Some(_), .. } = self.saver {
+        if let Saver::Writes { observed: Some(_), .. } = self.saver {
             self.save();
         }
         if let Saver::Writes { left, .. } = &mut self.saver {

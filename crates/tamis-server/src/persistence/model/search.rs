@@ -1,9 +1,9 @@
 //! The searches of the model test: random worlds from a seed, and every order of steps of small
 //! worlds.
 
-use crate::persistence::model::{Client, Op, Step, World};
+use crate::persistence::model::{Caller, Op, Step, World};
 use crate::persistence::sim_disk::{Fault, Random};
-use crate::persistence::state::Sync;
+use crate::persistence::state::FsyncPolicy;
 
 fn random_op(random: &mut Random) -> Op {
     match random.below(7) {
@@ -19,12 +19,12 @@ fn random_op(random: &mut Random) -> Op {
 /// crash.
 fn explore(seed: u64) -> Result<(), String> {
     let mut random = Random(seed);
-    let sync = [Sync::Always, Sync::EverySecond, Sync::Never][random.below(3)];
+    let sync = [FsyncPolicy::Always, FsyncPolicy::EverySecond, FsyncPolicy::Never][random.below(3)];
     let mut world = World::first(sync);
     for _ in 0..1 + random.below(3) {
         for _ in 0..1 + random.below(3) {
             let ops = (0..1 + random.below(4)).map(|_| random_op(&mut random)).collect();
-            world.clients.push((Client::Idle, ops));
+            world.clients.push((Caller::Idle, ops));
         }
         world.saves = random.below(3);
         let start = world.disk.operations();
@@ -65,7 +65,7 @@ fn thread(step: Step) -> usize {
 /// bugs of concurrent programs need two interrupts at most (Musuvathi and Qadeer, "Iterative
 /// Context Bounding for Systematic Testing", 2007). The number of sequences with few interrupts is
 /// small enough to run all of them.
-fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
+fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
     let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut runs = 0;
     // Crashes in the steps shared with the previous sequence were explored with that sequence.
@@ -77,7 +77,7 @@ fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -
         loop {
             let mut world = World::first(sync);
             let start = world.disk.operations();
-            world.clients = clients.iter().map(|ops| (Client::Idle, ops.to_vec())).collect();
+            world.clients = clients.iter().map(|ops| (Caller::Idle, ops.to_vec())).collect();
             world.saves = saves;
             if let Some(at) = crash_at {
                 world.disk.end_at(start + at);
@@ -109,7 +109,7 @@ fn explore_all(sync: Sync, clients: &[&[Op]], saves: usize, interrupts: usize) -
             let operations = world.disk.operations() - start;
             runs += 1;
             let mut random = Random(runs as u64);
-            let is_power_loss = sync == Sync::Always;
+            let is_power_loss = sync == FsyncPolicy::Always;
             if let Err(why) = world.crash(is_power_loss, &mut random) {
                 panic!("{why}; choices {choices:?}, crash at {crash_at:?}, {sync:?}");
             }
@@ -152,7 +152,7 @@ fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
     }
 }
 
-const SYNCS: [Sync; 2] = [Sync::Always, Sync::EverySecond];
+const SYNCS: [FsyncPolicy; 2] = [FsyncPolicy::Always, FsyncPolicy::EverySecond];
 
 #[test]
 fn every_order_of_two_inserts_of_one_item_keeps_it() {

@@ -10,7 +10,7 @@ use crate::persistence::error::DurabilityError;
 use crate::persistence::header::{self, FileHeader};
 use crate::persistence::snapshot::version_3::VERSION_3_ENTRY_BYTES;
 use crate::persistence::snapshot::{
-    END, Entry, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, parse_item_header, path,
+    END, ITEM_HEADER_BYTES, KIND, SnapshotEntry, Summed, finish_sum, parse_item_header, path,
 };
 
 /// Reads a snapshot and passes each key to `each`. Returns the position at which its log begins,
@@ -22,7 +22,7 @@ use crate::persistence::snapshot::{
 pub(in crate::persistence) fn load(
     disk: &dyn Disk,
     number: u64,
-    mut each: impl FnMut(Entry),
+    mut each: impl FnMut(SnapshotEntry),
 ) -> Result<(u64, u64), DurabilityError> {
     let mut reader = SnapshotReader::open(disk, number)?;
     let began = reader.began.filter(|_| !reader.has_damaged_header);
@@ -31,19 +31,19 @@ pub(in crate::persistence) fn load(
     loop {
         let at = reader.at;
         match reader.next()? {
-            Item::Key(entry) => {
+            SnapshotItem::Key(entry) => {
                 keys += 1;
                 each(entry);
             }
-            Item::End { keys: counted, end } if counted == keys => return Ok((began, end)),
-            Item::End { .. } => return Err(reader.damaged_at(at, "keys are missing")),
+            SnapshotItem::End { keys: counted, end } if counted == keys => return Ok((began, end)),
+            SnapshotItem::End { .. } => return Err(reader.damaged_at(at, "keys are missing")),
         }
     }
 }
 
 /// An item of a snapshot.
-pub(in crate::persistence) enum Item {
-    Key(Entry),
+pub(in crate::persistence) enum SnapshotItem {
+    Key(SnapshotEntry),
     /// The end: the number of keys before it, and the position up to which the stream of logs was
     /// durable.
     End {
@@ -130,7 +130,7 @@ impl SnapshotReader {
     /// # Errors
     ///
     /// [`DurabilityError`] if the key is damaged or cannot be read: the reader stays before it.
-    pub fn next(&mut self) -> Result<Item, DurabilityError> {
+    pub fn next(&mut self) -> Result<SnapshotItem, DurabilityError> {
         let (item, len) = self.read_item()?;
         self.at += len;
         Ok(item)
@@ -138,12 +138,12 @@ impl SnapshotReader {
 
     /// Reads the item at `at`, which is the current offset of the file; returns the item and its
     /// length.
-    fn read_item(&mut self) -> Result<(Item, u64), DurabilityError> {
+    fn read_item(&mut self) -> Result<(SnapshotItem, u64), DurabilityError> {
         let (numbers, key) =
             if self.secret == 0 { self.read_front_of_version_3()? } else { self.read_front()? };
         let [key_len, time, applied, len] = numbers;
         if key_len == END {
-            return Ok((Item::End { keys: time, end: applied }, ITEM_HEADER_BYTES as u64));
+            return Ok((SnapshotItem::End { keys: time, end: applied }, ITEM_HEADER_BYTES as u64));
         }
         if len > self.total - self.at {
             return Err(self.damaged("a value is longer than the file"));
@@ -174,7 +174,7 @@ impl SnapshotReader {
         let entry_bytes = if self.secret == 0 { VERSION_3_ENTRY_BYTES } else { ENTRY_BYTES };
         let expires_millis = time.checked_sub(1);
         let item_bytes = entry_bytes + key.len() as u64 + len;
-        Ok((Item::Key(Entry { key, value, expires_millis, applied }), item_bytes))
+        Ok((SnapshotItem::Key(SnapshotEntry { key, value, expires_millis, applied }), item_bytes))
     }
 
     /// Reads an item header and the key after it.
@@ -305,7 +305,7 @@ pub(super) fn read_u64(from: &mut impl Read) -> io::Result<u64> {
 
 fn read_error(path: &Path, at: u64, error: io::Error) -> DurabilityError {
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        return DurabilityError::damaged(path, at, "the file is cut");
+        return DurabilityError::damaged(path, at, "the file is truncated");
     }
     DurabilityError::io(path)(error)
 }
@@ -336,11 +336,11 @@ mod tests {
     }
 
     fn assert_next(reader: &mut SnapshotReader, key: &[u8]) {
-        assert!(matches!(reader.next(), Ok(Item::Key(entry)) if entry.key == key));
+        assert!(matches!(reader.next(), Ok(SnapshotItem::Key(entry)) if entry.key == key));
     }
 
     #[test]
-    fn a_disk_that_cannot_read_is_not_taken_for_damage() {
+    fn a_read_error_is_not_reported_as_damage() {
         let random = |i: u32| i.wrapping_mul(0x9e37_79b9) as u8 | 1;
         let (disk, _) = snapshot_of(&[&(0..3 << 20).map(random).collect::<Vec<_>>()]);
         let mut keys = 0;
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(reader.skip_damaged().unwrap(), (None, true));
         assert!(reader.at > second, "the header of the second key is damaged too");
         assert_next(&mut reader, b"key2");
-        assert!(matches!(reader.next(), Ok(Item::End { keys: 3, end: 9 })));
+        assert!(matches!(reader.next(), Ok(SnapshotItem::End { keys: 3, end: 9 })));
         let read = disk.bytes_read() - before;
         // Each jump reads one buffer piece twice.
         assert!(read < 2 * total + (4 << 20), "{read} of {total} bytes");

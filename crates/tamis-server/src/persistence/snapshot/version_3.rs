@@ -159,7 +159,7 @@ mod tests {
     use super::super::super::disk::Disk as _;
     use super::super::super::header;
     use super::super::super::sim_disk::SimDisk;
-    use super::super::reader::Item;
+    use super::super::reader::SnapshotItem;
     use super::super::{KIND, path};
     use super::*;
 
@@ -202,7 +202,10 @@ mod tests {
             let total = reader.total;
             let before = disk.bytes_read();
             assert_eq!(reader.skip_damaged().unwrap(), (None, is_found));
-            assert_eq!(reader.next().is_ok_and(|item| matches!(item, Item::Key(_))), is_found);
+            assert_eq!(
+                reader.next().is_ok_and(|item| matches!(item, SnapshotItem::Key(_))),
+                is_found
+            );
             let read = disk.bytes_read() - before;
             assert!(read < 150 * total, "{read} of {total} bytes");
         }

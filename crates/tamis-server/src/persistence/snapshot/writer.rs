@@ -30,15 +30,15 @@ pub(in crate::persistence) fn save(
     let write = || -> io::Result<()> {
         let mut out = SnapshotWriter::new(disk, number, position)?;
         // A transaction has no position before it ends, so a value is read before or after one.
-        let is_settled = || log.group_bytes().is_none();
-        for entry in keyspace.entries() {
+        let may_read = || log.group_bytes().is_none();
+        for entry in keyspace.listed_keys() {
             if log.is_closing() {
                 return Err(io::Error::other("the server ends"));
             }
             // Later changes are after this position in the log, and the replay counts them.
-            let note = |value: &Value| (log.end(), value.counted_items());
-            let written = entry.read(is_settled, note, |value, expires_millis, noted| {
-                out.write(entry.key(), value, expires_millis, noted)
+            let observe = |value: &Value| (log.end(), value.counted_items());
+            let written = entry.read(may_read, observe, |value, expires_millis, observed| {
+                out.write(entry.key(), value, expires_millis, observed)
             });
             if let Some(Some(encoded)) = written.transpose()? {
                 // The key is unlocked: no client waits for the disk.
@@ -92,9 +92,9 @@ impl<'d> SnapshotWriter<'d> {
         key: &[u8],
         value: &Value,
         expires_millis: Option<u64>,
-        noted: (u64, Option<u64>),
+        observed: (u64, Option<u64>),
     ) -> io::Result<()> {
-        match self.write(key, value, expires_millis, noted)? {
+        match self.write(key, value, expires_millis, observed)? {
             Some(encoded) => self.append(&encoded),
             None => Ok(()),
         }
@@ -107,15 +107,15 @@ impl<'d> SnapshotWriter<'d> {
         key: &[u8],
         value: &Value,
         expires_millis: Option<u64>,
-        noted: (u64, Option<u64>),
+        observed: (u64, Option<u64>),
     ) -> io::Result<Option<Vec<u8>>> {
         let seed = self.seed();
         if value.memory_bytes() <= SMALL_BYTES {
             let mut encoded = Cursor::new(Vec::new());
-            write_entry(&mut encoded, seed, key, value, expires_millis, noted)?;
+            write_entry(&mut encoded, seed, key, value, expires_millis, observed)?;
             return Ok(Some(encoded.into_inner()));
         }
-        self.at += write_entry(&mut self.file, seed, key, value, expires_millis, noted)?;
+        self.at += write_entry(&mut self.file, seed, key, value, expires_millis, observed)?;
         self.keys += 1;
         Ok(None)
     }

@@ -3,9 +3,9 @@
 //! An insert under shared access sets bits before it appends its frame. It holds a ticket during
 //! that time. An answer waits for all tickets that were open when it was computed. After that wait,
 //! every change that the answer saw has a position. The answer is sent once the stream is written
-//! up to that position, or durable with [`Sync::Always`].
+//! up to that position, or durable with [`FsyncPolicy::Always`].
 
-use crate::persistence::state::{LogState, SYNC_EVERY_MILLIS, Sync};
+use crate::persistence::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
 
 /// What an answer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(in crate::persistence) enum Needs {
 
 /// Whether an answer may be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::persistence) enum Settled {
+pub(in crate::persistence) enum Readiness {
     Ready,
     Waits,
     /// The changes that the answer depends on cannot be written, for this reason.
@@ -57,27 +57,27 @@ impl LogState {
     /// While the log cannot be written, answers to commands that only read are sent. The changes
     /// that they saw are in memory, and the clients that made those changes got an error, which
     /// warns of their loss.
-    pub fn settle(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Settled {
+    pub fn readiness(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Readiness {
         if let Needs::Tickets(below) = *needs
             && self.tickets.first().is_none_or(|first| *first >= below)
         {
             *needs = Needs::Position(self.end);
         }
-        let kept = if self.sync == Sync::Always { self.synced } else { self.written };
+        let kept = if self.sync == FsyncPolicy::Always { self.synced } else { self.written };
         let is_kept = matches!(*needs, Needs::Position(position) if position <= kept);
         match self.failure() {
             Some(error) if is_change && (!is_kept || self.gone.is_some()) => {
-                Settled::Failed(error.to_owned())
+                Readiness::Failed(error.to_owned())
             }
-            None if !is_kept || is_change && self.is_sync_late(now_millis) => Settled::Waits,
-            _ => Settled::Ready,
+            None if !is_kept || is_change && self.is_sync_late(now_millis) => Readiness::Waits,
+            _ => Readiness::Ready,
         }
     }
 
     /// Tests whether bytes wait for a sync for too long.
     fn is_sync_late(&self, now_millis: u64) -> bool {
         let mut since = self.unsynced_since.iter().chain(&self.uncovered_since);
-        self.sync == Sync::EverySecond
+        self.sync == FsyncPolicy::EverySecond
             && since.any(|since| now_millis.saturating_sub(*since) > MAX_UNSYNCED_MILLIS)
     }
 }
@@ -89,39 +89,43 @@ mod tests {
 
     #[test]
     fn an_answer_waits_for_inserts_that_it_may_have_seen() {
-        let mut state = LogState::new(0, Sync::Always);
+        let mut state = LogState::new(0, FsyncPolicy::Always);
         let other = state.begin_insert();
         let mut needs = state.needs();
         let later = state.begin_insert();
         state.append(|out| out.extend(b"later"));
         state.end_insert(later);
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits);
+        assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Waits);
         state.append(|out| out.extend(b"other"));
         state.end_insert(other);
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits, "not durable");
+        assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Waits, "not durable");
         write(&mut state);
         assert_eq!(state.next_sync(0), Some((state.end(), false)));
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Waits);
+        assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Waits);
         state.sync_ended(Ok(()), true);
-        assert_eq!(state.settle(&mut needs, true, 0), Settled::Ready);
+        assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Ready);
     }
 
     #[test]
     fn writers_wait_for_a_late_sync_and_readers_do_not() {
-        let mut state = LogState::new(0, Sync::EverySecond);
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
         state.append(|out| out.extend(b"one"));
         write(&mut state);
         assert!(state.next_sync(1000).is_some());
         state.append(|out| out.extend(b"two"));
         write(&mut state);
-        let settle = |state: &LogState, is_change, now| {
+        let readiness = |state: &LogState, is_change, now| {
             let mut needs = state.needs();
-            state.settle(&mut needs, is_change, now)
+            state.readiness(&mut needs, is_change, now)
         };
-        assert_eq!(settle(&state, true, 3000), Settled::Ready);
-        assert_eq!(settle(&state, true, 3001), Settled::Waits);
-        assert_eq!(settle(&state, false, 3001), Settled::Ready);
+        assert_eq!(readiness(&state, true, 3000), Readiness::Ready);
+        assert_eq!(readiness(&state, true, 3001), Readiness::Waits);
+        assert_eq!(readiness(&state, false, 3001), Readiness::Ready);
         state.sync_ended(Ok(()), true);
-        assert_eq!(settle(&state, true, 3000), Settled::Ready, "the second write is at 0 + 3000");
+        assert_eq!(
+            readiness(&state, true, 3000),
+            Readiness::Ready,
+            "the second write is at 0 + 3000"
+        );
     }
 }

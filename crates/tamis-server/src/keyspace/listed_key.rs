@@ -6,12 +6,12 @@ use tamis_commands::Value;
 use triomphe::Arc;
 
 use crate::keyspace::access::{ExclusiveAccess, KeyspaceRef};
-use crate::keyspace::cell::{Cell, State};
+use crate::keyspace::cell::{Cell, CellState};
 use crate::keyspace::leases::Lease;
 use crate::keyspace::shards::Keyspace;
 
 /// A key that existed when the keys of its shard were listed.
-pub(crate) struct Entry<'k> {
+pub(crate) struct ListedKey<'k> {
     keyspace: &'k Keyspace,
     cell: Arc<Cell>,
     /// The number of clears of the keyspace before the key was listed.
@@ -28,22 +28,22 @@ const TURN: Duration = Duration::from_micros(200);
 /// a lease, no command should wait behind this reader.
 const SOON: Duration = Duration::from_millis(1);
 
-impl Entry<'_> {
+impl ListedKey<'_> {
     pub fn key(&self) -> &[u8] {
         &self.cell.key
     }
 
     /// Runs a function on the value under a shared lock, with its expiry time and the result of
-    /// `note`. Both are read at a moment that `is_settled` accepts, at which no command is changing
+    /// `observe`. Both are read at a moment that `may_read` accepts, at which no command is changing
     /// the value. Returns `None` if there is no value. A large value gets a lease: a command that
     /// wants to change it waits without blocking others, and inserts that only set bits continue.
     pub fn read<N, R>(
         &self,
-        is_settled: impl Fn() -> bool,
-        note: impl FnOnce(&Value) -> N,
+        may_read: impl Fn() -> bool,
+        observe: impl FnOnce(&Value) -> N,
         run: impl FnOnce(&Value, Option<u64>, N) -> R,
     ) -> Option<R> {
-        let is_large = |state: &State| match &state.value {
+        let is_large = |state: &CellState| match &state.value {
             None | Some(Value::Empty(_)) => false,
             Some(value) => value.memory_bytes() > LARGE_BYTES,
         };
@@ -54,11 +54,11 @@ impl Entry<'_> {
                 if self.is_gone(&state) {
                     return None;
                 }
-                if is_settled() {
-                    let noted = state.value.as_ref().map(|value| (value, note(value)));
+                if may_read() {
+                    let observed = state.value.as_ref().map(|value| (value, observe(value)));
                     drop(alone);
-                    let run = |(value, noted)| run(value, state.expires_millis(), noted);
-                    let result = noted.map(run);
+                    let run = |(value, observed)| run(value, state.expires_millis(), observed);
+                    let result = observed.map(run);
                     // Dropped before the lease: a writer that waits for the lease then finds the
                     // lock free.
                     drop(state);
@@ -73,9 +73,10 @@ impl Entry<'_> {
                         return None;
                     }
                     // An exclusive lock, held only for this short read, so that no command inserts.
-                    if is_settled() && !is_large(&state) {
+                    if may_read() && !is_large(&state) {
                         let value = state.value.as_ref()?;
-                        let run = |value: &Value| run(value, state.expires_millis(), note(value));
+                        let run =
+                            |value: &Value| run(value, state.expires_millis(), observe(value));
                         return Some(value.with_built(run));
                     }
                 }
@@ -86,7 +87,7 @@ impl Entry<'_> {
 
     /// Tests whether the key was removed, alone or with all others. The caller has access to the
     /// keys.
-    fn is_gone(&self, state: &State) -> bool {
+    fn is_gone(&self, state: &CellState) -> bool {
         state.is_removed() || self.keyspace.clears() != self.clears
     }
 }
@@ -103,13 +104,13 @@ impl KeyspaceRef<'_> {
 impl Keyspace {
     /// Returns all keys, shard after shard, to read their values one after the other. A key that is
     /// added or removed meanwhile may be missing or included.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(crate) fn listed_keys(&self) -> impl Iterator<Item = ListedKey<'_>> {
         self.shards.iter().flat_map(move |shard| {
             // Read before the cells: a cell added after a clear then counts as cleared and may be
             // missing.
             let clears = self.clears();
             let cells = shard.read().cells();
-            cells.into_iter().map(move |cell| Entry { keyspace: self, cell, clears })
+            cells.into_iter().map(move |cell| ListedKey { keyspace: self, cell, clears })
         })
     }
 
@@ -156,26 +157,26 @@ mod tests {
     use super::*;
     use crate::keyspace::tests::{get, set};
 
-    fn is_found(entry: &Entry<'_>) -> bool {
+    fn is_found(entry: &ListedKey<'_>) -> bool {
         entry.read(|| true, |_| (), |_, _, ()| ()).is_some()
     }
 
     #[test]
-    fn what_reads_keys_for_long_finds_a_key_that_is_renamed_to_itself() {
+    fn a_snapshot_finds_a_key_that_is_renamed_to_itself() {
         let keyspace = Keyspace::new();
         set(&keyspace.shared(), b"me", "1");
-        let listed: Vec<_> = keyspace.entries().collect();
+        let listed: Vec<_> = keyspace.listed_keys().collect();
         assert!(keyspace.exclusive().rename(b"me", b"me", 0));
         assert!(is_found(&listed[0]));
     }
 
     #[test]
-    fn what_reads_keys_for_long_finds_none_that_was_cleared() {
+    fn a_snapshot_finds_no_key_that_was_cleared() {
         let keyspace = Keyspace::new();
         let large = "x".repeat(1 << 20);
         set(&keyspace.shared(), b"small", "one");
         set(&keyspace.shared(), b"large", &large);
-        let listed: Vec<_> = keyspace.entries().collect();
+        let listed: Vec<_> = keyspace.listed_keys().collect();
         assert_eq!(listed.len(), 2);
         let cleared = keyspace.exclusive().clear();
         assert!(!cleared.is_empty() && !listed.iter().any(is_found));

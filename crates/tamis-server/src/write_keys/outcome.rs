@@ -3,16 +3,16 @@
 use tamis_resp::Reply;
 
 /// The outcome of a command that may change several keys: the reply, and whether a key changed.
-pub(crate) struct Done {
+pub(crate) struct WriteOutcome {
     pub reply: Reply,
     pub has_changed: bool,
 }
 
 /// The reply to a command that has changed a key, or as an error the reply to any other command.
-pub(crate) type Written = Result<Reply, Reply>;
+pub(crate) type WriteResult = Result<Reply, Reply>;
 
-impl From<Written> for Done {
-    fn from(written: Written) -> Self {
+impl From<WriteResult> for WriteOutcome {
+    fn from(written: WriteResult) -> Self {
         let has_changed = written.is_ok();
         let (Ok(reply) | Err(reply)) = written;
         Self { reply, has_changed }
@@ -20,7 +20,7 @@ impl From<Written> for Done {
 }
 
 /// Replies with the number of changes.
-pub(super) fn count_changes(changes: usize) -> Written {
+pub(super) fn count_changes(changes: usize) -> WriteResult {
     let reply = Reply::Integer(changes as i64);
     if changes > 0 { Ok(reply) } else { Err(reply) }
 }
