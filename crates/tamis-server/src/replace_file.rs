@@ -4,9 +4,11 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Replaces the content of a file. A reader sees either the old or the new content, also after a crash.
+/// Replaces the content of a file. A reader sees either the old or the new content, also after a
+/// crash.
 ///
-/// The new file has the permissions of the old one; without an old file, only its owner may read it.
+/// The new file has the permissions of the old one. Without an old file, only its owner may read
+/// it.
 pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
     // Replace the target of a symbolic link, not the link.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

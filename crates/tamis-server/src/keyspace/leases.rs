@@ -183,8 +183,8 @@ mod tests {
             for _ in 0..2 {
                 threads.spawn(|| {
                     while !is_done.load(Ordering::Relaxed) {
-                        // Waits until the other reader has begun too: without a writer the key would
-                        // always have a lease.
+                        // Waits until the other reader has begun too: without a writer the key
+                        // would always have a lease.
                         keyspace.lease(b"large", 0, |_| {
                             let round = sampler.fetch_add(1, Ordering::Relaxed);
                             let mut patience = 200;

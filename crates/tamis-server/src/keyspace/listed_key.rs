@@ -34,9 +34,11 @@ impl ListedKey<'_> {
     }
 
     /// Runs a function on the value under a shared lock, with its expiry time and the result of
-    /// `observe`. Both are read at a moment that `may_read` accepts, at which no command is changing
-    /// the value. Returns `None` if there is no value. A large value gets a lease: a command that
-    /// wants to change it waits without blocking others, and inserts that only set bits continue.
+    /// `observe`. Returns `None` if there is no value.
+    ///
+    /// Expiry time and result belong to one moment at which `may_read` returns true and no command
+    /// is changing the value. A large value gets a lease: a command that wants to change it waits
+    /// without blocking others, and inserts that only set bits continue.
     pub fn read<N, R>(
         &self,
         may_read: impl Fn() -> bool,

@@ -193,7 +193,8 @@ async fn write<S: AsyncWrite + Unpin>(
 /// Returns the reply of `INFO` while the server loads its data.
 pub(super) fn info() -> String {
     format!(
-        "# Server\r\nredis_version:{}\r\ntamis_version:{}\r\nredis_mode:standalone\r\nprocess_id:{}\r\n\r\n\
+        "# Server\r\nredis_version:{}\r\ntamis_version:{}\r\nredis_mode:standalone\r\n\
+         process_id:{}\r\n\r\n\
          # Persistence\r\nloading:1\r\nasync_loading:0\r\n",
         REDIS_VERSION,
         env!("CARGO_PKG_VERSION"),

@@ -58,36 +58,34 @@ impl DurabilityError {
 
 impl fmt::Display for DurabilityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way_out = |f: &mut fmt::Formatter<'_>, path: &Path| {
-            let dir = path.parent().unwrap_or(path).display();
-            write!(
-                f,
-                "; restore the folder from a backup, or keep what is valid: tamis check-data --repair {dir}"
-            )
+        let path = match self {
+            DurabilityError::Io { path, .. }
+            | DurabilityError::Locked { path }
+            | DurabilityError::Damaged { path, .. }
+            | DurabilityError::Missing { path, .. }
+            | DurabilityError::Version { path } => path,
         };
-        match self {
-            DurabilityError::Io { path, error } => {
-                write!(f, "{}: {}", path.display(), without_code(error))
+        let what = match self {
+            DurabilityError::Io { error, .. } => without_code(error),
+            DurabilityError::Locked { .. } => {
+                "another server uses this folder; stop it or choose another --dir".to_owned()
             }
-            DurabilityError::Locked { path } => write!(
-                f,
-                "{}: another server uses this folder; stop it or choose another --dir",
-                path.display()
-            ),
-            DurabilityError::Damaged { path, at, what } => {
-                write!(f, "{}: damaged at byte {at}: {what}", path.display())?;
-                way_out(f, path)
-            }
-            DurabilityError::Missing { path, what } => {
-                write!(f, "{}: {what} is missing", path.display())?;
-                way_out(f, path)
-            }
-            DurabilityError::Version { path } => write!(
-                f,
-                "{}: not a file of this version of tamis; use the version that wrote it, or another --dir",
-                path.display()
-            ),
+            DurabilityError::Damaged { at, what, .. } => format!("damaged at byte {at}: {what}"),
+            DurabilityError::Missing { what, .. } => format!("{what} is missing"),
+            DurabilityError::Version { .. } => "not a file of this version of tamis; use the \
+                version that wrote it, or another --dir"
+                .to_owned(),
+        };
+        write!(f, "{}: {what}", path.display())?;
+        if !matches!(self, DurabilityError::Damaged { .. } | DurabilityError::Missing { .. }) {
+            return Ok(());
         }
+        let dir = path.parent().unwrap_or(path).display();
+        write!(
+            f,
+            "; restore the folder from a backup, \
+             or keep what is valid: tamis check-data --repair {dir}"
+        )
     }
 }
 

@@ -79,7 +79,8 @@ impl<'d> Folder<'d> {
             return Ok(());
         }
         Err(self.invalid_data(format!(
-            "no server gives files numbers of {NUMBER_LIMIT} or more: move these to another folder: {}",
+            "no server gives files numbers of {NUMBER_LIMIT} or more: \
+             move these to another folder: {}",
             self.too_high.join(", ")
         )))
     }
@@ -97,8 +98,8 @@ impl<'d> Folder<'d> {
             return Ok(next);
         }
         Err(self.invalid_data(format!(
-            "no number above {last} is left for a new file: move the files of that number to another folder; a manifest that \
-             names it goes with them"
+            "no number above {last} is left for a new file: move the files of that number to \
+             another folder; a manifest that names it goes with them"
         )))
     }
 

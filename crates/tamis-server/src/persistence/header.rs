@@ -1,7 +1,7 @@
 //! The header at the start of every log and snapshot.
 //!
 //! ```text
-//! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | check of the secret: u32 |
+//! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | its check: u32 |
 //! ```
 //!
 //! The first check is XXH3-64 of the 20 bytes before it, truncated to 32 bits. Logs have it since

@@ -3,8 +3,8 @@
 //! A connection writes its frames to the file itself, all frames of a pipeline in one `write`,
 //! before it sends the answers. So a killed process loses no answered change. While a sync runs,
 //! the connection hands the write to another thread, because on some file systems a write waits for
-//! the sync. With [`FsyncPolicy::Always`] the log thread writes and syncs, so that one sync serves all
-//! waiting connections.
+//! the sync. With [`FsyncPolicy::Always`] the log thread writes and syncs, so that one sync serves
+//! all waiting connections.
 
 use std::io;
 use std::ops::Deref;

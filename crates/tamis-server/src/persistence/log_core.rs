@@ -182,7 +182,8 @@ impl LogCore {
         let result = sync().map_err(|error| {
             let error = without_code(&error);
             format!(
-                "the disk may have lost what was written ({error}); restart the server: it writes it again"
+                "the disk may have lost what was written ({error}); \
+                 restart the server: it writes it again"
             )
         });
         if result.is_ok() {
@@ -207,7 +208,10 @@ impl LogCore {
         let is_there = file.file.is_at(&file.path);
         let gone = (!is_there).then(|| {
             let path = file.path.display();
-            format!("{path} was removed or replaced under the running server; put the folder back, or DUMP the keys to another server")
+            format!(
+                "{path} was removed or replaced under the running server; \
+                 put the folder back, or DUMP the keys to another server"
+            )
         });
         self.note(|inner| {
             if Arc::ptr_eq(&inner.file, &file) {
@@ -224,7 +228,8 @@ impl LogCore {
         change(&mut inner);
         match (had_failed, inner.state.failure()) {
             (false, Some(error)) => {
-                tracing::error!(%error, dir = %self.disk.dir().display(), "the log cannot be written: writes are refused");
+                let dir = self.disk.dir().display();
+                tracing::error!(%error, %dir, "the log cannot be written: writes are refused");
             }
             (true, None) => tracing::info!("the log can be written again: writes are accepted"),
             _ => {}

@@ -60,7 +60,10 @@ pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::
 /// Writes the manifest for a log. After an error, logs a warning: the server works without it.
 pub(super) fn record_newest(disk: &dyn Disk, log: &LogFile) {
     if let Err(error) = write(disk, Manifest::of(log)) {
-        tracing::warn!(%error, "cannot update the manifest: the next start cannot detect a missing newest log");
+        tracing::warn!(
+            %error,
+            "cannot update the manifest: the next start cannot detect a missing newest log"
+        );
     }
 }
 

@@ -10,8 +10,8 @@
 //! * The recovered state is the state after some prefix of the history. Each change of the prefix
 //!   is applied exactly once, and transactions are whole.
 //! * The prefix contains every answered change, and every change that an answer depends on, such as
-//!   "already present". With [`FsyncPolicy::Always`] this holds after a power loss, with the other modes
-//!   after a process is killed.
+//!   "already present". With [`FsyncPolicy::Always`] this holds after a power loss, with the other
+//!   modes after a process is killed.
 //! * The prefix contains every synced change, in each mode.
 
 mod oracle;

@@ -145,7 +145,8 @@ fn keep_tail(disk: &dyn Disk, log: &LogFile, end: u64, len: u64) -> Result<(), D
     };
     if let Err(error) = copy() {
         let error = without_code(&error);
-        tracing::warn!(%error, path = %aside.display(), "cannot copy the incomplete end of the log");
+        let path = aside.display();
+        tracing::warn!(%error, %path, "cannot copy the incomplete end of the log");
         _ = disk.remove(&aside);
     }
     Ok(())

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! | header (`header.rs`), with the position of its log |
-//! | item header | key | image | checksum: u64 |                             each key
-//! | item header |                                                           the end
+//! | item header | key | value | checksum |                                      each key
+//! | item header |                                                               the end
 //! | copy of the header |
 //!
-//! item header   | length of key: u64 | time + 1: u64 | position: u64 | length of image: u64 | check: u64 |
-//! end item      | 2⁶⁴ − 1: u64       | keys: u64     | end: u64      | 0: u64               | check: u64 |
+//! item header   | key length | time + 1 | position | value length | check |
+//! end item      | 2⁶⁴ − 1    | keys     | end      | 0            | check |
 //! ```
+//!
+//! Every number is a `u64`. The value is serialized.
 //!
 //! The stream of logs was durable up to `end` when the snapshot was complete: no value in it has
 //! later changes.
 //!
-//! The check is XXH3-64 of the 32 bytes before it. The checksum is XXH3-64 of the image, the key
+//! The check is XXH3-64 of the 32 bytes before it. The checksum is XXH3-64 of the value, the key
 //! and the three numbers after the length of the key. The seed of both is the offset of the item,
 //! combined by exclusive or with the secret of the file. So a repair that searches for the next
 //! item after a damaged one tests one check per byte. No value that a client chose looks like an

@@ -48,8 +48,8 @@ impl Durable {
         if found.torn_bytes > 0 {
             tracing::warn!(
                 bytes = found.torn_bytes,
-                "the end of the log is incomplete after a crash and was moved to a .torn file: no synced change is \
-                 lost, but the last unsynced changes may be"
+                "the end of the log is incomplete after a crash and was moved to a .torn file: \
+                 no synced change is lost, but the last unsynced changes may be"
             );
         }
         let keys = keyspace.shared().len();

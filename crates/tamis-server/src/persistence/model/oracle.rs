@@ -67,11 +67,11 @@ impl World {
         let is_kept = sync == FsyncPolicy::Always || !is_power_loss;
         let least = if is_kept { synced.max(self.promised_end) } else { synced };
         next.check(least, if is_kept { &self.promised_items } else { &NONE })?;
-        // The changes after the recovered prefix were cut from the history.
+        // The history now ends with the recovered prefix.
         Ok(next)
     }
 
-    /// Finds the prefix of the history that gives the recovered keys, and cuts the history after
+    /// Finds the prefix of the history that gives the recovered keys, and truncates the history to
     /// it.
     fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
         let counters = COUNTERS.map(|key| counter(&self.keyspace, key));
@@ -105,7 +105,8 @@ impl World {
         let end = self.end();
         let Some(&n) = fits.iter().find(|n| end_of(**n) == end) else {
             return Err(format!(
-                "{counters:?} and {counted} items are not the state at position {end}: fits {fits:?} of {:?}",
+                "{counters:?} and {counted} items are not the state at position {end}: \
+                 fits {fits:?} of {:?}",
                 self.history
             ));
         };

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! | header, with the position of its log, without a secret |
-//! | length of key: u64 | key | time + 1: u64 | position: u64 | length of image: u64 | image | checksum: u64 |  each key
-//! | 2⁶⁴ − 1: u64 | number of keys: u64 | end: u64 | checksum: u64 |
+//! | key length | key | time + 1 | position | value length | value | checksum |        each key
+//! | 2⁶⁴ − 1 | number of keys | end | checksum |
 //! ```
 //!
-//! An item has one checksum at its end. So a search after a damaged item must read each candidate
-//! in full, and ends after it has read the file a hundred times.
+//! Every number is a `u64`. An item has one checksum at its end. So a search after a damaged item
+//! must read each candidate in full, and ends after it has read the file a hundred times.
 
 use xxhash_rust::xxh3::Xxh3;
 
