@@ -2,7 +2,8 @@
 //!
 //! A node builds a set of all scripts that a block pays to or spends. A wallet downloads the sets
 //! of all blocks, tests its own scripts against each set, and downloads the blocks that match. The
-//! node does not learn which scripts the wallet has. The crate `tamis-bitcoin` builds the set of a block.
+//! node does not learn which scripts the wallet has. The crate `tamis-bitcoin` builds the set of a
+//! block.
 
 use std::io;
 

@@ -232,7 +232,8 @@ impl ForeignBloom {
         is_alike
     }
 
-    /// Merges filter by filter. Returns false, and changes nothing, if the numbers or the rules differ.
+    /// Merges filter by filter. Returns false, and changes nothing, if the numbers or the rules
+    /// differ.
     pub(crate) fn merge_all(filters: &mut [Self], others: &[Self]) -> bool {
         let is_alike = filters.len() == others.len()
             && filters.iter().zip(others).all(|(one, other)| one.rule == other.rule);

@@ -97,8 +97,8 @@ impl ProbeRule for Mitz64 {
     }
 }
 
-/// Returns the bit numbers `a + i·b`, for `i` from 1 on, of the two halves of `hash`. All bits of a negative sum are
-/// flipped. ORC uses the same rule.
+/// Returns the bit numbers `a + i·b`, for `i` from 1 on, of the two halves of `hash`. All bits of a
+/// negative sum are flipped. ORC uses the same rule.
 #[inline]
 pub(crate) fn flipped_sums(hash: u64, probes: u32, bits: Modulus) -> impl Iterator<Item = u64> {
     let (mut c, step) = (hash as i32, (hash >> 32) as i32);

@@ -1,5 +1,5 @@
-//! Each golden file cut at every byte and flipped at every byte is an answer or an error, in little memory. One test alone, since
-//! it measures what its process takes.
+//! Each golden file cut at every byte and flipped at every byte is an answer or an error, in little
+//! memory. One test alone, since it measures what its process takes.
 
 mod golden_data;
 mod memory;

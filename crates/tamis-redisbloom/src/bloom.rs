@@ -1,22 +1,23 @@
 //! The scaling Bloom filter of RedisBloom, identical bit for bit.
 //!
-//! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest layer is full,
-//! another one is appended, with `expansion` times the capacity and half the rate. So the planned rates of all layers
-//! sum to at most the requested rate:
+//! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest
+//! layer is full, another one is appended, with `expansion` times the capacity and half the rate.
+//! So the planned rates of all layers sum to at most the requested rate:
 //!
 //! ```text
 //!  rate p, capacity n, expansion 2      | n, p/2 | 2n, p/4      | 4n, p/8                      | ...
 //!                                         oldest                  newest: takes the inserts
 //! ```
 //!
-//! Invariants: there is at least one layer. All layers except the newest are full, unless a header says otherwise.
+//! Invariants: there is at least one layer. All layers except the newest are full, unless a header
+//! says otherwise.
 //!
-//! Limits: a lookup of an absent item searches every layer, so a filter that has grown to a thousand times its first
-//! capacity is ten times slower. [`Bloom`](tamis::Bloom) is smaller and several times as fast; this type is for data
-//! and clients of Redis.
+//! Limits: a lookup of an absent item searches every layer, so a filter that has grown to a
+//! thousand times its first capacity is ten times slower. [`Bloom`](tamis::Bloom) is smaller and
+//! several times as fast; this type is for data and clients of Redis.
 //!
-//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants and byte layouts
-//! are those of RedisBloom.
+//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants
+//! and byte layouts are those of RedisBloom.
 
 mod dump;
 mod layer;
@@ -38,14 +39,16 @@ pub struct RedisBloomOptions {
     pub capacity: u64,
     /// The false positive rate, between 0 and 1. A rate above 0.25 is reduced to 0.25.
     pub rate: f64,
-    /// The factor between the capacities of the next layer and the last, up to 32,768. With 0 there is only one layer.
+    /// The factor between the capacities of the next layer and the last, up to 32,768. With 0 there
+    /// is only one layer.
     pub expansion: u32,
     /// Whether to add a layer when the newest is full. If false, the full filter refuses new items.
     pub is_scaling: bool,
 }
 
 impl Default for RedisBloomOptions {
-    /// The options that a server uses for `BF.ADD` to an absent key: 100 items at 1 %, and a factor of two.
+    /// The options that a server uses for `BF.ADD` to an absent key: 100 items at 1 %, and a factor
+    /// of two.
     fn default() -> Self {
         Self { capacity: 100, rate: 0.01, expansion: 2, is_scaling: true }
     }
@@ -53,10 +56,10 @@ impl Default for RedisBloomOptions {
 
 /// The scaling Bloom filter of RedisBloom: equal inserts give equal bits, answers and dumps.
 ///
-/// An inserted item is always found. An absent item is taken for present at about the requested rate. A filter whose
-/// first capacity was far too small exceeds the rate, because double hashing repeats itself in small layers: twice the
-/// rate was measured at 10,000 items from a capacity of 10. A lookup reads a cache line for each probe of each layer,
-/// until a bit is missing.
+/// An inserted item is always found. An absent item is taken for present at about the requested
+/// rate. A filter whose first capacity was far too small exceeds the rate, because double hashing
+/// repeats itself in small layers: twice the rate was measured at 10,000 items from a capacity of
+/// 10. A lookup reads a cache line for each probe of each layer, until a bit is missing.
 ///
 /// # Examples
 ///
@@ -96,7 +99,8 @@ impl RedisBloom {
     ///
     /// # Errors
     ///
-    /// [`RedisBloomError`] if an option is out of its range, half the rate is zero, or there is not enough memory.
+    /// [`RedisBloomError`] if an option is out of its range, half the rate is zero, or there is not
+    /// enough memory.
     pub fn new(options: &RedisBloomOptions) -> Result<Self, RedisBloomError> {
         let &RedisBloomOptions { capacity, rate, expansion, is_scaling } = options;
         if !(rate > 0.0 && rate < 1.0) {
@@ -168,7 +172,8 @@ impl RedisBloom {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Tests many items and overlaps their memory accesses. Answer `i` is the answer for `items[i]`.
+    /// Tests many items and overlaps their memory accesses. Answer `i` is the answer for
+    /// `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [RedisHash::default(); BATCH];
@@ -178,7 +183,8 @@ impl RedisBloom {
         }
     }
 
-    /// Returns true if every item of `items` may have been inserted. Returns true for an empty slice.
+    /// Returns true if every item of `items` may have been inserted. Returns true for an empty
+    /// slice.
     pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let mut hashes = [RedisHash::default(); BATCH];
         items.chunks(BATCH).all(|items| {
@@ -187,13 +193,13 @@ impl RedisBloom {
         })
     }
 
-    /// Inserts `item`. Returns true if it was certainly absent. An item that the filter takes for present changes
-    /// nothing and is not counted.
+    /// Inserts `item`. Returns true if it was certainly absent. An item that the filter takes for
+    /// present changes nothing and is not counted.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if the item is new, the newest layer is full and no layer can be added. The filter is
-    /// unchanged then.
+    /// [`RedisInsertError`] if the item is new, the newest layer is full and no layer can be added.
+    /// The filter is unchanged then.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_hash(self.hash(item))
@@ -208,7 +214,8 @@ impl RedisBloom {
         self.insert_past(0, hash)
     }
 
-    /// Inserts many items in order and overlaps their memory accesses. Calls `each` with the result of each item.
+    /// Inserts many items in order and overlaps their memory accesses. Calls `each` with the result
+    /// of each item.
     ///
     /// A refused item does not stop later items, which may be present already. To stop at the first
     /// refused item, as `BF.MADD` does, the caller returns false from `each`.
@@ -220,7 +227,8 @@ impl RedisBloom {
         let mut hashes = [RedisHash::default(); BATCH];
         for items in items.chunks(BATCH) {
             let hashes = self.hash_batch(items, &mut hashes);
-            // These layers accept no more items, so all hashes can be tested in one layer after the other.
+            // These layers accept no more items, so all hashes can be tested in one layer after the
+            // other.
             let older = self.layers.len() - 1;
             let present = contains_batch(&self.layers[..older], hashes);
             for (i, &hash) in hashes.iter().enumerate() {
@@ -238,7 +246,8 @@ impl RedisBloom {
         }
     }
 
-    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many were certainly absent.
+    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many
+    /// were certainly absent.
     ///
     /// # Errors
     ///
@@ -331,7 +340,8 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Limits the bytes that one growth may take. The limit is not part of the filter's value or of its dumps.
+    /// Limits the bytes that one growth may take. The limit is not part of the filter's value or of
+    /// its dumps.
     ///
     /// # Examples
     ///
@@ -360,8 +370,8 @@ impl RedisBloom {
         self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// Returns the factor between the capacities of the next layer and the last. Returns `None` if there is no next
-    /// layer.
+    /// Returns the factor between the capacities of the next layer and the last. Returns `None` if
+    /// there is no next layer.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.is_scaling().then_some(self.expansion)

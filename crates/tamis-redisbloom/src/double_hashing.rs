@@ -8,10 +8,11 @@ use tamis::{Modulus, prefetch};
 
 use crate::murmur2;
 
-/// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom), computed once for each item.
+/// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom), computed once for
+/// each item.
 ///
-/// Filters of very old servers use 32-bit hashes, so a hash is valid only for the filter that [computed
-/// it](crate::RedisBloom::hash).
+/// Filters of very old servers use 32-bit hashes, so a hash is valid only for the filter that
+/// [computed it](crate::RedisBloom::hash).
 ///
 /// # Examples
 ///
@@ -26,7 +27,8 @@ pub struct RedisHash {
 }
 
 impl RedisHash {
-    /// Hashes the bytes of an item with MurmurHash64A, as every filter created since version 2 does.
+    /// Hashes the bytes of an item with MurmurHash64A, as every filter created since version 2
+    /// does.
     #[inline]
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -104,11 +106,11 @@ impl DoubleHashing {
         }
     }
 
-    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of the hashes that have
-    /// all bits set.
+    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of
+    /// the hashes that have all bits set.
     ///
-    /// It makes two passes. Testing an absent item reads two bits on average, so the other bits are prefetched only if
-    /// the first two are set.
+    /// It makes two passes. Testing an absent item reads two bits on average, so the other bits are
+    /// prefetched only if the first two are set.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], asked: u64) -> u64 {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);

@@ -60,14 +60,15 @@ pub enum RedisInsertError {
     },
     /// The next layer of a Bloom filter would have rate 0, which no number of bits can keep.
     Rate,
-    /// The next part would be too large for any memory, or the number of parts would exceed its counter.
+    /// The next part would be too large for any memory, or the number of parts would exceed its
+    /// counter.
     TooLarge,
     /// The next part would exceed the caller's limit.
     OverLimit {
         /// The size of the next part.
         bytes: u64,
-        /// The limit of [`RedisBloom::limit_growth`](crate::RedisBloom::limit_growth), or of the same method of a
-        /// cuckoo filter.
+        /// The limit of [`RedisBloom::limit_growth`](crate::RedisBloom::limit_growth), or of the
+        /// same method of a cuckoo filter.
         max_bytes: u64,
     },
     /// There is not enough memory for the next part.
@@ -150,8 +151,8 @@ impl std::error::Error for RedisHeaderError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisChunkError {
-    /// The position is not above 0, or it is less than the length of the chunk. For a cuckoo filter, also an empty
-    /// chunk.
+    /// The position is not above 0, or it is less than the length of the chunk. For a cuckoo
+    /// filter, also an empty chunk.
     Position,
     /// The chunk begins before the first byte of the filter or after its last.
     Outside,

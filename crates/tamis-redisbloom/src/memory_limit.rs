@@ -6,8 +6,8 @@ use crate::error::RedisInsertError;
 
 /// The most bytes that one growth of a filter may take.
 ///
-/// The limit belongs to the process and not to the filter: dumps do not contain it, and filters that differ only in it
-/// are equal.
+/// The limit belongs to the process and not to the filter: dumps do not contain it, and filters
+/// that differ only in it are equal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthLimit {
     /// In bytes.
@@ -38,8 +38,8 @@ impl GrowthLimit {
     }
 }
 
-/// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are allocated. The system
-/// provides large memory untouched, so this costs two system calls.
+/// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are
+/// allocated. The system provides large memory untouched, so this costs two system calls.
 pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
     if bytes > max_bytes {
         return Err(OutOfMemory { bytes });

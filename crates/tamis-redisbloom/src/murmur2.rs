@@ -1,9 +1,10 @@
 //! MurmurHash2 in both widths, used by the Bloom and cuckoo filters of Redis.
 //!
-//! Neither resists chosen input: without a secret, anyone can construct items that share a hash. They are used for
-//! filters of other programs only.
+//! Neither resists chosen input: without a secret, anyone can construct items that share a hash.
+//! They are used for filters of other programs only.
 //!
-//! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published formulas.
+//! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published
+//! formulas.
 
 /// Hashes `bytes` to 64 bits with MurmurHash64A, with little-endian words on every machine.
 ///
@@ -23,10 +24,11 @@ pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     h ^ h >> R64
 }
 
-/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` is the end of `bytes`, 1 to 7
-/// bytes.
+/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` is the end of
+/// `bytes`, 1 to 7 bytes.
 ///
-/// It reads them in place. Copied into a buffer first, both hashes of an item of 12 bytes took 21 ns instead of 8.
+/// It reads them in place. Copied into a buffer first, both hashes of an item of 12 bytes took 21
+/// ns instead of 8.
 #[inline(always)]
 fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let len = tail.len();

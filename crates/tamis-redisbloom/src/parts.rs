@@ -1,7 +1,9 @@
-//! Arrays of bytes without gaps between them, dumped and loaded in chunks. Both filters of Redis use this.
+//! Arrays of bytes without gaps between them, dumped and loaded in chunks. Both filters of Redis
+//! use this.
 //!
-//! The arrays are stored in words: byte `i` is the bits from `8·(i % 8)` on of word `i / 8`. Positions are counted from
-//! 0 here. In commands they are counted from 1, because 0 requests the header.
+//! The arrays are stored in words: byte `i` is the bits from `8·(i % 8)` on of word `i / 8`.
+//! Positions are counted from 0 here. In commands they are counted from 1, because 0 requests the
+//! header.
 
 /// The longest chunk of a dump.
 pub(crate) const MAX_CHUNK_BYTES: u64 = 16 << 20;

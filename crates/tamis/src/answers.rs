@@ -4,8 +4,8 @@
 use crate::no_std::*;
 /// The answers to a batch, yes or no for each item, as a bit mask.
 ///
-/// The answers are a mask and not a list of `bool`, because a branch on each answer costs several times as much as the
-/// answer. Work on whole words, or iterate over the ones.
+/// The answers are a mask and not a list of `bool`, because a branch on each answer costs several
+/// times as much as the answer. Work on whole words, or iterate over the ones.
 ///
 /// # Examples
 ///

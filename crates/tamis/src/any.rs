@@ -20,7 +20,8 @@ use crate::window::Window;
 
 macro_rules! define_any_filter {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, $row:tt;)*) => {
-        /// A filter of any kind, over storage `B`. A batch matches on the kind once, not once for each item.
+        /// A filter of any kind, over storage `B`. A batch matches on the kind once, not once for
+        /// each item.
         ///
         /// # Examples
         ///
@@ -40,7 +41,8 @@ macro_rules! define_any_filter {
         }
 
         impl AnyFilter<Bitmap> {
-            /// Creates an empty filter of the plan's kind. A window remembers as many items as were planned.
+            /// Creates an empty filter of the plan's kind. A window remembers as many items as were
+            /// planned.
             ///
             /// # Errors
             ///
@@ -57,16 +59,16 @@ macro_rules! define_any_filter {
             ///
             /// # Errors
             ///
-            /// [`PlanError::Geometry`] if the plan has another number of bits; [`PlanError::Words`] if the words are
-            /// not those of such a filter.
+            /// [`PlanError::Geometry`] if the plan has another number of bits; [`PlanError::Words`]
+            /// if the words are not those of such a filter.
             pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
                 Ok(match plan.kind() {
                     $(Kind::$kind => AnyFilter::$kind(<$filter>::restore(plan, hasher, bits)?),)*
                 })
             }
 
-            /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no longer in one
-            /// run. Constant time.
+            /// Borrows the filter. Returns `None` for a filter that has grown, because its words
+            /// are no longer in one run. Constant time.
             pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
                 Some(match self {
                     $(AnyFilter::$kind(filter) => AnyFilter::$kind(Variant::<B>::view(filter)?),)*
@@ -92,7 +94,8 @@ macro_rules! define_any_filter {
         #[cfg(all(feature = "serde", not(loom)))]
         pub(crate) use with_filter;
 
-        /// Runs an expression on two concrete filters of one kind, or another expression if the kinds differ.
+        /// Runs an expression on two concrete filters of one kind, or another expression if the
+        /// kinds differ.
         macro_rules! with_filters {
             ($any:expr, $other:expr, ($one:ident, $two:ident) => $body:expr, else $differ:expr) => {
                 match ($any, $other) {
@@ -106,8 +109,8 @@ macro_rules! define_any_filter {
 kinds!(define_any_filter);
 
 impl<B: Bits<Word = u64>> AnyFilter<B> {
-    /// Passes all words of the filter to `each`, in order, in one or more parts. The words, the plan and the hasher are
-    /// the whole state of a filter.
+    /// Passes all words of the filter to `each`, in order, in one or more parts. The words, the
+    /// plan and the hasher are the whole state of a filter.
     ///
     /// # Errors
     ///
@@ -116,8 +119,8 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         self.each_words_from(0, each)
     }
 
-    /// Passes the words from number `start` on to `each`. Skipped words cost nothing, except in a filter that has
-    /// grown: there the head of each skipped page is read.
+    /// Passes the words from number `start` on to `each`. Skipped words cost nothing, except in a
+    /// filter that has grown: there the head of each skipped page is read.
     ///
     /// # Errors
     ///
@@ -150,15 +153,15 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::len_words(filter))
     }
 
-    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
-    /// Constant time.
+    /// Returns the memory behind the filter, in bytes, as
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
     pub fn heap_bytes(&self) -> u64 {
         with_filter!(self, filter => Variant::<B>::heap_bytes(filter))
     }
 
-    /// Copies the first `max_bytes` of the filter into a filter of its own, which holds its share of the items: see
-    /// [`Plan::part`]. Estimates from the copy approximate those of the whole filter in little time. Returns `None` if
-    /// the filter is not larger, or has no such part.
+    /// Copies the first `max_bytes` of the filter into a filter of its own, which holds its share
+    /// of the items: see [`Plan::part`]. Estimates from the copy approximate those of the whole
+    /// filter in little time. Returns `None` if the filter is not larger, or has no such part.
     ///
     /// # Examples
     ///
@@ -189,27 +192,29 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         AnyFilter::restore(&plan, self.hasher(), bits).ok()
     }
 
-    /// Sets the present time of a filter that forgets items: see [`Window::advance`]. Other kinds ignore it.
+    /// Sets the present time of a filter that forgets items: see [`Window::advance`]. Other kinds
+    /// ignore it.
     pub fn advance(&mut self, now_millis: u64) {
         with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));
     }
 
     /// Returns an upper bound of how often an item with this hash was inserted, as
-    /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind does not count.
+    /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind does not
+    /// count.
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
         with_filter!(self, filter => Variant::<B>::count_hash(filter, hash))
     }
 
-    /// Returns the highest count, as [`Count::max_count`](crate::Count::max_count) does. Returns `None` if the kind
-    /// does not count.
+    /// Returns the highest count, as [`Count::max_count`](crate::Count::max_count) does. Returns
+    /// `None` if the kind does not count.
     pub fn max_count(&self) -> Option<u64> {
         with_filter!(self, filter => Variant::<B>::max_count(filter))
     }
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    /// Removes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does. Returns `None` if the
-    /// kind does not support removal.
+    /// Removes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does.
+    /// Returns `None` if the kind does not support removal.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         with_filter!(self, filter => Variant::<B>::remove_hash(filter, hash))
     }

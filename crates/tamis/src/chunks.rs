@@ -1,4 +1,5 @@
-//! Batches: from items to hashes, a chunk at a time. This is the loop of every method that takes many items.
+//! Batches: from items to hashes, a chunk at a time. This is the loop of every method that takes
+//! many items.
 
 use std::convert::Infallible;
 
@@ -8,11 +9,13 @@ use crate::item::Item;
 /// How many items are hashed before the filter tests them. Their hashes stay in the first cache.
 pub(crate) const CHUNK: usize = 1024;
 
-/// Hashes `items` a chunk at a time, and passes each chunk to `each` with the index of its first item.
+/// Hashes `items` a chunk at a time, and passes each chunk to `each` with the index of its first
+/// item.
 ///
-/// This function does not prefetch the filter: the kernel behind `each` prefetches a few hashes ahead. With prefetches
-/// for a whole chunk, lookups of URLs in 10 M items took 18 % more time in a split-block filter, 67 % in a cuckoo
-/// filter and 50 % in a classic one, because the CPU drops prefetches for which it has no buffer.
+/// This function does not prefetch the filter: the kernel behind `each` prefetches a few hashes
+/// ahead. With prefetches for a whole chunk, lookups of URLs in 10 M items took 18 % more time in a
+/// split-block filter, 67 % in a cuckoo filter and 50 % in a classic one, because the CPU drops
+/// prefetches for which it has no buffer.
 ///
 /// # Errors
 ///
@@ -34,7 +37,8 @@ pub(crate) fn try_each_chunk<F: ?Sized, I: Item, E>(
     })
 }
 
-/// Like [`try_each_chunk`], for a function that never fails. `each` receives the words of the mask for its chunk.
+/// Like [`try_each_chunk`], for a function that never fails. `each` receives the words of the mask
+/// for its chunk.
 pub(crate) fn each_chunk<F: ?Sized, I: Item>(
     filter: &mut F,
     hasher: Hasher,
@@ -53,8 +57,8 @@ pub(crate) fn words_of(words: &mut [u64], first: usize, len: usize) -> &mut [u64
     &mut words[first / 64..(first + len).div_ceil(64)]
 }
 
-/// Like [`try_each_chunk`], but `each` writes the mask of its chunk into the given words. Returns the number of set
-/// bits of all masks.
+/// Like [`try_each_chunk`], but `each` writes the mask of its chunk into the given words. Returns
+/// the number of set bits of all masks.
 pub(crate) fn try_count_chunks<F: ?Sized, I: Item, E>(
     filter: &mut F,
     hasher: Hasher,

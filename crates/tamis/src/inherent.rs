@@ -1,7 +1,8 @@
 //! The methods of the traits as inherent methods, so that users of a filter import no trait.
 //!
-//! Each method calls the trait's method by its full path, because `self.contains(item)` here would call itself. Methods
-//! for single items are inlined as in the trait, since a call costs as much as the lookup.
+//! Each method calls the trait's method by its full path, because `self.contains(item)` here would
+//! call itself. Methods for single items are inlined as in the trait, since a call costs as much as
+//! the lookup.
 
 use crate::answers::Answers;
 use crate::any::AnyFilter;
@@ -46,20 +47,22 @@ macro_rules! filter_methods {
             Filter::layout(self)
         }
 
-        /// Tests whether `item` may have been inserted. `false` is certain; `true` is wrong for an absent
-        /// item at the filter's [present rate](Self::estimate_rate).
+        /// Tests whether `item` may have been inserted. `false` is certain; `true` is wrong for an
+        /// absent item at the filter's [present rate](Self::estimate_rate).
         #[inline(always)]
         pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
             Filter::contains(self, item)
         }
 
-        /// Tests whether an item with this hash, of [`hasher`](Self::hasher), may have been inserted.
+        /// Tests whether an item with this hash, of [`hasher`](Self::hasher), may have been
+        /// inserted.
         #[inline(always)]
         pub fn contains_hash(&self, hash: u64) -> bool {
             Filter::contains_hash(self, hash)
         }
 
-        /// Tests many items, several times as fast as one by one. Answer `i` is the answer for `items[i]`.
+        /// Tests many items, several times as fast as one by one. Answer `i` is the answer for
+        /// `items[i]`.
         ///
         /// Replaces earlier answers and reuses their memory.
         pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
@@ -76,39 +79,42 @@ macro_rules! filter_methods {
             crate::parallel::contains_each(self, items, answers);
         }
 
-        /// Returns true if every item of `items` may have been inserted. Returns true for an empty slice. Works in
-        /// batches of up to 1024 items and stops after the first batch with an absent item.
+        /// Returns true if every item of `items` may have been inserted. Returns true for an empty
+        /// slice. Works in batches of up to 1024 items and stops after the first batch with an
+        /// absent item.
         ///
         /// Use [`contains_each`](Self::contains_each) for one answer per item.
         pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
             Filter::contains_all(self, items)
         }
 
-        /// Returns true if no bit is set, so that the filter answers false for every item. Constant time if
-        /// the filter counts its items; otherwise it reads up to the first set bit.
+        /// Returns true if no bit is set, so that the filter answers false for every item. Constant
+        /// time if the filter counts its items; otherwise it reads up to the first set bit.
         pub fn is_empty(&self) -> bool {
             Filter::is_empty(self)
         }
 
-        /// Estimates how many distinct items the filter holds. Infinite if every bit is set. Reads all bits,
-        /// unless the filter counts its items.
+        /// Estimates how many distinct items the filter holds. Infinite if every bit is set. Reads
+        /// all bits, unless the filter counts its items.
         pub fn estimate_items(&self) -> f64 {
             Filter::estimate_items(self)
         }
 
-        /// Estimates the present false positive rate, a probability. Reads all bits, unless the filter counts
-        /// its items.
+        /// Estimates the present false positive rate, a probability. Reads all bits, unless the
+        /// filter counts its items.
         pub fn estimate_rate(&self) -> f64 {
             Filter::estimate_rate(self)
         }
 
-        /// Returns the used share of the filter's bits, counters or slots, from 0 to 1. For a growing filter, returns
-        /// the present rate divided by the planned rate. Reads all bits, unless the filter counts its items.
+        /// Returns the used share of the filter's bits, counters or slots, from 0 to 1. For a
+        /// growing filter, returns the present rate divided by the planned rate. Reads all bits,
+        /// unless the filter counts its items.
         pub fn fill(&self) -> f64 {
             Filter::fill(self)
         }
 
-        /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by more than
+        /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by
+        /// more than
         /// [chance](Plan::rate_limit) explains. Takes as long as the estimate.
         pub fn is_over_rate(&self) -> bool {
             Filter::is_over_rate(self)
@@ -119,8 +125,8 @@ macro_rules! filter_methods {
 /// The methods of [`Insert`], for filters that accept every item.
 macro_rules! insert_methods {
     () => {
-        /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is wrong for a
-        /// new item at the filter's present rate.
+        /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is
+        /// wrong for a new item at the filter's present rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
             Insert::insert(self, item)
@@ -133,13 +139,14 @@ macro_rules! insert_methods {
             Insert::insert_hash(self, hash)
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if `items[i]`
-        /// was new.
+        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if
+        /// `items[i]` was new.
         pub fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Insert::insert_each(self, items, answers);
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Returns how many were new.
+        /// Inserts many items in order, several times as fast as one by one. Returns how many were
+        /// new.
         pub fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
             Insert::insert_all(self, items)
         }
@@ -149,8 +156,8 @@ macro_rules! insert_methods {
 /// The methods of [`TryInsert`], for filters that may refuse items.
 macro_rules! try_insert_methods {
     () => {
-        /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is wrong for a
-        /// new item at the filter's present rate.
+        /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is
+        /// wrong for a new item at the filter's present rate.
         ///
         /// # Errors
         ///
@@ -171,13 +178,14 @@ macro_rules! try_insert_methods {
             TryInsert::try_insert_hash(self, hash)
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if `items[i]`
-        /// was new.
+        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if
+        /// `items[i]` was new.
         ///
         /// # Errors
         ///
-        /// [`InsertError`] at the first item without space. The first [`inserted`](InsertError::inserted) items were
-        /// inserted, and `answers` holds their answers.
+        /// [`InsertError`] at the first item without space. The first
+        /// [`inserted`](InsertError::inserted) items were inserted, and `answers` holds their
+        /// answers.
         pub fn try_insert_each<I: Item>(
             &mut self,
             items: &[I],
@@ -186,7 +194,8 @@ macro_rules! try_insert_methods {
             TryInsert::try_insert_each(self, items, answers)
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Returns how many were new.
+        /// Inserts many items in order, several times as fast as one by one. Returns how many were
+        /// new.
         ///
         /// # Errors
         ///
@@ -200,8 +209,8 @@ macro_rules! try_insert_methods {
 /// The methods of [`Clear`] and [`Merge`], which change the whole filter.
 macro_rules! whole_methods {
     ([$($generics:tt)*] $other:ty) => {
-        /// Removes all items. The plan and the hasher stay; a window keeps its time. Writes all bits; a
-        /// growing filter frees its pages instead.
+        /// Removes all items. The plan and the hasher stay; a window keeps its time. Writes all
+        /// bits; a growing filter frees its pages instead.
         ///
         /// # Panics
         ///
@@ -214,7 +223,8 @@ macro_rules! whole_methods {
         ///
         /// # Errors
         ///
-        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. Both filters are unchanged then.
+        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. Both filters
+        /// are unchanged then.
         pub fn merge<$($generics)*>(&mut self, other: &$other) -> Result<(), MergeError> {
             Merge::merge(self, other)
         }
@@ -231,7 +241,8 @@ macro_rules! count_methods {
             Count::count(self, item)
         }
 
-        /// Returns an upper bound of how often an item with this hash was inserted, as [`count`](Self::count) does.
+        /// Returns an upper bound of how often an item with this hash was inserted, as
+        /// [`count`](Self::count) does.
         #[inline]
         pub fn count_hash(&self, hash: u64) -> u64 {
             Count::count_hash(self, hash)
@@ -249,7 +260,8 @@ macro_rules! remove_methods {
     () => {
         /// Removes `item`. An item that was inserted several times is removed once.
         ///
-        /// Remove only items that were inserted. Removing an item that was never inserted can remove other items.
+        /// Remove only items that were inserted. Removing an item that was never inserted can
+        /// remove other items.
         #[inline]
         pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
             Remove::remove(self, item)
@@ -261,13 +273,14 @@ macro_rules! remove_methods {
             Remove::remove_hash(self, hash)
         }
 
-        /// Removes many items in order, several times as fast as one by one. Answer `i` is true if `items[i]` was
-        /// removed: [`Removed::Yes`].
+        /// Removes many items in order, several times as fast as one by one. Answer `i` is true if
+        /// `items[i]` was removed: [`Removed::Yes`].
         pub fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Remove::remove_each(self, items, answers);
         }
 
-        /// Removes many items in order, several times as fast as one by one. Returns how many were removed.
+        /// Removes many items in order, several times as fast as one by one. Returns how many were
+        /// removed.
         pub fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
             Remove::remove_all(self, items)
         }
@@ -277,8 +290,8 @@ macro_rules! remove_methods {
 /// The constructor over borrowed words.
 macro_rules! view_method {
     () => {
-        /// Creates a filter over borrowed words, for example of a mapped file, without a copy. Constant time for kinds
-        /// with blocks; cuckoo and growing filters read all words once.
+        /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
+        /// Constant time for kinds with blocks; cuckoo and growing filters read all words once.
         ///
         /// # Errors
         ///
@@ -343,13 +356,14 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
         Insert::insert_hash(&mut &*self, hash)
     }
 
-    /// Inserts many items from any thread. This is the fastest insert, best with thousands of items. Answer `i` is true
-    /// if `items[i]` was new.
+    /// Inserts many items from any thread. This is the fastest insert, best with thousands of
+    /// items. Answer `i` is true if `items[i]` was new.
     pub fn insert_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         Insert::insert_each(&mut &*self, items, answers);
     }
 
-    /// Inserts many items from any thread, as [`insert_each`](Self::insert_each) does. Returns how many were new.
+    /// Inserts many items from any thread, as [`insert_each`](Self::insert_each) does. Returns how
+    /// many were new.
     pub fn insert_all<I: Item>(&self, items: &[I]) -> usize {
         Insert::insert_all(&mut &*self, items)
     }

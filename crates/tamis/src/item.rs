@@ -1,7 +1,7 @@
 //! An item: a value as stable bytes, which are all that a filter uses of it.
 //!
-//! Not `std::hash::Hash`: its bytes differ between platforms and releases, and a filter must give the same answers
-//! everywhere.
+//! Not `std::hash::Hash`: its bytes differ between platforms and releases, and a filter must give
+//! the same answers everywhere.
 
 use alloc::borrow::Cow;
 use alloc::rc::Rc;
@@ -26,11 +26,12 @@ use crate::no_std::*;
 /// | tuples of two to six items | the bytes of each in order; before one of variable length its length as a `u64`, little-endian |
 /// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | those of `T` |
 ///
-/// Two values are the same item if their bytes are equal: `"ab"` and `b"ab"`, or `7_u32` and `[7_u8, 0, 0, 0]`.
-/// `1_u32`, `1_u64` and `"1"` are three different items.
+/// Two values are the same item if their bytes are equal: `"ab"` and `b"ab"`, or `7_u32` and
+/// `[7_u8, 0, 0, 0]`. `1_u32`, `1_u64` and `"1"` are three different items.
 ///
-/// Two types do not implement `Item` on purpose. The width of `usize` depends on the platform: convert it to `u64`.
-/// Floating-point numbers have two zeros and many NaNs: decide which values are equal, then use `to_bits()`.
+/// Two types do not implement `Item` on purpose. The width of `usize` depends on the platform:
+/// convert it to `u64`. Floating-point numbers have two zeros and many NaNs: decide which values
+/// are equal, then use `to_bits()`.
 ///
 /// # Examples
 ///
@@ -45,8 +46,8 @@ use crate::no_std::*;
 pub trait Item {
     /// The length of the stable bytes, if all values of the type have the same.
     ///
-    /// A tuple writes no length before such an item, so a wrong length makes different tuples equal. `None`, the
-    /// default, is always correct.
+    /// A tuple writes no length before such an item, so a wrong length makes different tuples
+    /// equal. `None`, the default, is always correct.
     const LEN: Option<usize> = None;
 
     /// The bytes, borrowed or by value.
@@ -65,9 +66,9 @@ pub trait Item {
 
     /// Hashes many items. `hashes[i]` is the hash of `items[i]`.
     ///
-    /// Prefetches the bytes of later items, so that the loads of items far apart in memory overlap. The default
-    /// therefore calls [`stable_bytes`](Self::stable_bytes) twice for each item, which should borrow. Override this
-    /// method for a type whose bytes are computed.
+    /// Prefetches the bytes of later items, so that the loads of items far apart in memory overlap.
+    /// The default therefore calls [`stable_bytes`](Self::stable_bytes) twice for each item, which
+    /// should borrow. Override this method for a type whose bytes are computed.
     ///
     /// # Panics
     ///
@@ -273,7 +274,8 @@ const fn sum(lens: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// The stable bytes of an item that are assembled when they are needed. Up to 64 bytes take no allocation.
+/// The stable bytes of an item that are assembled when they are needed. Up to 64 bytes take no
+/// allocation.
 #[derive(Clone, Debug)]
 pub struct ItemBytes {
     // Invariant: the bytes are `few[..len]`, or `many` if `len` is above the length of `few`.

@@ -1,13 +1,14 @@
 //! The table of the kinds of filters, with a row for each kind.
 //!
-//! A new kind needs a folder with its filter type and its `Sizing`, and one row in `kinds!`. Code outside this file
-//! asks the row and does not match on kinds.
+//! A new kind needs a folder with its filter type and its `Sizing`, and one row in `kinds!`. Code
+//! outside this file asks the row and does not match on kinds.
 
 /// The table. `kinds!(then)` passes all rows to the macro `then`.
 ///
-/// A row contains the documentation of the kind, its name in code, its number in files, its filter type over storage
-/// `B`, the function that creates an empty filter from a plan and a hasher, its formulas (`Sizing`), and its properties.
-/// The file that calls the macro imports the names that it uses.
+/// A row contains the documentation of the kind, its name in code, its number in files, its filter
+/// type over storage `B`, the function that creates an empty filter from a plan and a hasher, its
+/// formulas (`Sizing`), and its properties. The file that calls the macro imports the names that it
+/// uses.
 macro_rules! kinds {
     ($then:ident) => {
         $then! {
@@ -65,7 +66,8 @@ macro_rules! kinds {
                 forgets: false,
                 grows: true,
             };
-            /// A ring of filters of small blocks: items are forgotten once they are out of the window.
+            /// A ring of filters of small blocks: items are forgotten once they are out of the
+            /// window.
             Window = 7, Window<B>, Window::for_plan, WINDOW, {
                 name: "window",
                 summary: "items expire after a time, or after a number of other items",

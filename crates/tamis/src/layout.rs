@@ -6,7 +6,8 @@ use crate::geometry::Geometry;
 use crate::hash::Hasher;
 use crate::kind::Kind;
 
-/// The properties that determine which bits an item sets. Filters with equal layouts can be merged, others cannot.
+/// The properties that determine which bits an item sets. Filters with equal layouts can be merged,
+/// others cannot.
 ///
 /// # Examples
 ///

@@ -29,7 +29,8 @@
 //!
 //! # Terms
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning for every type.
+//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning
+//! for every type.
 //!
 //! | name | means |
 //! | --- | --- |
@@ -42,8 +43,9 @@
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
 //! | `…_all` | a batch, with one answer: whether all are present, or how many were new or removed |
 //!
-//! All methods that take items are inherent, so no trait needs an import. Batches of hashes ([`Insert::insert_hashes`])
-//! are methods of the traits. The traits ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`],
+//! All methods that take items are inherent, so no trait needs an import. Batches of hashes
+//! ([`Insert::insert_hashes`]) are methods of the traits. The traits ([`Filter`], [`Insert`],
+//! [`TryInsert`], [`Remove`], [`Count`], [`Clear`],
 //! [`Merge`]) have the same methods for generic code.
 //!
 //! # Features
@@ -56,8 +58,8 @@
 //! | `serde` | plans, hashers without a key, and filters for serde |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
 //!
-//! The crate `tamis-formats` saves filters to files and reads the files of other systems. The crate `tamis-redisbloom`
-//! has the filters of RedisBloom.
+//! The crate `tamis-formats` saves filters to files and reads the files of other systems. The crate
+//! `tamis-redisbloom` has the filters of RedisBloom.
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 

@@ -1,4 +1,5 @@
-//! The prelude of builds without the standard library. Each file that needs it imports it with a glob.
+//! The prelude of builds without the standard library. Each file that needs it imports it with a
+//! glob.
 
 pub(crate) use alloc::borrow::ToOwned;
 pub(crate) use alloc::boxed::Box;

@@ -13,7 +13,8 @@ use crate::filter::{Filter, Insert};
 use crate::item::Item;
 use crate::strategy::Strategy;
 
-/// How many items a thread takes at a time: a multiple of 64, so that tasks share no word of answers.
+/// How many items a thread takes at a time: a multiple of 64, so that tasks share no word of
+/// answers.
 const TASK_ITEMS: usize = 8192;
 
 /// Tests many items on the threads of rayon's pool.
@@ -72,13 +73,13 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, AtomicBitmap> {
 }
 
 impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
-    /// Inserts every item on the threads of rayon's pool, in batches. The bits are shared during the call, without a
-    /// copy. They do not depend on the number of threads.
+    /// Inserts every item on the threads of rayon's pool, in batches. The bits are shared during
+    /// the call, without a copy. They do not depend on the number of threads.
     ///
     /// # Panics
     ///
-    /// If 16 KiB for locks cannot be allocated, or an item panics. The filter keeps its earlier items; any of the new
-    /// items may be missing.
+    /// If 16 KiB for locks cannot be allocated, or an item panics. The filter keeps its earlier
+    /// items; any of the new items may be missing.
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         self.while_shared(|mut shared| ParallelExtend::par_extend(&mut shared, items));
     }

@@ -10,8 +10,8 @@ pub(crate) enum Step {
     Answer,
 }
 
-/// Writes the answer to each hash, in order, to a mask. Prefetches the memory of a group of hashes while it answers the
-/// group before.
+/// Writes the answer to each hash, in order, to a mask. Prefetches the memory of a group of hashes
+/// while it answers the group before.
 ///
 /// # Panics
 ///
@@ -40,7 +40,8 @@ pub(crate) fn in_batches(
     }
 }
 
-/// How many items are prefetched at a time: few enough that a core can load their lines while it answers others.
+/// How many items are prefetched at a time: few enough that a core can load their lines while it
+/// answers others.
 pub(crate) const GROUP: usize = 16;
 
 /// Returns the group after the one that starts at `at`.

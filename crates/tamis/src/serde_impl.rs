@@ -1,11 +1,12 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is serialized as its plan, its hasher and its words as little-endian bytes: the content of a Tamis file,
-//! without checksums. Decoding checks the words like those of a file. Memory is allocated only for bytes that were
-//! read, never for a size that the input claims.
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes: the content
+//! of a Tamis file, without checksums. Decoding checks the words like those of a file. Memory is
+//! allocated only for bytes that were read, never for a size that the input claims.
 //!
-//! A secret key is never written. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be serialized, because the
-//! key would appear in logs, messages and caches. Use a Tamis file of the crate `tamis-formats`, which stores keys.
+//! A secret key is never written. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be
+//! serialized, because the key would appear in logs, messages and caches. Use a Tamis file of the
+//! crate `tamis-formats`, which stores keys.
 
 use std::fmt;
 

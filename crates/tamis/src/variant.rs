@@ -24,7 +24,8 @@ pub(crate) trait Variant<B>: Filter {
         self.plan().bits().div_ceil(64)
     }
 
-    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
+    /// Returns the memory behind the filter, in bytes, as
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it.
     fn heap_bytes(&self) -> u64 {
         heap_bytes(self.plan().bits())
     }
@@ -32,7 +33,8 @@ pub(crate) trait Variant<B>: Filter {
     /// Sets the time of a filter that forgets items.
     fn advance(&mut self, _now_millis: u64) {}
 
-    /// Returns an upper bound of how often an item with this hash was inserted. `None` if the kind does not count.
+    /// Returns an upper bound of how often an item with this hash was inserted. `None` if the kind
+    /// does not count.
     fn count_hash(&self, _hash: u64) -> Option<u64> {
         None
     }

@@ -115,8 +115,8 @@ impl WalletFilter {
         &self.filter
     }
 
-    /// Tests whether an item may be in the filter. A filter of no bytes or no hash functions matches
-    /// every item.
+    /// Tests whether an item may be in the filter. A filter of no bytes or no hash functions
+    /// matches every item.
     #[must_use]
     pub fn contains(&self, item: &[u8]) -> bool {
         self.filter.contains(item)

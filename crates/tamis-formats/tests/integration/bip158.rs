@@ -147,7 +147,8 @@ fn absent_items_are_taken_for_present_ones_once_in_m_times() {
     let absent: Vec<_> = (0..200_000_u32).map(|i| (i + 10_000).to_le_bytes()).collect();
     let mut answers = Answers::new();
     set.contains_each(&absent, &mut answers);
-    // Of 5,000; N values share places, so that a little fewer are taken. Within four standard deviations.
+    // Of 5,000; N values share places, so that a little fewer are taken. Within four standard
+    // deviations.
     let expected = 200_000.0 * (1.0 - (-1.0_f64 / 40.0).exp());
     let found = answers.count_ones() as f64;
     assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{found} against {expected}");

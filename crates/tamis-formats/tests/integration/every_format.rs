@@ -23,8 +23,8 @@ fn every_format_has_a_golden_file_and_a_page() {
 /// How many golden files of a format the fuzzer starts from.
 const SEEDS: usize = 4;
 
-/// The smallest golden files of each format are what its fuzz target starts from, and by which `cargo xtask` knows that there is
-/// one. `TAMIS_BLESS=1` writes them.
+/// The smallest golden files of each format are what its fuzz target starts from, and by which
+/// `cargo xtask` knows that there is one. `TAMIS_BLESS=1` writes them.
 #[test]
 fn every_format_has_seeds_for_its_fuzz_target() {
     for format in FORMATS {
@@ -129,7 +129,8 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
         assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
         let info = back.info();
         assert!(info.rate_now < 0.02, "{}: {}", format.name, info.rate_now);
-        // Without a size there is none, unless all have the same, or it becomes as long as its items need.
+        // Without a size there is none, unless all have the same, or it becomes as long as its
+        // items need.
         let unsized_ = create(&DecodeOptions::default());
         let may_lack = unsized_.is_err() || format.item_domain == ItemDomain::Integers;
         assert!(may_lack || unsized_.ok() == create(&options).ok(), "{}", format.name);

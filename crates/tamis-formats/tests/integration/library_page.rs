@@ -178,7 +178,8 @@ fn deletes() -> Done {
     assert_eq!(seen.remove("tamis"), Removed::Yes);
     assert!(seen.is_empty());
 
-    // Never refuses an item, counts to 15, and at 1 % takes four and a half times the bits of a Bloom filter.
+    // Never refuses an item, counts to 15, and at 1 % takes four and a half times the bits of a
+    // Bloom filter.
     let mut counted = Counting::for_items(1_000, 0.01)?;
     assert_eq!(counted.insert_all(&["a", "a", "a"]), 1);
     assert_eq!(counted.count("a"), 3);

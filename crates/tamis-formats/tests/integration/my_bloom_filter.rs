@@ -139,7 +139,8 @@ fn runs_of_the_class_come_out_bit_for_bit() {
 
 #[test]
 fn the_rate_is_that_of_hash_codes_anywhere() {
-    // Golden: 100,000 random ints gave 32 hits in a million absent probes, that is 137,000 of all 2³².
+    // Golden: 100,000 random ints gave 32 hits in a million absent probes, that is 137,000 of all
+    // 2³².
     let mut filter = MyBloomFilter::default();
     let mut code = 1_u32;
     for _ in 0..100_000 {

@@ -30,7 +30,8 @@ fn filters() -> Vec<Json> {
     list(&json("redisbloom/redisbloom.json")["filters"]).to_vec()
 }
 
-/// A snapshot as a server writes one, of recorded values: what `DUMP` gives is the value with another end.
+/// A snapshot as a server writes one, of recorded values: what `DUMP` gives is the value with
+/// another end.
 fn snapshot(filters: &[(u64, &str, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = b"REDIS0010\xfa\x01a\x01b".to_vec();
     for (database, key, payload) in filters {

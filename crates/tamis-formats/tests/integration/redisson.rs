@@ -108,7 +108,8 @@ fn a_snapshot_says_all_that_there_is_to_tell() {
 
 #[test]
 fn settings_of_a_server_are_read_in_each_of_its_encodings() {
-    // The server has such fields in a hash of another name; with the name of settings it is a filter's.
+    // The server has such fields in a hash of another name; with the name of settings it is a
+    // filter's.
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let mut bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
         let name = b"small-hash";

@@ -11,8 +11,8 @@
 //!         u64     u64    u64     f64    f64             u32      u64        u8
 //! ```
 //!
-//! The bit arrays follow in chunks without gaps, oldest layer first. The position of a chunk is that of the byte after
-//! its last byte, counted from 1.
+//! The bit arrays follow in chunks without gaps, oldest layer first. The position of a chunk is
+//! that of the byte after its last byte, counted from 1.
 
 use tamis::OutOfMemory;
 
@@ -44,22 +44,25 @@ impl RedisBloom {
         header
     }
 
-    /// Creates a filter from the header of a dump, with all bits 0. Its items are found only after the chunks are
+    /// Creates a filter from the header of a dump, with all bits 0. Its items are found only after
+    /// the chunks are
     /// [loaded](Self::load_chunk).
     ///
     /// # Errors
     ///
-    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough memory.
+    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough
+    /// memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
         Self::from_header_within(header, u64::MAX)
     }
 
-    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if its layers take at
-    /// most `max_bytes`. A short header can request any amount of memory.
+    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if
+    /// its layers take at most `max_bytes`. A short header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header). A filter above `max_bytes` is reported as one without enough memory.
+    /// As for [`from_header`](Self::from_header). A filter above `max_bytes` is reported as one
+    /// without enough memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError {
@@ -114,8 +117,8 @@ impl RedisBloom {
         Ok(Self { layers, items, options, expansion, growth_limit })
     }
 
-    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the end, for 0 and for a
-    /// negative position.
+    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the
+    /// end, for 0 and for a negative position.
     ///
     /// The first position is 1. A chunk has at most 16 MiB and ends with its layer.
     #[must_use]
@@ -127,8 +130,8 @@ impl RedisBloom {
         Some((position + len as i64, parts::copy_out(layer.words(), at, len)))
     }
 
-    /// Overwrites the bytes that end before a position with the bytes that [`chunk`](Self::chunk) returned with this
-    /// position.
+    /// Overwrites the bytes that end before a position with the bytes that [`chunk`](Self::chunk)
+    /// returned with this position.
     ///
     /// The counts stay those of the header.
     ///

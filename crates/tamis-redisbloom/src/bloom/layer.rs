@@ -6,7 +6,8 @@ use crate::double_hashing::{DoubleHashing, RedisHash, filter_ones};
 use crate::error::RedisInsertError;
 use crate::memory_limit::GrowthLimit;
 
-/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom), as `BF.DEBUG` and dumps contain them.
+/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom), as `BF.DEBUG` and dumps
+/// contain them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisLayer {
     /// Bytes of the bit array.
@@ -28,7 +29,8 @@ pub struct RedisLayer {
 }
 
 impl RedisLayer {
-    /// Plans a layer, in doubles and with the server's constants. Returns `None` if it is too large.
+    /// Plans a layer, in doubles and with the server's constants. Returns `None` if it is too
+    /// large.
     fn plan(capacity: u64, rate: f64) -> Option<Self> {
         let bits_per_item = rate.ln().abs() / LN_2_SQUARED;
         let bits = capacity as f64 * bits_per_item;
@@ -41,7 +43,8 @@ impl RedisLayer {
         Some(Self { bytes, bits, items, rate, bits_per_item, probes, capacity, log2_bits })
     }
 
-    /// Returns true if the layer has less than half of the bits that a server plans for its capacity and rate.
+    /// Returns true if the layer has less than half of the bits that a server plans for its
+    /// capacity and rate.
     pub(super) fn has_too_few_bits(&self) -> bool {
         Self::plan(self.capacity, self.rate).is_none_or(|plan| plan.bytes / 2 > self.bytes)
     }
@@ -71,7 +74,8 @@ const LN_2_SQUARED: f64 = 0.480453013918201;
 /// Far more than fits in memory. Below this, all sums of positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
-/// The probes for the smallest rate above zero. A header with more probes was forged to make each lookup slow.
+/// The probes for the smallest rate above zero. A header with more probes was forged to make each
+/// lookup slow.
 const MAX_PROBES: u32 = 1075;
 
 /// A layer with its bits.
@@ -153,8 +157,8 @@ impl Layer {
         is_new
     }
 
-    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of the hashes that may
-    /// be present.
+    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of
+    /// the hashes that may be present.
     pub(super) fn contains_batch(&self, hashes: &[RedisHash], asked: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, asked);

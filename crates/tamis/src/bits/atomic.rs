@@ -1,12 +1,14 @@
 //! Bits that several threads set and read at the same time.
 //!
-//! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits that another thread
-//! sets in the same block. Eight `fetch_or` would keep them, at the cost of eight locked instructions. Instead the
-//! words are divided into up to 256 stripes, runs of lines with one lock each. A thread holds the lock around one
-//! vector OR, or around hundreds of them for a batch that was sorted by stripe.
+//! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits
+//! that another thread sets in the same block. Eight `fetch_or` would keep them, at the cost of
+//! eight locked instructions. Instead the words are divided into up to 256 stripes, runs of lines
+//! with one lock each. A thread holds the lock around one vector OR, or around hundreds of them for
+//! a batch that was sorted by stripe.
 //!
-//! Invariants: a word is written only while its stripe is locked. A thread holds a stripe only for its writes and never
-//! takes a second one, so there is no deadlock. A panic releases the stripe, because a drop releases it.
+//! Invariants: a word is written only while its stripe is locked. A thread holds a stripe only for
+//! its writes and never takes a second one, so there is no deadlock. A panic releases the stripe,
+//! because a drop releases it.
 
 use std::fmt;
 
@@ -59,7 +61,8 @@ const FEW_STRIPES: usize = 8;
 #[repr(align(64))]
 struct Lock(AtomicU8);
 
-/// Dozens of threads seldom need the same one of 256 stripes, and a batch still has many items for each.
+/// Dozens of threads seldom need the same one of 256 stripes, and a batch still has many items for
+/// each.
 const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
 
 /// A batch that sets one line repeatedly waits for each store before the next load: 10 ns an item
@@ -100,10 +103,11 @@ impl AtomicBitmap {
         Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
-    /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if one of them was not set.
+    /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if one of them
+    /// was not set.
     ///
-    /// If several threads set the same unset bit, exactly one gets true. All writers of a word must use the same block
-    /// boundaries.
+    /// If several threads set the same unset bit, exactly one gets true. All writers of a word must
+    /// use the same block boundaries.
     ///
     /// # Panics
     ///
@@ -118,14 +122,15 @@ impl AtomicBitmap {
         let _stripe = self.lock(self.stripe(first));
         let missing = missing(block, mask);
         for (word, mask) in block.iter().zip(mask) {
-            // Relaxed, both: the stripe orders the writers of this block. A reader must see a bit only after it has
-            // learned of the insert, and the way it learned of it orders the two.
+            // Relaxed, both: the stripe orders the writers of this block. A reader must see a bit
+            // only after it has learned of the insert, and the way it learned of it orders the two.
             word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
         missing != 0
     }
 
-    /// Replaces each word by `update` of its index and the word. The caller has exclusive access, so no lock is needed.
+    /// Replaces each word by `update` of its index and the word. The caller has exclusive access,
+    /// so no lock is needed.
     pub(crate) fn update_each(&mut self, update: impl Fn(usize, u64) -> u64) {
         for (i, word) in self.words.iter().enumerate() {
             // Relaxed: `&mut self` guarantees that no other thread uses the words.
@@ -144,8 +149,8 @@ impl AtomicBitmap {
         self.stripes as usize
     }
 
-    /// Returns the memory of the bits and their locks, in bytes, as [`allocation_bytes`](crate::allocation_bytes)
-    /// counts it. Constant time.
+    /// Returns the memory of the bits and their locks, in bytes, as
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let locks = match &self.locks {
@@ -167,8 +172,9 @@ impl AtomicBitmap {
             Locks::Few(locks) => &locks[stripe],
             Locks::Many(locks) => &locks[stripe].0,
         };
-        // Acquire: sees the writes of the last holder. Relaxed: a failure reads nothing else. Not `swap`: the model
-        // checker would let the swaps of a waiting thread follow the release of the lock forever.
+        // Acquire: sees the writes of the last holder. Relaxed: a failure reads nothing else. Not
+        // `swap`: the model checker would let the swaps of a waiting thread follow the release of
+        // the lock forever.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(lock);
         }

@@ -1,7 +1,7 @@
 //! Storage of bits: owned, shared between threads, or borrowed.
 //!
-//! Bit `i` is bit `i % 64` of word `i / 64`, least significant first. On disk a word is little-endian. Storage does not
-//! know what a bit means.
+//! Bit `i` is bit `i % 64` of word `i / 64`, least significant first. On disk a word is
+//! little-endian. Storage does not know what a bit means.
 
 mod atomic;
 mod borrowed;

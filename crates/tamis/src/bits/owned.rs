@@ -43,8 +43,8 @@ impl Bitmap {
             .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
     }
 
-    /// Returns the memory of the bits, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it. Constant
-    /// time.
+    /// Returns the memory of the bits, in bytes, as [`allocation_bytes`](crate::allocation_bytes)
+    /// counts it. Constant time.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         heap_bytes(self.len_bits())

@@ -1,4 +1,5 @@
-//! The rules from a hash to the bits of one block. They are pure, and kernels and strategies use them.
+//! The rules from a hash to the bits of one block. They are pure, and kernels and strategies use
+//! them.
 
 pub(crate) mod narrow;
 pub(crate) mod parquet;

@@ -1,8 +1,9 @@
 //! The rule of Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! The geometry is that of the default filter with half the lane. The rule is Parquet's own: the block comes from the
-//! high 32 bits of the hash, each lane's bit from the low 32 bits times a salt. Two lanes share a 64-bit word, the even
-//! one in the low half, which is Parquet's order on disk.
+//! The geometry is that of the default filter with half the lane. The rule is Parquet's own: the
+//! block comes from the high 32 bits of the hash, each lane's bit from the low 32 bits times a
+//! salt. Two lanes share a 64-bit word, the even one in the low half, which is Parquet's order on
+//! disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 

@@ -8,17 +8,18 @@
 //!                                             |64|64|64|64|64|64|64|64|
 //! ```
 //!
-//! An item sets one bit in each of the eight lanes of one block, so a lookup is one memory access and one vector
-//! instruction. The price is that blocks fill unevenly: the rate is the mean over the binomial number of items in a
-//! block, not the classic formula (`plan/rates.rs`).
+//! An item sets one bit in each of the eight lanes of one block, so a lookup is one memory access
+//! and one vector instruction. The price is that blocks fill unevenly: the rate is the mean over
+//! the binomial number of items in a block, not the classic formula (`plan/rates.rs`).
 //!
-//! The block comes from the top bits of the hash, so the lanes must use other bits. The low 32 bits, which the block
-//! does not use, are spread over 64 bits by an odd γ. The bit numbers are taken from the middle of the product, where
-//! every bit is uniform. It is one 32-bit multiplication, because vector units do eight of those at once, and a 64-bit
-//! multiplication takes three times as long.
+//! The block comes from the top bits of the hash, so the lanes must use other bits. The low 32
+//! bits, which the block does not use, are spread over 64 bits by an odd γ. The bit numbers are
+//! taken from the middle of the product, where every bit is uniform. It is one 32-bit
+//! multiplication, because vector units do eight of those at once, and a 64-bit multiplication
+//! takes three times as long.
 //!
-//! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3. The lanes follow the
-//! split-block filter of the Parquet format.
+//! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3.
+//! The lanes follow the split-block filter of the Parquet format.
 
 use crate::block_rules::scale::scale;
 
@@ -39,18 +40,19 @@ pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
 
 /// Returns the first word of the block of `hash` in `len_words` words.
 ///
-/// Equals eight times [`block`], in fewer instructions: the hash is scaled to words and rounded down
-/// to a whole block.
+/// Equals eight times [`block`], in fewer instructions: the hash is scaled to words and rounded
+/// down to a whole block.
 #[inline(always)]
 pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {
     const BLOCK: usize = !(WORDS - 1);
     scale(hash, (len_words & BLOCK) as u64) as usize & BLOCK
 }
 
-/// Returns a hash that sets the bits of `hash`, whose block is `block`, in a part of 2^`part_log` blocks. The block
-/// has the same place in the part as in the filter's run of 2^`part_log` blocks.
+/// Returns a hash that sets the bits of `hash`, whose block is `block`, in a part of 2^`part_log`
+/// blocks. The block has the same place in the part as in the filter's run of 2^`part_log` blocks.
 ///
-/// The highest bits contain the block, the low 32 bits determine the lanes' bits. `part_log` is 1 to 32.
+/// The highest bits contain the block, the low 32 bits determine the lanes' bits. `part_log` is 1
+/// to 32.
 #[inline(always)]
 pub(crate) const fn hash_in_part(hash: u64, block: usize, part_log: u32) -> u64 {
     (block as u64) << (64 - part_log) | hash as u32 as u64

@@ -1,11 +1,13 @@
 //! Building a filter from many items at once, on one thread or several.
 //!
-//! If items are inserted one by one into a filter larger than the caches, each waits for a random cache line, and a
-//! core can wait for only a few lines at a time. So the hashes are first collected in bins (`bins.rs`), one bin for
-//! each part of the filter, until there are as many hashes as the filter has words. Then each part is read once, in
-//! order, and receives all hashes of its bin while it is in the second cache.
+//! If items are inserted one by one into a filter larger than the caches, each waits for a random
+//! cache line, and a core can wait for only a few lines at a time. So the hashes are first
+//! collected in bins (`bins.rs`), one bin for each part of the filter, until there are as many
+//! hashes as the filter has words. Then each part is read once, in order, and receives all hashes
+//! of its bin while it is in the second cache.
 //!
-//! Bits are only ever set, so the order does not matter: the bytes are those of inserting one item after the other.
+//! Bits are only ever set, so the order does not matter: the bytes are those of inserting one item
+//! after the other.
 
 use std::num::NonZero;
 
@@ -24,12 +26,14 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::SplitBlock;
 
 impl Bloom<SplitBlock, Bitmap> {
-    /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on the number of threads.
+    /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on the
+    /// number of threads.
     ///
-    /// For a filter larger than the caches it takes about half the time of inserting the items, and less on more
-    /// threads; it uses at most 64 threads. Meanwhile the hashes take as much memory as the filter, but at least 8 MiB
-    /// and at most 256 MiB, and up to 5 MiB more for each thread. If this memory cannot be allocated, or the filter is
-    /// small, items are inserted one after the other.
+    /// For a filter larger than the caches it takes about half the time of inserting the items, and
+    /// less on more threads; it uses at most 64 threads. Meanwhile the hashes take as much memory
+    /// as the filter, but at least 8 MiB and at most 256 MiB, and up to 5 MiB more for each thread.
+    /// If this memory cannot be allocated, or the filter is small, items are inserted one after the
+    /// other.
     ///
     /// # Errors
     ///
@@ -58,7 +62,8 @@ impl Bloom<SplitBlock, Bitmap> {
         let words = built.words_mut();
         let threads = threads.get().min(items.len() / THREAD_ITEMS).clamp(1, MAX_THREADS);
         let from_bytes = if threads == 1 { PARTS_FROM_BYTES } else { THREADS_FROM_BYTES };
-        // With fewer items than lines, a pass over the filter would read more lines than the items touch.
+        // With fewer items than lines, a pass over the filter would read more lines than the items
+        // touch.
         let by_parts = size_of_val(words) >= from_bytes && items.len() >= words.len() / 8;
         let mut waiting = if by_parts { room_for(words.len(), threads) } else { Vec::new() };
         if waiting.is_empty() {
@@ -75,15 +80,15 @@ impl Bloom<SplitBlock, Bitmap> {
     }
 }
 
-/// Collected hashes, by the part of the filter. Buffers have four lines. A buffer of one line is full every eighth
-/// time, which the CPU mispredicts, and took a nanosecond more for each item.
+/// Collected hashes, by the part of the filter. Buffers have four lines. A buffer of one line is
+/// full every eighth time, which the CPU mispredicts, and took a nanosecond more for each item.
 type Hashes = Bins<u64, 32>;
 
 /// Hashes of one part that are adjacent in memory: 4 KiB.
 const CHUNK_HASHES: usize = 512;
 
-/// A smaller filter fits in the last cache, where one thread gains nothing. By parts, a filter of 13 MB took 1.3 times
-/// as long as one item after the other; a filter of 25 MB took half as long.
+/// A smaller filter fits in the last cache, where one thread gains nothing. By parts, a filter of
+/// 13 MB took 1.3 times as long as one item after the other; a filter of 25 MB took half as long.
 const PARTS_FROM_BYTES: usize = 16 << 20;
 
 /// A smaller filter is full before a second thread has started.
@@ -166,8 +171,9 @@ fn fill_by_parts<I: Item + Sync>(
     }
 }
 
-/// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of prefetching the
-/// line of each item. Not for memory that was never written: the system would map it twice, first for the read.
+/// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of
+/// prefetching the line of each item. Not for memory that was never written: the system would map
+/// it twice, first for the read.
 fn read_in(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(split_block::WORDS).fold(0, |all, word| all | word));
 }

@@ -9,7 +9,8 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::{SplitBlock, Strategy};
 
 impl Bloom {
-    /// Starts the description of a filter that keeps `rate`, a probability, until it holds `items` distinct items.
+    /// Starts the description of a filter that keeps `rate`, a probability, until it holds `items`
+    /// distinct items.
     ///
     /// # Examples
     ///
@@ -56,7 +57,8 @@ pub struct BloomBuilder<S = SplitBlock> {
 }
 
 impl<S: Strategy> BloomBuilder<S> {
-    /// Sets the hash function. The last call of `hasher`, [`seed`](Self::seed) or [`key`](Self::key) takes effect.
+    /// Sets the hash function. The last call of `hasher`, [`seed`](Self::seed) or
+    /// [`key`](Self::key) takes effect.
     pub const fn hasher(mut self, hasher: Hasher) -> Self {
         self.hasher = hasher;
         self
@@ -69,16 +71,17 @@ impl<S: Strategy> BloomBuilder<S> {
         self.hasher(Hasher::fold(seed))
     }
 
-    /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use it for items that an attacker may choose.
+    /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use it for items that an
+    /// attacker may choose.
     pub const fn key(self, key: [u64; 2]) -> Self {
         self.hasher(Hasher::keyed(key))
     }
 
     /// Sets whether to ask Linux for huge pages. The default is true.
     ///
-    /// Huge pages make a lookup in a large filter faster. Without them, a sparsely used filter takes less memory,
-    /// because Linux maps 4 KiB at the first access and not 2 MiB. Filters below 4 MiB and other systems do not use
-    /// huge pages.
+    /// Huge pages make a lookup in a large filter faster. Without them, a sparsely used filter
+    /// takes less memory, because Linux maps 4 KiB at the first access and not 2 MiB. Filters below
+    /// 4 MiB and other systems do not use huge pages.
     pub const fn huge_pages(mut self, is_on: bool) -> Self {
         self.pages = if is_on { Pages::Huge } else { Pages::Small };
         self
@@ -110,8 +113,8 @@ impl<S: Strategy> BloomBuilder<S> {
         Bloom::restore(&plan, self.hasher, Bitmap::zeroed_on(plan.bits(), self.pages)?)
     }
 
-    /// Creates the empty filter as a [`SharedBloom`](crate::SharedBloom), into which threads insert through shared
-    /// references.
+    /// Creates the empty filter as a [`SharedBloom`](crate::SharedBloom), into which threads insert
+    /// through shared references.
     ///
     /// # Errors
     ///

@@ -1,23 +1,24 @@
-//! The counting Bloom filter: it has a counter where a plain filter has a bit, so that items can be removed and
-//! counted.
+//! The counting Bloom filter: it has a counter where a plain filter has a bit, so that items can be
+//! removed and counted.
 //!
 //! ```text
 //! narrow block of a plain filter:  | lane 0: 16 bits | lane 1 | ... | lane 7 |       a fourth of a cache line
 //! the same with 4-bit counters:    | ones of all lanes | twos | fours | eights |     one line
 //! ```
 //!
-//! An item increments one counter in each of eight lanes. The lowest of the eight is an upper bound of how often the
-//! item was inserted. If all eight are above zero, the item may be present; so the answers are those of a plain filter
-//! with the same blocks.
+//! An item increments one counter in each of eight lanes. The lowest of the eight is an upper bound
+//! of how often the item was inserted. If all eight are above zero, the item may be present; so the
+//! answers are those of a plain filter with the same blocks.
 //!
-//! The blocks are so narrow that all counters of a block are one cache line. The blocks of the default filter would
-//! take an eighth fewer bits, but four lines.
+//! The blocks are so narrow that all counters of a block are one cache line. The blocks of the
+//! default filter would take an eighth fewer bits, but four lines.
 //!
-//! A counter at its highest value sticks. Its true value is unknown, so it is never decremented, and an inserted item
-//! is never reported as absent. An item is removed only if all its counters are above zero, so no counter goes below
-//! zero.
+//! A counter at its highest value sticks. Its true value is unknown, so it is never decremented,
+//! and an inserted item is never reported as absent. An item is removed only if all its counters
+//! are above zero, so no counter goes below zero.
 //!
-//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of `block_rules/narrow.rs`.
+//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of
+//! `block_rules/narrow.rs`.
 
 pub(crate) mod sizing;
 
@@ -44,8 +45,8 @@ use crate::variant::{Variant, counts, one_run};
 
 /// A Bloom filter that counts: items can be removed, and their copies counted.
 ///
-/// It takes four and a half times the memory of the default filter, and more with wider counters. `B` is [`Bitmap`]
-/// (owned) or [`BitView`] (mapped from a file).
+/// It takes four and a half times the memory of the default filter, and more with wider counters.
+/// `B` is [`Bitmap`] (owned) or [`BitView`] (mapped from a file).
 ///
 /// # Examples
 ///
@@ -96,7 +97,8 @@ impl<I: Item, B: BitsMut> Extend<I> for Counting<B> {
 }
 
 impl Counting {
-    /// Creates an empty filter with 4-bit counters that keeps `rate` until it holds `items` distinct items.
+    /// Creates an empty filter with 4-bit counters that keeps `rate` until it holds `items`
+    /// distinct items.
     ///
     /// # Errors
     ///
@@ -109,7 +111,8 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         plan.check_kind(Kind::Counting)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
@@ -117,7 +120,8 @@ impl Counting {
 }
 
 impl<B: Bits<Word = u64>> Counting<B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Counting::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// [`view`](Counting::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, counters: B) -> Result<Self, PlanError> {
         let Geometry::Counters(counter_bits) = plan.geometry() else {
             return Err(plan.other_kind(Kind::Counting));
@@ -224,8 +228,8 @@ impl<B: Bits<Word = u64>> Count for Counting<B> {
     fn count_hash(&self, hash: u64) -> u64 {
         let block = &self.counters.words()[self.first_word(hash)..];
         let mut lowest = Narrow::mask(hash);
-        // From the highest bit down. `lowest` marks the counters that may be the lowest: those without the bit, if
-        // there are any.
+        // From the highest bit down. `lowest` marks the counters that may be the lowest: those
+        // without the bit, if there are any.
         let mut count = 0;
         for slice in block.chunks_exact(SLICE_WORDS).take(self.counter_bits as usize).rev() {
             let without: [u64; SLICE_WORDS] = std::array::from_fn(|i| lowest[i] & !slice[i]);

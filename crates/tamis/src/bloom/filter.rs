@@ -13,9 +13,10 @@ use crate::variant::{Variant, one_run};
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
-/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. `B` is [`Bitmap`] (owned),
-/// [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a file). Answers do not depend
-/// on the storage. [`builder`](Bloom::builder) sets a seed, a key or a strategy.
+/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. `B` is [`Bitmap`]
+/// (owned), [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a
+/// file). Answers do not depend on the storage. [`builder`](Bloom::builder) sets a seed, a key or a
+/// strategy.
 ///
 /// # Examples
 ///
@@ -33,7 +34,8 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     pub(super) plan: Plan,
     pub(super) strategy: S,
     pub(super) hasher: Hasher,
-    // Invariant: holds exactly `plan.bits()` bits, rounded up to words. The bits past the end are 0.
+    // Invariant: holds exactly `plan.bits()` bits, rounded up to words. The bits past the end are
+    // 0.
     pub(super) bits: B,
 }
 
@@ -49,13 +51,16 @@ impl Bloom {
 }
 
 impl<S: Strategy> Bloom<S, Bitmap> {
-    /// Creates an empty filter from a plan for this strategy, for example one of [`Plan::for_kind`].
+    /// Creates an empty filter from a plan for this strategy, for example one of
+    /// [`Plan::for_kind`].
     ///
-    /// [`Plan::new`] chooses the kind. For such a plan use [`AnyFilter::new`](crate::AnyFilter::new).
+    /// [`Plan::new`] chooses the kind. For such a plan use
+    /// [`AnyFilter::new`](crate::AnyFilter::new).
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         plan.check_kind(S::KIND)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
@@ -63,7 +68,8 @@ impl<S: Strategy> Bloom<S, Bitmap> {
 }
 
 impl<S: Strategy, B: Bits> Bloom<S, B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Bloom::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// [`view`](Bloom::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         plan.check_kind(S::KIND)?;
         plan.check_len(bits.words().len())?;

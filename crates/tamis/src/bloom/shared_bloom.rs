@@ -16,8 +16,8 @@ use crate::strategy::{self, SplitBlock, Strategy};
 
 /// The default Bloom filter, for inserts by several threads: its inserts take `&self`.
 ///
-/// Create one with [`Bloom::builder`] and `build_shared`. An insert locks one of up to 256 stripes, so writers seldom
-/// wait for each other. Readers take no lock.
+/// Create one with [`Bloom::builder`] and `build_shared`. An insert locks one of up to 256 stripes,
+/// so writers seldom wait for each other. Readers take no lock.
 ///
 /// # Examples
 ///
@@ -60,8 +60,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 #[cfg(all(feature = "rayon", not(loom)))]
 impl<S: Strategy> Bloom<S> {
-    /// Runs `fill` on the filter as a shared one. If `fill` panics the bits are restored, because a filter must have
-    /// the bits of its plan.
+    /// Runs `fill` on the filter as a shared one. If `fill` panics the bits are restored, because a
+    /// filter must have the bits of its plan.
     pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
             shared: Option<Bloom<S, AtomicBitmap>>,
@@ -89,9 +89,9 @@ impl<S: Strategy> Bloom<S> {
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Creates an empty filter from a plan, into which threads insert through shared references.
     ///
-    /// With the default kind, batches of some thousand items or more are fastest, because they are sorted before their
-    /// bits are set. The answers are those of inserting the items in order. When the call returns, all items of the
-    /// batch are inserted.
+    /// With the default kind, batches of some thousand items or more are fastest, because they are
+    /// sorted before their bits are set. The answers are those of inserting the items in order.
+    /// When the call returns, all items of the batch are inserted.
     ///
     /// The locks take up to 16 KiB in addition to the bits. A batch in progress takes at most
     /// 1.6 MB for its thread.
@@ -173,8 +173,8 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
 
-    // The whole batch at once, not a thousand items at a time: with a longer batch the default filter sets more items
-    // under one lock.
+    // The whole batch at once, not a thousand items at a time: with a longer batch the default
+    // filter sets more items under one lock.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let answers = answers.reset(items.len());
         let hash =
@@ -196,8 +196,8 @@ impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
 }
 
 impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
-    /// Merges the bits of the other filter. It needs exclusive access: an insert by another thread writes whole words,
-    /// and would overwrite bits that were set in another way.
+    /// Merges the bits of the other filter. It needs exclusive access: an insert by another thread
+    /// writes whole words, and would overwrite bits that were set in another way.
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let other = other.bits.words();
@@ -260,7 +260,8 @@ mod tests {
     fn a_long_batch_into_a_large_filter_is_taken_in_parts() {
         let hashes: Vec<u64> = (0..600_000_u64)
             .map(|i| Hasher::default().hash_item(&(i % 400_000)))
-            // One in a thousand anywhere, the others in few blocks: the filter is larger than need be.
+            // One in a thousand anywhere, the others in few blocks: the filter is larger than need
+            // be.
             .map(|hash| if hash % 1024 == 0 { hash } else { hash >> 12 })
             .collect();
         assert_same((1 << 22) + 5, [&hashes[..]]);

@@ -13,9 +13,9 @@ use crate::strategy::Strategy;
 impl Bloom {
     /// Creates a filter from a known number of items, at `rate`, a probability.
     ///
-    /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of `u64` or `lines()`.
-    /// For those use [`for_items`](Bloom::for_items) and `extend`. There is no `FromIterator`, because a filter needs
-    /// its rate and its size before the first item.
+    /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of
+    /// `u64` or `lines()`. For those use [`for_items`](Bloom::for_items) and `extend`. There is no
+    /// `FromIterator`, because a filter needs its rate and its size before the first item.
     ///
     /// # Errors
     ///
@@ -82,8 +82,8 @@ impl<S: Strategy, C: Bits> BitOr<&Bloom<S, C>> for &Bloom<S, Bitmap> {
     ///
     /// # Panics
     ///
-    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error for different layouts,
-    /// clone one filter and [`merge`](Bloom::merge).
+    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error
+    /// for different layouts, clone one filter and [`merge`](Bloom::merge).
     fn bitor(self, other: &Bloom<S, C>) -> Bloom<S, Bitmap> {
         let mut both = self.clone();
         both |= other;

@@ -1,4 +1,5 @@
-//! Filters that grow with their number of items: a table of hash prefixes whose pages split (`prefixes/`).
+//! Filters that grow with their number of items: a table of hash prefixes whose pages split
+//! (`prefixes/`).
 
 mod prefixes;
 pub(crate) mod sizing;
@@ -19,12 +20,12 @@ use crate::plan::{Plan, PlanError};
 use crate::variant::Variant;
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 
-/// A filter for any number of items. It starts with a few hundred bytes, grows without reading the items again, and
-/// keeps its rate for ever.
+/// A filter for any number of items. It starts with a few hundred bytes, grows without reading the
+/// items again, and keeps its rate for ever.
 ///
-/// It takes about 15 bits an item at 1 %, from ten thousand items to hundreds of millions, and two or three bits more
-/// beyond. A lookup reads the directory and one or two lines. If the number of items is known, [`Bloom`](crate::Bloom)
-/// is smaller and faster.
+/// It takes about 15 bits an item at 1 %, from ten thousand items to hundreds of millions, and two
+/// or three bits more beyond. A lookup reads the directory and one or two lines. If the number of
+/// items is known, [`Bloom`](crate::Bloom) is smaller and faster.
 ///
 /// # Examples
 ///
@@ -70,18 +71,20 @@ impl Growing {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if not even a small filter of
-    /// 64-bit hashes keeps the rate; [`PlanError::Memory`] if there is not enough memory.
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if not even
+    /// a small filter of 64-bit hashes keeps the rate; [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn for_rate(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
     }
 
-    /// Creates an empty filter from a plan. The rate of the plan determines the filter; its number of items is the
-    /// caller's expectation.
+    /// Creates an empty filter from a plan. The rate of the plan determines the filter; its number
+    /// of items is the caller's expectation.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = Table::new(growth_of(plan)?)?;
         Ok(Self { plan: *plan, hasher, held: Held::Pages(table) })
@@ -93,7 +96,8 @@ fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
 }
 
 impl<B: Bits<Word = u64>> Growing<B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for [`view`](Growing::view).
+    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// [`view`](Growing::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Growing, reason };
         let growth = growth_of(plan)?;
@@ -113,8 +117,8 @@ impl<B: Bits<Word = u64>> Growing<B> {
         Ok(Self { plan: planned, hasher, held: Held::Words(table) })
     }
 
-    /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no longer in one run.
-    /// Constant time.
+    /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no
+    /// longer in one run. Constant time.
     pub fn as_view(&self) -> Option<Growing<BitView<'_>>> {
         match &self.held {
             Held::Pages(_) => None,
@@ -130,8 +134,9 @@ impl<B: Bits<Word = u64>> Growing<B> {
         with_table!(self, table => table.counts().items)
     }
 
-    /// Returns true if the filter refuses all new items, because its prefixes use all 64 bits of a hash. At a rate of
-    /// 1e-9 this happens with 534 million items, at 3e-14 with 226 thousand. Constant time.
+    /// Returns true if the filter refuses all new items, because its prefixes use all 64 bits of a
+    /// hash. At a rate of 1e-9 this happens with 534 million items, at 3e-14 with 226 thousand.
+    /// Constant time.
     pub fn is_full(&self) -> bool {
         with_table!(self, table => table.is_full())
     }
@@ -144,8 +149,8 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns the memory behind the filter, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it.
-    /// Constant time.
+    /// Returns the memory behind the filter, in bytes, as
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
     pub fn heap_bytes(&self) -> u64 {
         match &self.held {
             Held::Pages(table) => table.heap_bytes(),
@@ -244,11 +249,11 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
         self.len() == 0
     }
 
-    /// Estimates the number of distinct items: those that were new, and those that were taken for present. Nearly
-    /// exact.
+    /// Estimates the number of distinct items: those that were new, and those that were taken for
+    /// present. Nearly exact.
     fn estimate_items(&self) -> f64 {
-        // A share of the absent items, given by the present rate, was not stored. On average the rate was half as high
-        // while the filter filled.
+        // A share of the absent items, given by the present rate, was not stored. On average the
+        // rate was half as high while the filter filled.
         let rate = self.estimate_rate().min(0.999);
         self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
@@ -309,8 +314,9 @@ impl<B: BitsMut> Clear for Growing<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
-    /// Inserts the prefixes of the other filter. The rate is at most the sum of both rates, and may be above the
-    /// planned rate, which [`is_over_rate`](Filter::is_over_rate) reports. Takes time in proportion to both filters.
+    /// Inserts the prefixes of the other filter. The rate is at most the sum of both rates, and may
+    /// be above the planned rate, which [`is_over_rate`](Filter::is_over_rate) reports. Takes time
+    /// in proportion to both filters.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         // Into a copy, because a merge that fails must leave this filter unchanged.

@@ -7,7 +7,8 @@ use crate::no_std::*;
 use crate::plan::search::smallest;
 use crate::plan::sizing::{Best, Sample, Sizing};
 
-/// The formulas of growing filters. The rate determines the rule of growth, and the rule determines the bits.
+/// The formulas of growing filters. The rate determines the rule of growth, and the rule determines
+/// the bits.
 pub(crate) struct GrowingSizing;
 
 impl Sizing for GrowingSizing {

@@ -12,10 +12,11 @@
 //!   hash = fold(mixed, G ^ length in bytes)
 //! ```
 //!
-//! G is 2⁶⁴ divided by the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is part of both factors
-//! of the first fold, and no constant difference between two items cancels it. So items that collide under one seed
-//! collide under another only by chance. This holds for up to 128 bytes; longer items that collide under XXH3 collide
-//! under every seed. The hash does not protect against chosen items; SipHash does.
+//! G is 2⁶⁴ divided by the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is
+//! part of both factors of the first fold, and no constant difference between two items cancels it.
+//! So items that collide under one seed collide under another only by chance. This holds for up to
+//! 128 bytes; longer items that collide under XXH3 collide under every seed. The hash does not
+//! protect against chosen items; SipHash does.
 //!
 //! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
 //!
@@ -56,8 +57,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The words that the hash derives from a seed: k0 and k1.
 pub(super) type Keys = [u64; 2];
 
-/// Derives the keys of a seed: k0 is the first output of SplitMix64 that starts at `seed`, k1 the first
-/// output after it that [mixes](is_mixing).
+/// Derives the keys of a seed: k0 is the first output of SplitMix64 that starts at `seed`, k1 the
+/// first output after it that [mixes](is_mixing).
 pub(super) const fn keys(seed: u64) -> Keys {
     let first = seed.wrapping_add(GOLDEN);
     let mut state = first.wrapping_add(GOLDEN);
@@ -67,7 +68,8 @@ pub(super) const fn keys(seed: u64) -> Keys {
     [split_mix(first), split_mix(state)]
 }
 
-/// Returns true if products by the factor are well mixed: its halves differ, and it has 8 to 56 ones.
+/// Returns true if products by the factor are well mixed: its halves differ, and it has 8 to 56
+/// ones.
 ///
 /// A product by 2⁶⁴ − 1 folds to all ones, for any other factor. So do many products by a number
 /// with equal halves. About one in 2³² random factors fails the test.
@@ -122,7 +124,8 @@ pub(super) const fn hash_number(number: u64, len: u64, keys: Keys) -> u64 {
     finish(mix(number, 0, keys), len)
 }
 
-/// Hashes numbers of `len` bytes each. Vectors have no 128-bit product, so it is computed from four products.
+/// Hashes numbers of `len` bytes each. Vectors have no 128-bit product, so it is computed from four
+/// products.
 #[inline(always)]
 pub(super) fn hash_numbers(
     numbers: impl Iterator<Item = u64>,
@@ -172,8 +175,8 @@ fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     if bytes.len() > 32 {
         sum = sum.wrapping_add(pair::<1>(bytes, keys));
         if bytes.len() > 48 {
-            // The lengths of addresses are around 64 bytes, half below and half above. Two unneeded multiplications
-            // cost less than a branch that is mispredicted every other time.
+            // The lengths of addresses are around 64 bytes, half below and half above. Two unneeded
+            // multiplications cost less than a branch that is mispredicted every other time.
             let third = pair::<2>(bytes, keys);
             sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
             if bytes.len() > 96 {

@@ -14,8 +14,8 @@ impl Hasher {
         item.hash_by(self)
     }
 
-    /// Hashes byte strings to 128 bits: `hashes[i]` is [`hash128`](Self::hash128) of `items[i]`. SipHash processes
-    /// eight items at a time, with AVX2 or AVX-512.
+    /// Hashes byte strings to 128 bits: `hashes[i]` is [`hash128`](Self::hash128) of `items[i]`.
+    /// SipHash processes eight items at a time, with AVX2 or AVX-512.
     ///
     /// # Panics
     ///
@@ -46,15 +46,16 @@ impl Hasher {
     pub(crate) fn hash_bytes_each<I: Item>(&self, items: &[I], hashes: &mut [u64]) {
         let keys = self.words;
         match self.function {
-            // A separate loop, so that the hash is inlined into it: a third less time for addresses.
+            // A separate loop, so that the hash is inlined into it: a third less time for
+            // addresses.
             HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys)),
             HashFunction::Sip13 => self.sip_each(items, hashes, |[hash]| hash),
             _ => each(items, hashes, |bytes| self.hash(bytes)),
         }
     }
 
-    /// Hashes items with SipHash, eight at a time, and prefetches the bytes of later items. `join` makes a hash from
-    /// its `N` words.
+    /// Hashes items with SipHash, eight at a time, and prefetches the bytes of later items. `join`
+    /// makes a hash from its `N` words.
     #[inline(never)]
     fn sip_each<I: Item, H, const N: usize>(
         &self,

@@ -10,8 +10,8 @@ use crate::arch::sip;
 
 /// A hash function with its seed or key. It maps an item's bytes to 64 bits.
 ///
-/// It is part of a filter's [`Layout`](crate::Layout) and stored in its file. Filters with different hashers cannot be
-/// merged.
+/// It is part of a filter's [`Layout`](crate::Layout) and stored in its file. Filters with
+/// different hashers cannot be merged.
 ///
 /// # Examples
 ///
@@ -44,11 +44,12 @@ pub enum HashFunction {
 }
 
 impl Hasher {
-    /// Returns the default function with `seed`. Filters with the same seed have the same false positives.
+    /// Returns the default function with `seed`. Filters with the same seed have the same false
+    /// positives.
     ///
-    /// The function is defined by this crate; `docs/formats/tamis.md` specifies it for other programs. Items of over
-    /// 128 bytes that collide under XXH3 collide under every seed. The function has no secret: for items that an
-    /// attacker may choose, use [`keyed`](Self::keyed).
+    /// The function is defined by this crate; `docs/formats/tamis.md` specifies it for other
+    /// programs. Items of over 128 bytes that collide under XXH3 collide under every seed. The
+    /// function has no secret: for items that an attacker may choose, use [`keyed`](Self::keyed).
     ///
     /// # Examples
     ///
@@ -79,8 +80,9 @@ impl Hasher {
 
     /// Returns the keyed hash that Tamis presently prefers, SipHash-1-3, with a secret `key`.
     ///
-    /// Without the key an attacker cannot compute hashes, and so cannot choose items that collide. Code that needs a
-    /// keyed hash calls this function. [`from_parts`](Self::from_parts) restores the function that a file names.
+    /// Without the key an attacker cannot compute hashes, and so cannot choose items that collide.
+    /// Code that needs a keyed hash calls this function. [`from_parts`](Self::from_parts) restores
+    /// the function that a file names.
     ///
     /// # Examples
     ///
@@ -109,8 +111,8 @@ impl Hasher {
 
     /// Returns the function's number in files, and its seed or key as 16 little-endian bytes.
     ///
-    /// Numbers are never reused. With a seed, the last eight bytes are zero. A file must contain the key, because the
-    /// filter cannot answer without it.
+    /// Numbers are never reused. With a seed, the last eight bytes are zero. A file must contain
+    /// the key, because the filter cannot answer without it.
     ///
     /// # Examples
     ///
@@ -131,7 +133,8 @@ impl Hasher {
         (self.function as u8, ((high as u128) << 64 | low as u128).to_le_bytes())
     }
 
-    /// Restores a hasher from its number and its seed or key. Returns `None` if no release could have written them.
+    /// Restores a hasher from its number and its seed or key. Returns `None` if no release could
+    /// have written them.
     #[must_use]
     pub const fn from_parts(number: u8, seed: [u8; 16]) -> Option<Self> {
         let words = u128::from_le_bytes(seed);
@@ -151,15 +154,17 @@ impl Hasher {
         self.function
     }
 
-    /// Hashes `bytes`. The default takes about a nanosecond for up to 16 bytes, then less than 0.1 ns a byte.
-    // Always inlined, like its callers: a loop then computes once what depends on the seed alone, which saves a seventh
-    // of a single lookup of text.
+    /// Hashes `bytes`. The default takes about a nanosecond for up to 16 bytes, then less than 0.1
+    /// ns a byte.
+    // Always inlined, like its callers: a loop then computes once what depends on the seed alone,
+    // which saves a seventh of a single lookup of text.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
             HashFunction::Fold => fold::hash(bytes, self.words),
-            // The words and not `self`, because the address of `self` would force it onto the stack of every caller.
+            // The words and not `self`, because the address of `self` would force it onto the stack
+            // of every caller.
             function => hash_otherwise(function, self.words, bytes),
         }
     }
@@ -192,7 +197,8 @@ impl Hasher {
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
     ///
-    /// With the fold hash this is XXH3-128 with the seed. [`hash`](Self::hash) cannot be derived from either half.
+    /// With the fold hash this is XXH3-128 with the seed. [`hash`](Self::hash) cannot be derived
+    /// from either half.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, _] = self.words;

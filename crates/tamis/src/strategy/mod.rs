@@ -1,4 +1,5 @@
-//! Strategies: the rules from a hash to the bits that an item sets. They are pure and have no storage.
+//! Strategies: the rules from a hash to the bits that an item sets. They are pure and have no
+//! storage.
 
 mod by_stripe;
 pub(crate) mod classic;

@@ -8,8 +8,8 @@ use crate::plan::Plan;
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 use crate::strategy::rule::{Construct, Strategy, Token};
 
-/// Split-block Bloom as Parquet defines it. With [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it has the bytes of a
-/// Parquet column's filter.
+/// Split-block Bloom as Parquet defines it. With [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it
+/// has the bytes of a Parquet column's filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parquet(());
 

@@ -11,8 +11,8 @@ use crate::plan::Plan;
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// Only this crate can create a value, with a private constructor. Kernels without bounds checks rely on this: the
-/// words are those of a filter whose plan created the strategy.
+/// Only this crate can create a value, with a private constructor. Kernels without bounds checks
+/// rely on this: the words are those of a filter whose plan created the strategy.
 ///
 /// ```compile_fail,E0451
 /// // Would allow writing past the end, if it compiled.
@@ -40,11 +40,12 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + Construct + 'static {
     /// Sets the bits of each hash, in order. Answer `i` is true if a bit of hash `i` was not set.
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash` while other threads do the same. Returns true if one of them was not set.
+    /// Sets the bits of `hash` while other threads do the same. Returns true if one of them was not
+    /// set.
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
 
-    /// Sets the bits of `len` hashes, with the answers of inserts in order, while other threads do the same. `hash`
-    /// writes the hashes of a range of the items to a slice of the same length.
+    /// Sets the bits of `len` hashes, with the answers of inserts in order, while other threads do
+    /// the same. `hash` writes the hashes of a range of the items to a slice of the same length.
     fn insert_each_shared(
         &self,
         bits: &AtomicBitmap,
@@ -76,7 +77,8 @@ pub(crate) fn for_plan<S: Strategy>(plan: &Plan) -> S {
     S::for_plan(plan, Token(()))
 }
 
-/// The constructor of strategies. The module is private, so other crates can neither name this trait nor create a
+/// The constructor of strategies. The module is private, so other crates can neither name this
+/// trait nor create a
 /// [`Token`].
 pub trait Construct {
     /// Creates the strategy for filters with this plan.
@@ -106,7 +108,8 @@ pub(super) fn insert_one_by_one<S: Strategy>(
     for (first, word) in (0..len).step_by(64).zip(answers) {
         let hashes = &mut hashes[..64.min(len - first)];
         hash(first..first + hashes.len(), hashes);
-        // The mask stays in a register until all 64 items are inserted, because a lock waits for every earlier store.
+        // The mask stays in a register until all 64 items are inserted, because a lock waits for
+        // every earlier store.
         let mut mask = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if is_large && i % BATCH == 0 {

@@ -13,7 +13,8 @@ pub(crate) const SPLIT_BLOCK: BlockSizing = BlockSizing {
 
 /// The formulas for the sizes of Parquet's filters.
 pub(crate) const PARQUET: BlockSizing = BlockSizing {
-    // The rule takes the block from 32 bits of the hash. The file format stores at most 2³¹ − 1 bytes.
+    // The rule takes the block from 32 bits of the hash. The file format stores at most 2³¹ − 1
+    // bytes.
     blocks: |_| Blocks { lane_bits: 32, max_places: (1 << 31) / 32 - 1, ..Blocks::PLAIN },
     ..SPLIT_BLOCK
 };

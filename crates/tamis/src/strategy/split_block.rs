@@ -1,4 +1,5 @@
-//! The default strategy: split-block Bloom with 512-bit blocks, by the rule in `block_rules/split_block.rs`.
+//! The default strategy: split-block Bloom with 512-bit blocks, by the rule in
+//! `block_rules/split_block.rs`.
 
 use std::ops::Range;
 
@@ -16,12 +17,13 @@ use crate::strategy::rule::{Construct, Strategy, Token, insert_one_by_one};
 /// Split-block Bloom with 512-bit blocks: one cache line for each lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitBlock {
-    /// The level of the kernels. It is stored here and not queried for each item, so that it stays in a register.
+    /// The level of the kernels. It is stored here and not queried for each item, so that it stays
+    /// in a register.
     level: arch::Level,
 }
 
-/// Up to this many hashes are answered one by one. A kernel first fills buffers: a batch of one hash took 54 ns in the
-/// kernel, and takes 5 ns outside it.
+/// Up to this many hashes are answered one by one. A kernel first fills buffers: a batch of one
+/// hash took 54 ns in the kernel, and takes 5 ns outside it.
 const ONE_BY_ONE_MAX: usize = 8;
 
 impl Construct for SplitBlock {

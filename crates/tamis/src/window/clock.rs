@@ -10,7 +10,8 @@ use crate::plan::error::PlanError;
 /// How long a window filter remembers an item, at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
-    /// Milliseconds of the time that the caller passes to [`Window::advance`](crate::Window::advance).
+    /// Milliseconds of the time that the caller passes to
+    /// [`Window::advance`](crate::Window::advance).
     Millis(u64),
     /// A number of other items that are stored after it.
     Items(u64),
@@ -85,8 +86,8 @@ impl Clock {
         Ok(Self { memory: *present, present: *present, stored: *stored, ..clock })
     }
 
-    /// Returns the state. It holds the slice for which the memory is ready, so that no item out of the window comes
-    /// back.
+    /// Returns the state. It holds the slice for which the memory is ready, so that no item out of
+    /// the window comes back.
     pub(super) fn to_words(self) -> [u64; Self::WORDS] {
         let (is_time, span) = match self.span {
             Span::Millis(span) => (1, span),
@@ -102,7 +103,8 @@ impl Clock {
         self.slices as usize + 1
     }
 
-    /// Returns the time or the items of a slice, rounded up, so that all slices together last at least the span.
+    /// Returns the time or the items of a slice, rounded up, so that all slices together last at
+    /// least the span.
     fn slice_span(&self) -> u64 {
         let (Span::Millis(span) | Span::Items(span)) = self.span;
         span.div_ceil(u64::from(self.slices))
@@ -145,7 +147,8 @@ impl Clock {
         }
     }
 
-    /// Makes the memory ready for the present slice. Returns the slots to clear, modulo the number of slots.
+    /// Makes the memory ready for the present slice. Returns the slots to clear, modulo the number
+    /// of slots.
     pub(super) fn turn(&mut self) -> Range<usize> {
         let slots = self.slots();
         let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
@@ -170,8 +173,8 @@ impl Clock {
         behind < slots && age + behind < slots
     }
 
-    /// Merges another window's clock. Returns which blocks to join, this window's and the other's, or `None` if the
-    /// windows differ in span or refreshing.
+    /// Merges another window's clock. Returns which blocks to join, this window's and the other's,
+    /// or `None` if the windows differ in span or refreshing.
     pub(super) fn merge(&mut self, other: &Clock) -> Option<Vec<(usize, usize)>> {
         if (self.slices, self.span, self.refreshes) != (other.slices, other.span, other.refreshes) {
             return None;
@@ -179,8 +182,8 @@ impl Clock {
         let slots = self.slots() as u64;
         match self.span {
             Span::Millis(_) => self.present = self.present.max(other.present),
-            // The present slice lasts until the later of the two ends: a shorter one would shorten the time for which
-            // the other's items are remembered.
+            // The present slice lasts until the later of the two ends: a shorter one would shorten
+            // the time for which the other's items are remembered.
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
         let mut pairs = Vec::new();

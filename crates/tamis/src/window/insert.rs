@@ -28,8 +28,9 @@ impl<B: BitsMut> Window<B> {
         }
     }
 
-    /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With a span of items, the
-    /// caller passes no more than the present slice has space for. The clock is up to date.
+    /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With
+    /// a span of items, the caller passes no more than the present slice has space for. The clock
+    /// is up to date.
     fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let how = (self.clock.slot(), self.clock.refreshes);
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
@@ -37,7 +38,8 @@ impl<B: BitsMut> Window<B> {
         self.clock.count(stored);
     }
 
-    /// Stores one item, in the next slice if the present one is full. Returns true if it was not remembered.
+    /// Stores one item, in the next slice if the present one is full. Returns true if it was not
+    /// remembered.
     fn insert_one(&mut self, hash: u64) -> bool {
         if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
             self.clock.next_slice();
@@ -77,7 +79,8 @@ impl<B: BitsMut> Insert for Window<B> {
                 (rest, words) = (later, later_words);
                 continue;
             }
-            // Near the end of the slice, items are stored one by one up to the end of a word of answers.
+            // Near the end of the slice, items are stored one by one up to the end of a word of
+            // answers.
             let len = rest.len().min(64);
             words[0] = answer_word(&rest[..len], |&hash| self.insert_one(hash));
             (rest, words) = (&rest[len..], &mut words[1..]);

@@ -8,18 +8,19 @@
 //!                                                  ▲ when slice 7 begins, 3 is cleared and becomes 7
 //! ```
 //!
-//! The filter is a ring of l + 1 Bloom filters of blocks, the slices. Items are inserted into the present slice. When a
-//! slice has lasted its share W/l of the span, the oldest slice is cleared and becomes the present one. So an item is
-//! remembered for l full slices after its own, at least W, and forgotten with its slice, at most W·(1 + 1/l) after its
-//! insertion.
+//! The filter is a ring of l + 1 Bloom filters of blocks, the slices. Items are inserted into the
+//! present slice. When a slice has lasted its share W/l of the span, the oldest slice is cleared
+//! and becomes the present one. So an item is remembered for l full slices after its own, at least
+//! W, and forgotten with its slice, at most W·(1 + 1/l) after its insertion.
 //!
-//! The blocks of all slices at one place are adjacent. With three slices and one, blocks of eight lanes of 16 bits
-//! (`block_rules/narrow.rs`) fill one cache line. With one slice and one, blocks with lanes of 32 bits fill one line;
-//! their bits are those of Parquet's blocks.
+//! The blocks of all slices at one place are adjacent. With three slices and one, blocks of eight
+//! lanes of 16 bits (`block_rules/narrow.rs`) fill one cache line. With one slice and one, blocks
+//! with lanes of 32 bits fill one line; their bits are those of Parquet's blocks.
 //!
-//! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters", 2020) sets k bits in k
-//! of its k + l slices and needs 35 bits an item at 1 % and l = 7. Slices that are whole filters need 21, because only
-//! one item in l + 1 is stored past its time. They test one line instead of up to k + l bits in distant places.
+//! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
+//! 2020) sets k bits in k of its k + l slices and needs 35 bits an item at 1 % and l = 7. Slices
+//! that are whole filters need 21, because only one item in l + 1 is stored past its time. They
+//! test one line instead of up to k + l bits in distant places.
 //!
 //! The filter has no clock: the caller passes the time to [`Window::advance`].
 
@@ -52,15 +53,16 @@ use sizing::blocks_of;
 
 /// A filter that remembers an item for at least a span, and forgets it soon after.
 ///
-/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored again: the filter
-/// forgets it a span after its first insertion, unless the filter [refreshes](Self::refreshing). The same applies to an
-/// item that the filter takes for a remembered one, at its rate; insert returns false then. So the span is guaranteed
-/// for every item whose insert returned true, and with refreshing for every item.
+/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored
+/// again: the filter forgets it a span after its first insertion, unless the filter
+/// [refreshes](Self::refreshing). The same applies to an item that the filter takes for a
+/// remembered one, at its rate; insert returns false then. So the span is guaranteed for every item
+/// whose insert returned true, and with refreshing for every item.
 ///
-/// With a span of items, the filter keeps its rate for ever, unless it is merged. With a span of time, it keeps its
-/// rate while no slice receives more than its share of the planned items. For items that may all arrive at once, plan
-/// one slice ([`Plan::window`]): it takes a sixth more memory than three, and the filter forgets an item within two
-/// spans.
+/// With a span of items, the filter keeps its rate for ever, unless it is merged. With a span of
+/// time, it keeps its rate while no slice receives more than its share of the planned items. For
+/// items that may all arrive at once, plan one slice ([`Plan::window`]): it takes a sixth more
+/// memory than three, and the filter forgets an item within two spans.
 ///
 /// # Examples
 ///
@@ -108,8 +110,8 @@ impl Window {
         Self::new(&plan, Hasher::default(), Span::Items(items))
     }
 
-    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice as long. It keeps
-    /// `rate` if at most `items` items arrive in any span, in any distribution.
+    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice as
+    /// long. It keeps `rate` if at most `items` items arrive in any span, in any distribution.
     ///
     /// # Errors
     ///
@@ -123,7 +125,8 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -153,12 +156,13 @@ impl<B: Bits<Word = u64>> Window<B> {
         Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
     }
 
-    /// Creates a filter from the words of a filter with this plan, for example of a file. Constant time.
+    /// Creates a filter from the words of a filter with this plan, for example of a file. Constant
+    /// time.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if the words are not those of
-    /// such a filter.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if the words
+    /// are not those of such a filter.
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         plan.check_len(bits.words().len())?;
@@ -171,8 +175,8 @@ impl<B: Bits<Word = u64>> Window<B> {
         Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
     }
 
-    /// Returns when the present slice began, in milliseconds of the caller's time. Returns `None` if the span is a
-    /// number of items.
+    /// Returns when the present slice began, in milliseconds of the caller's time. Returns `None`
+    /// if the span is a number of items.
     pub fn began_millis(&self) -> Option<u64> {
         self.clock.began_millis()
     }
@@ -192,10 +196,11 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.refreshes
     }
 
-    /// Sets the present time, in milliseconds since any epoch, and forgets the items that are out of the window.
-    /// Constant time; the next insert clears the memory.
+    /// Sets the present time, in milliseconds since any epoch, and forgets the items that are out
+    /// of the window. Constant time; the next insert clears the memory.
     ///
-    /// A time before the latest one has no effect. Neither has any time if the span is a number of items.
+    /// A time before the latest one has no effect. Neither has any time if the span is a number of
+    /// items.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }
@@ -306,7 +311,8 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         });
     }
 
-    /// Estimates how many items are remembered. If repeats refresh, an item may count once for each slice.
+    /// Estimates how many items are remembered. If repeats refresh, an item may count once for each
+    /// slice.
     fn estimate_items(&self) -> f64 {
         let bits = self.slot_bits();
         let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
@@ -345,9 +351,10 @@ impl<B: BitsMut> Clear for Window<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
-    /// Remembers the items of both filters, each at least as long as its own filter would. Slices of the same time are
-    /// joined; with a span of items, slices of the same age. The later of the two clocks applies, and items that are
-    /// out of the window by it are forgotten. Slices hold the items of both, so the rate may be above the planned rate.
+    /// Remembers the items of both filters, each at least as long as its own filter would. Slices
+    /// of the same time are joined; with a span of items, slices of the same age. The later of the
+    /// two clocks applies, and items that are out of the window by it are forgotten. Slices hold
+    /// the items of both, so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;

@@ -1,5 +1,5 @@
-//! The experiment of the articles that this project starts from: a million UUIDs at 0.02, then 9 900
-//! absent ones. Guava finds 189 to 216 of them (`tests/golden/articles`).
+//! The experiment of the articles that this project starts from: a million UUIDs at 0.02, then 9
+//! 900 absent ones. Guava finds 189 to 216 of them (`tests/golden/articles`).
 
 use serde_json::Value;
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};

@@ -1,4 +1,5 @@
-//! Promise 1: every inserted item is found, for every kind, storage, insert method and number of threads.
+//! Promise 1: every inserted item is found, for every kind, storage, insert method and number of
+//! threads.
 
 use std::collections::HashSet;
 use std::num::NonZero;

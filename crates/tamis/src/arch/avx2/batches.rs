@@ -37,8 +37,8 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. Its lines are prefetched a few at a time while the present batch is answered, because a CPU cannot
-/// load 64 lines at once.
+/// The next batch. Its lines are prefetched a few at a time while the present batch is answered,
+/// because a CPU cannot load 64 lines at once.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     words: *const u8,

@@ -19,8 +19,8 @@ pub(in crate::arch) struct Wide(__m256i);
 impl Narrow {
     pub(in crate::arch) const WORDS: usize = 2;
 
-    /// Returns the bit of `hash` in each lane. AVX2 has no shifts of 16-bit lanes, so the bit is looked up byte by
-    /// byte.
+    /// Returns the bit of `hash` in each lane. AVX2 has no shifts of 16-bit lanes, so the bit is
+    /// looked up byte by byte.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn mask(hash: u64) -> Self {
@@ -146,8 +146,8 @@ const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 /// How many items ahead the memory is prefetched.
 const AHEAD: usize = 2 * GROUP;
 
-/// Like `in_batches`, which is not compiled for AVX2: writes the answer to each hash, in order, to a mask, and
-/// prefetches the words at the `place` of a later hash, unless there are few words.
+/// Like `in_batches`, which is not compiled for AVX2: writes the answer to each hash, in order, to
+/// a mask, and prefetches the words at the `place` of a later hash, unless there are few words.
 ///
 /// # Panics
 ///

@@ -53,8 +53,8 @@ pub(in crate::arch) fn contains_pairs(
             if is_large && next.is_some() {
                 prefetch_4(words, coming, i);
             }
-            // SAFETY: `locate` wrote only byte numbers from which on eight bytes are in `words`, as asserted. Entries
-            // after the batch are from an earlier batch, or zero.
+            // SAFETY: `locate` wrote only byte numbers from which on eight bytes are in `words`, as
+            // asserted. Entries after the batch are from an earlier batch, or zero.
             mask |= unsafe { rule.contains_4(words, located, i) } << i;
         }
         *word = if batch.len() == BATCH { mask } else { mask & ((1 << batch.len()) - 1) };
@@ -73,7 +73,8 @@ pub(in crate::arch) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) {
     });
 }
 
-/// Calls `each` with four hashes at a time and the number of the first one. The last group is padded with zeros.
+/// Calls `each` with four hashes at a time and the number of the first one. The last group is
+/// padded with zeros.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn each_4(hashes: &[u64], mut each: impl FnMut(usize, __m256i)) {
@@ -207,7 +208,8 @@ impl Rule {
     }
 }
 
-/// Returns the high and the low half of the product of 64-bit numbers and numbers below 2³², in two steps.
+/// Returns the high and the low half of the product of 64-bit numbers and numbers below 2³², in two
+/// steps.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn product(a: __m256i, b: __m256i) -> (__m256i, __m256i) {

@@ -47,7 +47,8 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
             }
             let block = words.cast::<u8>().wrapping_add(start as usize).cast();
             let bits = bits(hash);
-            // SAFETY: `locate` wrote the start of a whole block here, and the words are borrowed uniquely.
+            // SAFETY: `locate` wrote the start of a whole block here, and the words are borrowed
+            // uniquely.
             unsafe {
                 let old = _mm256_loadu_si256(block);
                 _mm256_storeu_si256(block, _mm256_or_si256(old, bits));
@@ -89,8 +90,8 @@ pub(super) fn bits(hash: u64) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn holds<W: Word>(words: &[W], hash: u64, first: usize) -> bool {
     let block: __m256i;
-    // SAFETY: inside the block. An assembly load of words that other threads may set is equivalent to four relaxed
-    // loads: bits only change from 0 to 1.
+    // SAFETY: inside the block. An assembly load of words that other threads may set is equivalent
+    // to four relaxed loads: bits only change from 0 to 1.
     unsafe {
         asm!(
             "vmovdqu {block}, ymmword ptr [{at}]",

@@ -4,8 +4,8 @@
 //! spread hash ×4 ──▶ shifted to each lane's six bits ──▶ lane's word shifted by that number: its bit
 //! ```
 //!
-//! A test shifts the block and not a mask. Bit 0 of every lane is then the answer of that lane, so one AND joins the
-//! halves, and one instruction tests them.
+//! A test shifts the block and not a mask. Bit 0 of every lane is then the answer of that lane, so
+//! one AND joins the halves, and one instruction tests them.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -27,7 +27,8 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, low_six: [63; 4], ones: [1; 4] };
 
-/// Tests one item. It is inlined into code that is compiled for any x86-64; a call would double the cost.
+/// Tests one item. It is inlined into code that is compiled for any x86-64; a call would double the
+/// cost.
 ///
 /// # Safety
 ///
@@ -36,9 +37,10 @@ static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, low_six: [63; 4], one
 pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = split_block::first_word(hash, words.len());
     let flag: u8;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words that other threads may
-    // set is equivalent to eight relaxed loads: bits only change from 0 to 1. `vzeroupper`, because the code around may
-    // be compiled for SSE: all vector registers are clobbered.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words
+    // that other threads may set is equivalent to eight relaxed loads: bits only change from 0 to
+    // 1. `vzeroupper`, because the code around may be compiled for SSE: all vector registers are
+    // clobbered.
     unsafe {
         asm!(
             "vmovq xmm0, {spread}",
@@ -71,7 +73,8 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
     flag != 0
 }
 
-/// Sets the bits of one item. Returns true if one of them was not set. It is inlined like [`contains_one_512`].
+/// Sets the bits of one item. Returns true if one of them was not set. It is inlined like
+/// [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -80,8 +83,8 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
 pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     let first = split_block::first_word(hash, words.len());
     let flag: u8;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable. `vzeroupper`: as in
-    // `contains_one_512`.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable. `vzeroupper`: as
+    // in `contains_one_512`.
     unsafe {
         asm!(
             "vmovq xmm0, {spread}",
@@ -141,7 +144,8 @@ macro_rules! numbers_of_one {
     };
 }
 
-/// Tests item `$i` of eight. The carry is set if all bits of the item are set, and is shifted into the mask from below.
+/// Tests item `$i` of eight. The carry is set if all bits of the item are set, and is shifted into
+/// the mask from below.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -161,7 +165,8 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0_u64;
-        // From the last item to the first, in whole groups of eight. Entries after the last item are blocks too.
+        // From the last item to the first, in whole groups of eight. Entries after the last item
+        // are blocks too.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
             // SAFETY: only `locate` writes starts here: each is that of a whole block, or 0. The
@@ -261,8 +266,8 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
         let whole = len & !7;
         for i in (0..whole).step_by(8) {
             coming.prefetch_8(i);
-            // SAFETY: `locate` put the starts of whole blocks here, which may be written; `new` has a
-            // byte for each item.
+            // SAFETY: `locate` put the starts of whole blocks here, which may be written; `new` has
+            // a byte for each item.
             unsafe { set_from!(i, words, located, new, 0 1 2 3 4 5 6 7) };
         }
         for i in whole..len {

@@ -254,8 +254,8 @@ fn seeds_spread() {
 
 #[test]
 fn a_seed_whose_second_output_mixes_nothing_has_another_key() {
-    // Their second outputs are 0, all ones, a third of that, and 1: with the first two as the key, all
-    // integers had one hash.
+    // Their second outputs are 0, all ones, a third of that, and 1: with the first two as the key,
+    // all integers had one hash.
     let seeds = [0xc391_0c8d_016b_07d6, 0x932b_113c_fbd6_b596]
         .into_iter()
         .chain([u64::MAX / 3, 1].map(|output| super::seed([output, 0]).wrapping_sub(GOLDEN)));

@@ -1,7 +1,7 @@
 //! The classic Bloom filter: any number of bits, any number of probes.
 //!
-//! Probe `i` is the high half of `mix(hash + i·γ) × bits`. Each probe is mixed on its own, so that probes neither
-//! repeat nor follow a fixed step. With double hashing they do so in small filters.
+//! Probe `i` is the high half of `mix(hash + i·γ) × bits`. Each probe is mixed on its own, so that
+//! probes neither repeat nor follow a fixed step. With double hashing they do so in small filters.
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
