@@ -1,11 +1,12 @@
-//! A wallet that finds its payments without the blocks, on recorded blocks of Bitcoin.
+//! A wallet that finds its payments without downloading blocks, on recorded blocks of Bitcoin.
 //!
 //! ```sh
 //! cargo run -p tamis-bitcoin --example spv
 //! ```
 //!
-//! The wallet sends a node a filter of its keys (`filterload`). Of each block the node sends back a proof (`merkleblock`) and the
-//! transactions that matched; the wallet checks the proof and keeps what is its own. See `docs/formats/bip37.md`.
+//! The wallet sends a filter of its keys to a node (`filterload`). For each block, the node answers
+//! with a proof (`merkleblock`) and the transactions that matched. The wallet checks the proof and
+//! keeps its own transactions. See `docs/formats/bip37.md`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -22,10 +23,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Syncs a wallet of three keys with a node of all recorded blocks; returns the account of it, to be printed.
+/// Syncs a wallet of three keys with a node that has all recorded blocks. Returns a printable
+/// account statement.
 fn run() -> Result<String, Box<dyn Error>> {
     let (blocks, keys) = recorded()?;
-    // Where the chain of most work would be: a wallet gets all headers first.
+    // A real wallet first gets all headers and selects the chain with the most work.
     let chain: Vec<_> = blocks.iter().map(|block| hash_of(block)).collect::<Result<_, _>>()?;
     let whole_bytes: usize = blocks.iter().map(Vec::len).sum();
     let mut node = Node { blocks, peer: PeerFilter::default() };
@@ -56,22 +58,22 @@ fn run() -> Result<String, Box<dyn Error>> {
     Ok(account)
 }
 
-/// The wallet's side: keys, and what they own.
+/// The wallet: its keys and its coins.
 struct Wallet {
-    // Public keys, and the hashes of others.
+    // Public keys, and the hashes of other public keys.
     keys: Vec<Vec<u8>>,
-    /// Outpoints that its keys can spend, with what is in them.
+    /// The outpoints that the keys can spend, with their amounts.
     coins: HashMap<[u8; 36], u64>,
 }
 
-/// What happened to a wallet.
+/// An event of a wallet.
 struct Event {
     sign: char,
     satoshis: u64,
     txid: Hash256,
 }
 
-/// An amount, shown in bitcoins.
+/// An amount, displayed in bitcoins.
 struct Coins(u64);
 
 impl Wallet {
@@ -79,9 +81,11 @@ impl Wallet {
         Self { keys, coins: HashMap::new() }
     }
 
-    /// Makes the filter to be sent: the keys, and the coins, whose spending need not show a key.
+    /// Creates the filter to send. It holds the keys and the coins, because a transaction that
+    /// spends a coin need not show the key.
     fn filter(&self) -> Result<WalletFilter, Box<dyn Error>> {
-        // Room for as many outpoints as the node may add. A wallet would draw the tweak by lot.
+        // The capacity includes the outpoints that the node may add. A real wallet would choose the
+        // tweak at random.
         let (items, rate, tweak) = (10 + self.coins.len() as u32, 0.000_001, 0x5eed);
         let mut filter = WalletFilter::create(items, rate, tweak, Update::All, Bip37Sizing::Core)?;
         self.keys.iter().for_each(|key| _ = filter.insert(key));
@@ -89,8 +93,8 @@ impl Wallet {
         Ok(filter)
     }
 
-    /// Checks what a node sent of block `hash`, and takes in the transactions of it that are the wallet's own: a filter matches others too.
-    /// Returns how many the block has, and what happened.
+    /// Checks the node's answer for block `hash`, and stores the transactions of this wallet. The
+    /// filter also matches others. Returns the number of transactions in the block, and the events.
     fn take(
         &mut self,
         hash: Hash256,
@@ -132,13 +136,13 @@ impl Wallet {
     }
 }
 
-/// The node's side: whole blocks, and the filter of the wallet at the other end.
+/// The node: whole blocks, and the filter of the connected wallet.
 struct Node {
     blocks: Vec<Vec<u8>>,
     peer: PeerFilter,
 }
 
-/// What a node sends of a block.
+/// The answer of a node for a block.
 struct Answer {
     /// The payload of `merkleblock`.
     proof: Vec<u8>,
@@ -147,7 +151,8 @@ struct Answer {
 }
 
 impl Node {
-    /// Answers a request for a filtered block; `None` if there is no such block, or no filter.
+    /// Answers a request for a filtered block. Returns `None` if there is no such block or no
+    /// filter.
     fn filtered_block(&mut self, hash: Hash256) -> Option<Answer> {
         let filter = self.peer.filter_mut()?;
         let block = self.blocks.iter().find(|block| hash_of(block).is_ok_and(|it| it == hash))?;
@@ -178,7 +183,7 @@ fn hash_of(block: &[u8]) -> Result<Hash256, Box<dyn Error>> {
 
 type Recorded = (Vec<Vec<u8>>, Vec<Vec<u8>>);
 
-/// Returns the blocks of the golden data, each once, and three keys that occur in them.
+/// Returns the blocks of the golden data without repeats, and three keys that occur in them.
 fn recorded() -> Result<Recorded, Box<dyn Error>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/bitcoin/bip37.json");
     let golden: Json = serde_json::from_slice(&std::fs::read(path)?)?;
@@ -188,7 +193,7 @@ fn recorded() -> Result<Recorded, Box<dyn Error>> {
         if !blocks.contains(&block) {
             blocks.push(block);
         }
-        // What is as long as a hash of a transaction is none of a wallet's keys.
+        // An item of the length of a transaction hash is not a key.
         for item in case["inserted"].as_array().ok_or("no items")? {
             let item = unhex(item.as_str().ok_or("no item")?)?;
             if item.len() != 32 && !keys.contains(&item) {
@@ -208,7 +213,7 @@ fn unhex(text: &str) -> Result<Vec<u8>, Box<dyn Error>> {
 mod tests {
     use super::*;
 
-    /// A node and a wallet that has sent its filter, and the hash of the first block.
+    /// A node, a wallet that has sent its filter, and the hash of the first block.
     fn synced() -> (Node, Wallet, Hash256) {
         let (blocks, keys) = recorded().unwrap();
         let (hash, wallet) = (hash_of(&blocks[0]).unwrap(), Wallet::new(keys));

@@ -1,5 +1,6 @@
-//! Each golden file cut at every byte and flipped at every byte is an answer or an error, in little
-//! memory. One test alone, since it measures what its process takes.
+//! Decodes each golden file after truncation at every byte and with every byte flipped. Each result
+//! is an answer or an error, and the memory stays small. This test has its own process, because it
+//! measures the memory of the process.
 
 mod golden_data;
 mod memory;
@@ -13,7 +14,8 @@ use tamis_formats::Format;
 fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
     for Golden { format: name, name: file, mut bytes, options } in golden() {
         let format = Format::named(name).expect("a row");
-        // Once whole, so that what the allocator keeps for later is there.
+        // Decode each file once before the measurement, so that memory which the allocator keeps
+        // does not count.
         let _ = (format.decode)(&bytes, &options).map(|it| it.info());
         let before = peak_bytes();
         for len in 0..bytes.len() {
@@ -21,7 +23,8 @@ fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
             let _ = (Format::of(bytes), (format.decode)(bytes, &options).map(|it| it.info()));
         }
         for at in 0..bytes.len() {
-            // All bits of the head; one of each byte behind it, where all bytes mean the same.
+            // Flip all bits of each header byte, and one bit of each byte behind it, where all
+            // bytes have the same meaning.
             let flips: &[u8] = if at < 128 { &[1, 2, 4, 8, 16, 32, 64, 128, 255] } else { &[128] };
             for flip in flips {
                 bytes[at] ^= flip;

@@ -1,5 +1,5 @@
-//! The smallest files of Roaring bitmaps take no more memory than is said. One test alone, since it
-//! measures what its process takes.
+//! The smallest files of Roaring bitmaps take no more memory than documented. This test has its own
+//! process, because it measures the memory of the process.
 
 mod memory;
 
@@ -24,8 +24,8 @@ fn runs_take_four_times_their_bytes_and_lonely_values_eighteen() {
     }
 }
 
-/// Two runs in each of 65,536 stretches: of one value, and of 9,000. As a bitmap each would take 8
-/// KiB.
+/// Each of 65,536 containers has two runs: one of a single value, and one of 9,000 values. As a
+/// bitmap, each container would take 8 KiB.
 fn short_before_long() -> Vec<u8> {
     let len = 1_usize << 16;
     let mut bytes = [0x3b, 0x30, 0xff, 0xff].to_vec();

@@ -1,4 +1,4 @@
-//! `RedisBloom` and `RedisCuckoo` give the very answers and bytes of a live server.
+//! `RedisBloom` and `RedisCuckoo` give the same answers and bytes as a real server.
 
 use serde_json::Value;
 use tamis::Answers;
@@ -47,7 +47,7 @@ fn item(value: &Value) -> Vec<u8> {
     }
 }
 
-/// The words of a command behind the key.
+/// The words of a command after the key.
 fn arguments(step: &Value) -> (&str, Vec<Vec<u8>>) {
     let words = list(&step["cmd"]);
     (text(&words[0]), words[2..].iter().map(item).collect())
@@ -57,7 +57,7 @@ fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(word: &[u8]) -> T {
     std::str::from_utf8(word).unwrap().parse().unwrap()
 }
 
-/// Splits the options before ITEMS from the items.
+/// Splits the argv before ITEMS from the items.
 fn split_at_items(words: &[Vec<u8>]) -> (&[Vec<u8>], &[Vec<u8>]) {
     let at = words.iter().position(|word| word == b"ITEMS").unwrap();
     (&words[..at], &words[at + 1..])
@@ -173,13 +173,13 @@ fn cases(family: &str) -> Vec<Value> {
     cases
 }
 
-/// The chunks of a dump, the header first, each with the position it came with.
+/// The chunks of a dump, the header first, each with its position.
 fn chunks(case: &Value) -> Vec<(i64, Vec<u8>)> {
     let chunk = |chunk: &Value| (chunk["iter"].as_i64().unwrap(), base64(text(&chunk["data"])));
     list(&case["chunks"]).iter().map(chunk).collect()
 }
 
-/// Dumps as SCANDUMP does, from the first chunk to the end.
+/// Dumps a filter as SCANDUMP does, from the first chunk to the last.
 fn dumped(header: &[u8], chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>) -> Vec<(i64, Vec<u8>)> {
     let mut chunks = vec![(1, header.to_vec())];
     while let Some(next) = chunk(chunks[chunks.len() - 1].0) {
@@ -188,7 +188,7 @@ fn dumped(header: &[u8], chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>) -> Vec<(
     chunks
 }
 
-/// Items with the server's answers, those it answered wrongly too.
+/// Items with the answers of the server, including its false positives.
 fn answers(case: &Value) -> Vec<(Vec<u8>, bool)> {
     let asked = list(&case["exists"]).iter().map(|pair| (item(&pair[0]), pair[1] == 1));
     let wrong = list(&case["false_positives"]).iter().map(|absent| (item(absent), true));
@@ -201,7 +201,7 @@ fn info<'a>(case: &'a Value, name: &str) -> &'a Value {
     &pairs.iter().find(|[key, _]| text(key)[1..] == *name).unwrap()[1]
 }
 
-/// The value behind a name in a line of `name:value` words.
+/// Returns the value of a name in a line of `name:value` words.
 fn word<'a>(line: &'a str, name: &str) -> &'a str {
     let mut words = line.split(' ').filter_map(|word| word.split_once(':'));
     words.find(|(key, _)| *key == name).unwrap().1
@@ -279,7 +279,7 @@ fn hashes_are_those_of_a_live_server() {
         assert_eq!(format!("{b:016x}"), text(&vector["bf_b"]), "{vector}");
         let hash = cuckoo.hash(&item);
         assert_eq!(format!("{hash:016x}"), text(&vector["cf_hash"]), "{vector}");
-        // The fingerprint is the one slot in use.
+        // The fingerprint is the only nonzero slot.
         let mut filter = cuckoo.clone();
         filter.insert(&item).unwrap();
         let slots = filter.chunk(1).unwrap().1;

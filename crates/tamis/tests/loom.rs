@@ -26,7 +26,7 @@ fn no_bit_of_two_threads_in_one_block_is_lost() {
         let new_right = bits.set(0, &RIGHT);
         let new_left = left.join().unwrap();
         assert_eq!(words(&bits), [0b0111, 0b1100]);
-        // Each sets a bit that the other does not.
+        // Each thread sets a bit that the other one does not set.
         assert!(new_left && new_right);
     });
 }
@@ -67,10 +67,10 @@ fn what_one_thread_published_the_other_finds() {
 
 type Shared = Bloom<SplitBlock, AtomicBitmap>;
 
-/// Checks a filter of one block in every interleaving of at most two switches of threads.
+/// Checks a filter of one block in every interleaving with at most two thread switches.
 fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
-    // Eight lanes twice over have too many interleavings; most bugs need two switches or fewer.
+    // Two inserts of eight lanes have too many interleavings. Most bugs need two switches or fewer.
     model.preemption_bound = Some(2);
     model.check(move || {
         let plan =
@@ -79,7 +79,8 @@ fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
     });
 }
 
-/// Inserts a batch, which the default filter sorts and sets by a kernel; returns how many were new.
+/// Inserts a batch, which the default filter sorts and sets with a kernel. Returns the number of
+/// new items.
 fn insert_each(seen: &Shared, items: &[&str]) -> usize {
     let mut answers = Answers::new();
     seen.insert_each(items, &mut answers);

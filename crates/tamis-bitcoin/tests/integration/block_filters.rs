@@ -1,4 +1,4 @@
-//! Filters of blocks, and the headers of filters, are those of the vectors of BIP-158.
+//! Filters of blocks and their headers equal the test vectors of BIP-158.
 
 use serde_json::Value as Json;
 use tamis_bitcoin::{Block, FilterError, basic_filter, filter_header};

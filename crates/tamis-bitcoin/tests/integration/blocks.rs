@@ -1,4 +1,4 @@
-//! Blocks and transactions are read as nodes read them, or refused.
+//! Blocks and transactions are accepted or rejected as Bitcoin nodes do.
 
 use crate::json::{hex, json, list, text};
 use tamis_bitcoin::{Block, Transaction};
@@ -54,7 +54,7 @@ fn witnesses_are_no_part_of_the_hash() {
     assert_eq!(whole.txid().to_string(), txid);
     assert_eq!((whole.inputs().len(), whole.outputs().len()), (2, 2));
     assert_eq!(whole.outputs()[0].satoshis, 112_340_000);
-    // The same without marker, flag and witnesses.
+    // The same transaction without marker, flag and witnesses.
     let body = &bytes[6..bytes.len() - 4];
     let witnesses = 1 + 1 + 1 + 0x47 + 1 + 0x21;
     let bare = [&bytes[..4], &body[..body.len() - witnesses], &bytes[bytes.len() - 4..]].concat();
@@ -87,7 +87,7 @@ fn what_nodes_do_not_read_is_refused() {
     let good = [&[1, 0, 0, 0, 1][..], &input, &[0], &[0; 4]].concat();
     assert!(Transaction::decode(&good).is_ok());
     assert_eq!(refused(&[&good[..], &[0]].concat()).at, good.len() as u64);
-    // Counts that no memory is taken for.
+    // Large counts for which the decoder must not allocate memory.
     for huge in [&[0xfe, 255, 255, 255, 255][..], &[0xff; 9]] {
         refused(&[&[1, 0, 0, 0], huge, &input, &[0], &[0; 4]].concat());
         refused(&[&[1, 0, 0, 0, 1], &input[..], huge, &[0; 4]].concat());

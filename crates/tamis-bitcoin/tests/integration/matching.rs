@@ -1,4 +1,5 @@
-//! Filters of wallets match transactions, and change with messages, as in Bitcoin Core.
+//! Filters of wallets match the same transactions, and change by the same messages, as in Bitcoin
+//! Core.
 
 use serde_json::Value as Json;
 use tamis_bitcoin::{
@@ -13,7 +14,7 @@ fn golden() -> Json {
     json("bitcoin/bip37.json")
 }
 
-/// Creates the filter that a row of the golden data describes, without items.
+/// Creates the empty filter that a row of the golden data describes.
 pub fn create(row: &Json, items: &str, sizing: Bip37Sizing) -> WalletFilter {
     let (n, tweak) = (number(&row[items]) as u32, number(&row["tweak"]) as u32);
     let update = Update::of(number(&row["flags"]) as u8);

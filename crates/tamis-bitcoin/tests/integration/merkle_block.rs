@@ -1,4 +1,4 @@
-//! The proofs that answer a filter of a wallet are those of Bitcoin Core, bit for bit.
+//! The proofs for a wallet's filter equal those of Bitcoin Core, bit for bit.
 
 use crate::json::{hex, json, list, number, text, to_hex};
 use serde_json::Value as Json;
@@ -39,7 +39,7 @@ fn merkle_blocks_are_those_of_bitcoin_core() {
     }
 }
 
-/// A block of as many transactions, whose header has the root of their tree.
+/// Creates a block with this number of transactions. The header has the root of their tree.
 fn block(transactions: u32) -> Vec<u8> {
     let mut bytes = vec![0; 80];
     match transactions {
@@ -111,7 +111,7 @@ fn a_proof_that_proves_nothing_is_refused() {
     says(&with_count(0), 80, "16,666");
     says(&with_count(MAX_TRANSACTIONS + 1), 80, "16,666");
     says(&with_count(3), 84, "at most the number of transactions");
-    // A tree as deep as the limit allows has not enough of anything.
+    // The tree is as deep as allowed, but hashes and flags are missing.
     rejected(&with_count(MAX_TRANSACTIONS));
 
     let hash_less = [&payload[..84], &[3], &payload[85..flags_at - 32], &payload[flags_at..]];
@@ -122,7 +122,7 @@ fn a_proof_that_proves_nothing_is_refused() {
     says(&flag_more, flags_at + 2, "more flags than its tree");
     let flags_less = [&payload[..flags_at], &[0]].concat();
     says(&flags_less, flags_at, "one for eight hashes");
-    // All flags set: the walk goes down everywhere and the flags do not last.
+    // All flags are set, so the walk visits every node and the flags run out.
     let all = [&payload[..flags_at + 1], &[0xff]].concat();
     rejected(&all);
     let mut other_root = payload.clone();
@@ -139,7 +139,8 @@ fn a_proof_that_proves_nothing_is_refused() {
 
 #[test]
 fn two_equal_hashes_side_by_side_are_refused() {
-    // Six transactions make the tree of eight whose last two repeat those before (CVE-2012-2459).
+    // Six transactions give a tree of eight leaves, whose last two repeat the two before them
+    // (CVE-2012-2459).
     let bytes = block(6);
     let block = Block::decode(&bytes).unwrap();
     let txids: Vec<_> = block.transactions().iter().map(|it| it.txid().0).collect();
@@ -177,7 +178,7 @@ fn each_truncation_and_flipped_byte_of_a_proof_is_an_answer_or_an_error() {
                 payload[at] ^= flip;
                 let read = MerkleBlock::decode(&payload);
                 payload[at] ^= flip;
-                // Hashes and the root hold each other; padding of the flags holds nothing.
+                // The root hash protects the hashes. Nothing protects the padding of the flags.
                 if (36..68).contains(&at) || (85..payload.len() - 3).contains(&at) {
                     assert!(read.is_err(), "byte {at}");
                 }

@@ -55,7 +55,7 @@ fn tamis() -> Vec<Golden> {
 
 fn guava() -> Vec<Golden> {
     let golden = json("guava/filters.json");
-    // Small ones: each byte of each is cut and flipped.
+    // Small files: the tests truncate them at each byte and flip each byte.
     let small = |filter: &&serde_json::Value| filter["write_to_len"].as_u64() < Some(1000);
     list(&golden["filters"])
         .iter()
@@ -81,20 +81,21 @@ fn bitmaps() -> Vec<Golden> {
     steps
         .flat_map(|(i, step)| {
             let bytes = hex(&step["bytes_after"]);
-            // Redis turns the bits of each byte around.
+            // Redis numbers the bits of a byte from the most significant one.
             let redis = bytes.iter().map(|byte| byte.reverse_bits()).collect();
             [file("java-bitmap", i, bytes), file("redis-bits", i, redis)]
         })
         .collect()
 }
 
-/// The bits of recorded positions, as `BitSet.toByteArray` has them.
+/// Sets the bits of the recorded positions, in the form of `BitSet.toByteArray`.
 fn my_bloom_filter() -> Vec<Golden> {
     let golden = json("seeds_java/my_bloom_filter.json");
     let mut bytes = Vec::new();
     for item in list(&golden["positions"]) {
         for bit in list(&item["positions"]).iter().map(number) {
-            // Others are far apart, and each byte is cut and flipped.
+            // Other recorded positions are far apart. The test flips every byte, so it needs a
+            // small bitmap.
             if (0..4096).contains(&bit) {
                 let at = bit as usize / 8;
                 bytes.resize(bytes.len().max(at + 1), 0);
@@ -124,7 +125,7 @@ fn byte_buffer() -> Vec<Golden> {
         .collect()
 }
 
-/// The recorded positions in 512 bits: what AND leaves of them.
+/// The recorded positions modulo 512, that is the position AND 511.
 fn c_hashcode() -> Vec<Golden> {
     let golden = json("seeds_java/c_hashcode.json");
     let mut bytes = vec![0; 64];
@@ -199,7 +200,7 @@ fn redisson() -> Vec<Golden> {
         .collect()
 }
 
-/// A string of Redis, and what its filter was planned for.
+/// A Redis string, and the capacity and rate of its filter.
 fn bitmap(format: &'static str, name: &str, hex: &serde_json::Value, n: u64, fpp: f64) -> Golden {
     let options = DecodeOptions { items: Some(n), rate: Some(fpp), ..DecodeOptions::default() };
     Golden { format, name: name.into(), bytes: super::hex(hex), options }
@@ -303,7 +304,7 @@ fn lsm() -> Vec<Golden> {
     of("rocksdb").chain(of("leveldb")).collect()
 }
 
-/// Rows that Hadoop wrote, with the head of a `DynamicBloomFilter` before them.
+/// Rows that Hadoop wrote, behind the header of a `DynamicBloomFilter`.
 fn hadoop_dynamic() -> Vec<Golden> {
     let golden = json("hadoop/hadoop.json");
     let filters = list(&golden["hadoop_bloom_filter"]).iter().zip(1..);
@@ -317,7 +318,7 @@ fn hadoop_dynamic() -> Vec<Golden> {
         .collect()
 }
 
-/// Repeats a `BloomFilter` as the rows of a `DynamicBloomFilter` of 9 records a row.
+/// Repeats a `BloomFilter` as the rows of a `DynamicBloomFilter` with 9 records per row.
 pub fn dynamic_of_rows(row: &[u8], rows: u32) -> Vec<u8> {
     let header = &row[..13];
     let numbers = [9, 9, rows].map(u32::to_be_bytes);
@@ -345,13 +346,13 @@ fn orc() -> Vec<Golden> {
         bytes,
         options: DecodeOptions::default(),
     };
-    // Large ones are cut and flipped at every byte, too.
+    // Large files. The tests truncate and flip them at every byte, too.
     let mut files: Vec<_> = filters.iter().map(|it| file("one row group", it.clone())).collect();
     files.push(file("two row groups", [&filters[0][..], &filters[2]].concat()));
     files
 }
 
-/// A recorded filter as a row group of a stream `BLOOM_FILTER_UTF8`: Protocol Buffers.
+/// A recorded filter as one row group of a `BLOOM_FILTER_UTF8` stream, in Protocol Buffers.
 pub fn orc_message(case: &serde_json::Value) -> Vec<u8> {
     fn varint(mut number: usize) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads JSON files of `tests/golden`, and bytes written as text in them.
+//! Reads JSON files of `tests/golden`, and bytes that are written as text in them.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub fn text(json: &Json) -> &str {
     json.as_str().unwrap_or_else(|| panic!("no text: {json}"))
 }
 
-/// A number, also where it stands as text because it is too large for JSON.
+/// Returns a number. A number too large for JSON is stored as text.
 pub fn number(json: &Json) -> i128 {
     json.to_string().trim_matches('"').parse().unwrap_or_else(|_| panic!("no number: {json}"))
 }

@@ -1,4 +1,4 @@
-//! Reads the golden data: JSON, and bytes written as text in it.
+//! Reads the golden data: JSON, and bytes that are written as text in it.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 pub mod files;
@@ -18,7 +18,7 @@ pub struct Golden {
     pub options: DecodeOptions,
 }
 
-/// The chunks of a recorded filter of RedisBloom as the commands that load them.
+/// Returns the chunks of a recorded RedisBloom filter as the commands that load them.
 pub fn chunks_as_commands(filter: &Json) -> Vec<u8> {
     let name = if filter["family"] == "BF" { "BF.LOADCHUNK" } else { "CF.LOADCHUNK" };
     let mut commands = Vec::new();
@@ -40,7 +40,7 @@ pub fn chunks_as_commands(filter: &Json) -> Vec<u8> {
     commands
 }
 
-/// A snapshot of Redis with strings: database, key and value of each.
+/// A Redis snapshot with strings: the database, key and value of each.
 pub fn snapshot(strings: &[(u8, &[u8], &[u8])]) -> Vec<u8> {
     let mut bytes = b"REDIS0010\xfa\x01a\x01b".to_vec();
     for (database, key, value) in strings {
@@ -55,7 +55,8 @@ pub fn snapshot(strings: &[(u8, &[u8], &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Text as UTF-16 code units, also where it is none that can be written down.
+/// Text as UTF-16 code units. The units may be invalid UTF-16, so JSON cannot store them as a
+/// string.
 pub fn units(json: &Json) -> Vec<u16> {
     if let Some(units) = json.get("utf16") {
         return hex(units).chunks(2).map(|it| u16::from_be_bytes([it[0], it[1]])).collect();

@@ -1,4 +1,4 @@
-//! Golomb-coded sets are those of Bitcoin Core and rust-bitcoin, byte for byte.
+//! Golomb-coded sets equal those of Bitcoin Core and rust-bitcoin, byte for byte.
 
 use crate::golden_data::{hex, json, list, number, text, to_hex};
 use serde_json::Value as Json;
@@ -90,7 +90,7 @@ fn what_bitcoin_core_refuses_is_refused() {
     }
     let error = decode(&[0xff, 0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string();
     assert!(error.contains("below 2³²"), "{error}");
-    // The largest number of items takes no memory that the bytes do not have.
+    // A huge number of items allocates no memory, because the input is too short for it.
     assert!(decode(&[0xfe, 255, 255, 255, 255, 1, 2, 3]).is_err());
     // The padding of the last byte is not checked, as in Bitcoin Core.
     let set = GolombSet::new([1, 2], GolombParams::BASIC, &["a"]).unwrap();
@@ -147,8 +147,8 @@ fn absent_items_are_taken_for_present_ones_once_in_m_times() {
     let absent: Vec<_> = (0..200_000_u32).map(|i| (i + 10_000).to_le_bytes()).collect();
     let mut answers = Answers::new();
     set.contains_each(&absent, &mut answers);
-    // Of 5,000; N values share places, so that a little fewer are taken. Within four standard
-    // deviations.
+    // The set has 5,000 items. N values may coincide, so the count is slightly lower. The bound is
+    // four standard deviations.
     let expected = 200_000.0 * (1.0 - (-1.0_f64 / 40.0).exp());
     let found = answers.count_ones() as f64;
     assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{found} against {expected}");

@@ -1,4 +1,5 @@
-//! Filters of wallets, and what they match, are those of Bitcoin Core, bit for bit.
+//! Filters of wallets, and the transactions that they match, equal those of Bitcoin Core, bit for
+//! bit.
 
 use crate::golden_data::{hex, json, list, number, real, text, to_hex};
 use serde_json::Value as Json;
@@ -10,7 +11,7 @@ fn golden() -> Json {
     json("bitcoin/bip37.json")
 }
 
-/// Makes the filter that a row of the golden data describes, without items.
+/// Creates the empty filter that a row of the golden data describes.
 fn create(row: &Json, items: &str, sizing: Bip37Sizing) -> WalletFilter {
     let (n, tweak) = (number(&row[items]) as u32, number(&row["tweak"]) as u32);
     let update = Update::of(number(&row["flags"]) as u8);
@@ -29,7 +30,8 @@ fn payload(bytes: usize, probes: u32, flags: u8) -> Vec<u8> {
 #[test]
 fn murmur3_is_the_one_of_32_bits() {
     for case in list(&golden()["murmur3_x86_32"]) {
-        // One probe under the seed as tweak; the largest filter keeps most of the hash.
+        // The filter has one probe, and the tweak makes its seed 0. The largest filter keeps most
+        // bits of the hash.
         let (data, seed) = (hex(&case["data"]), number(&case["seed"]) as u32);
         let mut bytes = payload(MAX_BYTES, 1, 0);
         let tweak_at = 3 + MAX_BYTES + 4;
@@ -109,7 +111,7 @@ fn filters_without_bytes_or_hash_functions_have_everything_in() {
         let (mut filter, rest) = WalletFilter::decode_start(&payload).unwrap();
         assert!(filter.contains(b"") && filter.contains(b"anything"));
         assert!(!filter.insert(b"anything"));
-        // One of the two was recorded with a byte too many, which nodes leave unread.
+        // One of the two recordings has an extra byte at the end, which nodes ignore.
         assert_eq!(filter.encode(), payload[..payload.len() - rest.len()]);
         assert_eq!(WalletFilter::decode(&payload).is_ok(), rest.is_empty());
         let info = Contents::new(ForeignBloom::from(filter)).info();
@@ -128,7 +130,7 @@ fn what_nodes_hang_up_for_is_refused() {
         assert_eq!(error.at, at);
         assert!(error.to_string().contains("at most"), "{error}");
     }
-    // A length that takes three bytes where one would do, and bytes behind the end.
+    // A length in three bytes that fits one byte, and extra bytes at the end.
     assert!(WalletFilter::decode(&payload(252, 1, 0)).is_err());
     assert!(WalletFilter::decode(&[payload(300, 1, 0), vec![0]].concat()).is_err());
 }

@@ -1,4 +1,4 @@
-//! `ByteBufferBloomFilter` and `Hash.hashes` come out bit for bit.
+//! `ByteBufferBloomFilter` and `Hash.hashes` give the recorded bits.
 
 use crate::golden_data::{hex, json, list, number, text, to_hex, units};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +15,7 @@ fn encode(filter: &ForeignBloom) -> Vec<u8> {
     bytes
 }
 
-/// What [`Funnel::Chars`](tamis_formats::Funnel::Chars) makes of text.
+/// Returns the bytes that [`Funnel::Chars`](tamis_formats::Funnel::Chars) makes of a text.
 fn key(units: &[u16]) -> Vec<u8> {
     units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
 }

@@ -1,4 +1,5 @@
-//! The filter in C of an article has its positions, and says that it uses half of its bits.
+//! The filter of the C article sets the recorded positions, and a warning says that it uses only
+//! half of its bits.
 
 use crate::golden_data::{json, list, number, units};
 use tamis_formats::{Contents, DecodeOptions, Format, c_hashcode};
@@ -35,7 +36,7 @@ fn a_new_one_has_the_size_of_the_article_and_says_what_is_wrong_with_it() {
 
 #[test]
 fn its_rate_counts_the_bits_that_can_be_set() {
-    // 120 bits, of which the mask 0111_0111 leaves 64 places.
+    // The filter has 120 bits. The mask 0111_0111 selects 64 of them.
     let mut filter = c_hashcode::decode(&[0; 15]).unwrap();
     for i in 0..10_000_u32 {
         filter.insert(&i.wrapping_mul(0x9e37_79b1).to_le_bytes());

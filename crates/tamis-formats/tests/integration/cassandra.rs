@@ -1,4 +1,5 @@
-//! Cassandra's filters answer here as its rules say, and are written again byte for byte.
+//! Cassandra's filters give the answers that Cassandra's rules define, and re-encode to equal
+//! bytes.
 
 use crate::golden_data::{hex, json, list, number};
 use tamis_formats::cassandra::{self, Release};
@@ -132,7 +133,8 @@ fn broken_files_are_refused_by_field_and_place() {
 
 #[test]
 fn filters_are_created_as_the_golden_ones() {
-    // 10 bits an item and the fewest probes that keep 0.00819, the best of that row.
+    // 10 bits an item and the fewest probes that keep a rate of 0.00819, which is the lowest of
+    // that row of the table.
     for (rate, bits, probes) in [(0.00819, 256, 7), (0.092, 128, 3), (0.000744, 320, 10)] {
         let filter = cassandra::create(20, rate, Release::Since40).unwrap();
         assert_eq!((filter.rule().bits(), filter.rule().probes()), (bits, probes), "{rate}");

@@ -1,9 +1,9 @@
-//! Text becomes the bytes that Java's `String.getBytes` writes, for every character.
+//! Text becomes the bytes that Java's `String.getBytes` returns, for every character.
 
 use crate::golden_data::{hex, json, list, text, to_hex};
 use tamis_formats::{Charset, Funnel};
 
-/// How many code points a hash covers.
+/// The number of code points that one hash covers.
 const BLOCK: u32 = 0x1000;
 
 fn fnv(hash: u32, byte: u8) -> u32 {

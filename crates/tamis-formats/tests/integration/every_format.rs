@@ -1,4 +1,4 @@
-//! What holds of every row of `FORMATS`, on the golden files of each.
+//! Tests that run for every row of `FORMATS`, on the golden files of the format.
 
 use crate::golden_data::Golden;
 use crate::golden_data::files::golden;
@@ -20,11 +20,11 @@ fn every_format_has_a_golden_file_and_a_page() {
     }
 }
 
-/// How many golden files of a format the fuzzer starts from.
+/// The number of golden files of a format that its fuzz target starts from.
 const SEEDS: usize = 4;
 
-/// The smallest golden files of each format are what its fuzz target starts from, and by which
-/// `cargo xtask` knows that there is one. `TAMIS_BLESS=1` writes them.
+/// The fuzz target of each format starts from the smallest golden files of the format. `cargo
+/// xtask` finds the formats by these files. `TAMIS_BLESS=1` writes them.
 #[test]
 fn every_format_has_seeds_for_its_fuzz_target() {
     for format in FORMATS {
@@ -103,7 +103,7 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
             block_hash,
             ..DecodeOptions::default()
         };
-        // Numbers are items of every funnel.
+        // A number is a valid item of every funnel.
         let funnel = match format.items {
             Items::Default(funnel) => funnel,
             Items::Unspecified => {
@@ -129,8 +129,8 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
         assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
         let info = back.info();
         assert!(info.rate_now < 0.02, "{}: {}", format.name, info.rate_now);
-        // Without a size there is none, unless all have the same, or it becomes as long as its
-        // items need.
+        // Without a size there is no filter, unless all filters of the format have the same size or
+        // the items determine it.
         let unsized_ = create(&DecodeOptions::default());
         let may_lack = unsized_.is_err() || format.item_domain == ItemDomain::Integers;
         assert!(may_lack || unsized_.ok() == create(&options).ok(), "{}", format.name);

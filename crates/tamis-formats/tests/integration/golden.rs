@@ -1,4 +1,4 @@
-//! Files written once must be read, and written the same, for ever.
+//! Each release must read these files and write equal ones.
 
 use std::path::PathBuf;
 

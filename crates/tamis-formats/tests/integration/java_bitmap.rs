@@ -1,4 +1,5 @@
-//! The bitmap of a Java program is read, changed and written step by step as the program does it.
+//! Tamis reads and changes the bitmap of a Java program; after each step it equals the bitmap of
+//! the program.
 
 use crate::golden_data::{hex, json, list, number};
 use tamis::{Answers, Order};
@@ -13,7 +14,7 @@ fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Adds items as text, through a funnel.
+/// Inserts items as text, through a funnel.
 fn insert(contents: &mut Contents, funnel: Funnel, items: &[&str]) -> Result<Vec<bool>, String> {
     let key = |item: &&str| funnel.key(item.as_bytes(), &mut Vec::new()).unwrap().to_vec();
     let keys: Vec<Vec<u8>> = items.iter().map(key).collect();
@@ -50,7 +51,7 @@ fn each_step_has_the_bytes_and_the_failures_of_java() {
         }
         bytes = encode("java-bitmap", &contents).unwrap();
         assert_eq!(bytes, hex(&step["bytes_after"]), "{step}");
-        // The same set in the order of Redis, and back.
+        // The same set in the bit order of Redis, and converted back.
         let redis = encode("redis-bits", &contents).unwrap();
         assert!(redis.iter().zip(&bytes).all(|(redis, byte)| redis.reverse_bits() == *byte));
         let back = Contents::new(redis_bits::decode(&redis).unwrap());

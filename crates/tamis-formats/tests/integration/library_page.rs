@@ -1,4 +1,5 @@
-//! The code that `docs/library.md` shows, run. Each function is a section; the page shows its body.
+//! The code that `docs/library.md` shows. Each function is a section of the page, which shows its
+//! body.
 
 use std::error::Error;
 
@@ -52,7 +53,7 @@ fn size() -> Done {
     assert!(plan.bits_per_item() < 10.11);
     assert!(plan.rate_at(2_000_000) > 0.1, "twice the items, over ten times the rate");
 
-    // From a limit of memory instead: how many items fit?
+    // The number of items that fit a memory limit.
     let plan = Plan::for_memory(Kind::SplitBlock, 64 << 20, 0.01)?;
     assert!(plan.items() > 53_000_000);
     Ok(())
@@ -73,7 +74,7 @@ fn build() -> Done {
 fn kind() -> Done {
     use tamis::{AnyFilter, Hasher, Kind, Plan};
 
-    // Chooses the kind by the rate, and makes whichever it is.
+    // Chooses the kind by the rate, and creates a filter of this kind.
     let plan = Plan::new(1_000_000, 1e-6)?;
     let mut seen = AnyFilter::new(&plan, Hasher::default())?;
     seen.try_insert("tamis")?;
@@ -89,7 +90,7 @@ fn batches() -> Done {
     assert_eq!(seen.insert_all(&[1_u64, 2, 3, 2]), 3, "new items");
     assert!(seen.contains_all(&[1_u64, 2, 3]));
 
-    // An answer for each item, as a bit mask. `answers` is used again by the next batch.
+    // One answer for each item, as a bit mask. The next batch uses `answers` again.
     let mut answers = Answers::new();
     seen.contains_each(&[1_u64, 2, 1 << 40], &mut answers);
     assert_eq!(answers.zeros().collect::<Vec<_>>(), [2], "certainly absent");
@@ -130,7 +131,8 @@ fn save() -> Done {
     let seen = TamisFile::decode(&fs::read(&path)?)?.filter;
     assert!(seen.contains("tamis"));
 
-    // Without a copy. The bytes must start at a multiple of 8, as mapped files do; a Vec may not.
+    // Borrows the bytes instead of copying them. They must start at a multiple of 8. A mapped file
+    // does, a Vec may not.
     let bytes = fs::read(&path)?;
     if let Ok(file) = TamisFile::view(&bytes) {
         assert!(file.filter.contains("tamis"));
@@ -143,14 +145,15 @@ fn save() -> Done {
 fn expiry() -> Done {
     use tamis::Window;
 
-    // Remembers for at least one hour and at most two, up to 100,000 items in any hour.
+    // Remembers an item for at least one hour and at most two hours, for up to 100,000 items per
+    // hour.
     let mut seen = Window::for_time(100_000, 0.01, 3_600_000)?;
     seen.advance(1_700_000_000_000); // the caller's clock, in milliseconds
     assert!(seen.insert("tamis"));
     seen.advance(1_700_000_000_000 + 2 * 3_600_000);
     assert!(!seen.contains("tamis"), "two hours later");
 
-    // The last 100,000 items that were new.
+    // Remembers the last 100,000 new items.
     let mut last = Window::for_items(100_000, 0.01)?;
     assert!(last.insert("tamis") && !last.insert("tamis"));
     Ok(())
@@ -178,8 +181,8 @@ fn deletes() -> Done {
     assert_eq!(seen.remove("tamis"), Removed::Yes);
     assert!(seen.is_empty());
 
-    // Never refuses an item, counts to 15, and at 1 % takes four and a half times the bits of a
-    // Bloom filter.
+    // Accepts every item, counts to 15, and takes four and a half times the bits of a Bloom filter
+    // at 1 %.
     let mut counted = Counting::for_items(1_000, 0.01)?;
     assert_eq!(counted.insert_all(&["a", "a", "a"]), 1);
     assert_eq!(counted.count("a"), 3);
@@ -234,12 +237,12 @@ fn errors() -> Done {
 fn exact() -> Done {
     use tamis::{DenseSet, DigestSet, Hasher};
 
-    // By hashes of 128 bits: two of a billion items share one with a chance of 10⁻²¹.
+    // A set of 128-bit hashes: the probability that two of a billion items share one is 10⁻²¹.
     let mut seen = DigestSet::new();
     assert!(seen.insert(Hasher::default().hash128(b"tamis"))?);
     assert_eq!(seen.len(), 1);
 
-    // Integers, a bit each.
+    // A set of integers, one bit each.
     let mut numbers = DenseSet::new(0..=999)?;
     assert!(numbers.insert(7)? && numbers.contains(7));
     Ok(())

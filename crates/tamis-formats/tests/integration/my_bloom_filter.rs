@@ -1,4 +1,4 @@
-//! `MyBloomFilter` answers and fails here as the class does.
+//! `MyBloomFilter` gives the answers and the errors of the Java class.
 
 use crate::golden_data::{json, list, number, text, units};
 use serde_json::Value as Json;
@@ -58,8 +58,8 @@ fn it_throws_where_the_class_does_with_the_bits_before_set() {
         let added = filter.add(code);
         assert_eq!(added.is_ok(), case["add"] == "ok", "{case}");
         assert_eq!(i128::from(filter.count_ones()), number(&case["cardinality_after_add"]));
-        // A failed insert has set the first bits of the item, so the lookup reaches the bit number
-        // that makes Java throw.
+        // A failed insert sets the first bits of the item, so the lookup reaches the bit number at
+        // which Java throws.
         assert_eq!(filter.contains(code), added.map(|_| true).map_err(|_| Throws), "{case}");
     }
     let mut all = Contents::new(MyBloomFilter::default());
@@ -139,13 +139,13 @@ fn runs_of_the_class_come_out_bit_for_bit() {
 
 #[test]
 fn the_rate_is_that_of_hash_codes_anywhere() {
-    // Golden: 100,000 random ints gave 32 hits in a million absent probes, that is 137,000 of all
-    // 2³².
+    // The golden data: after 100,000 random ints, a million absent probes gave 32 hits. That is
+    // 137,000 of all 2³² ints.
     let mut filter = MyBloomFilter::default();
     let mut code = 1_u32;
     for _ in 0..100_000 {
         code = code.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
-        // One of these throws.
+        // Java throws for one of these items.
         _ = filter.add((code ^ code >> 15).cast_signed());
     }
     let info = Contents::new(filter).info();
@@ -161,7 +161,7 @@ fn only_as_many_bytes_as_the_class_makes_are_read() {
     assert_eq!((filter.count_ones(), filter.len_bits()), (1, 9));
 }
 
-/// Estimates the items of a filter of these hash codes.
+/// Estimates the number of items of a filter with these hash codes.
 fn estimate(hash_codes: impl Iterator<Item = i32>) -> Option<f64> {
     let mut filter = MyBloomFilter::default();
     for hash_code in hash_codes {

@@ -4,8 +4,8 @@
 use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, Format};
 
-/// Returns a filter planned for `planned` items at 1 % that holds `items` items; each seed gives
-/// other items.
+/// Returns a filter that was planned for `planned` items at 1 % and holds `items` items. Each seed
+/// gives other items.
 fn filled(format: &str, planned: u64, items: u64, seed: u64) -> Contents {
     let options =
         DecodeOptions { items: Some(planned), rate: Some(RATE), ..DecodeOptions::default() };
@@ -48,7 +48,7 @@ fn a_filter_half_as_full_again_is_over_its_rate() {
             }
         }
     }
-    // The original refuses more items; bits come by a merge.
+    // The original rejects more items, so the test sets the bits by a merge.
     let mut filter = filled("pybloom-live", 500, 500, 0);
     filter.merge(&filled("pybloom-live", 500, 250, 1)).unwrap();
     assert!(is_over(&filter, None));

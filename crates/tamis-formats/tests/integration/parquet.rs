@@ -1,4 +1,5 @@
-//! Filters of Parquet columns answer here as in other readers, and are written again byte for byte.
+//! Filters of Parquet columns give the same answers as in other readers, and re-encode to equal
+//! bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
 use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, Parquet, Plan};

@@ -110,7 +110,7 @@ fn a_filter_that_grows_has_the_layers_of_python() {
     assert_eq!(encode("pybloom-live-scalable", &layers), bytes);
     assert!((0..60).all(|i| layers.contains(format!("s{i}").as_bytes())));
     for case in list(&golden["more"]["scalable"]) {
-        // Started as Python writes an empty one, of this scale.
+        // Start from an empty file of this scale, as Python writes it.
         let file = base64(&case["file_base64"]);
         let empty = [&file[..28], &[0; 4]].concat();
         let mut layers = decode_scalable(&empty, ShortDigest::Xxh128).unwrap();
@@ -127,7 +127,7 @@ fn a_filter_that_grows_has_the_layers_of_python() {
     }
     let info = Contents::new(layers.clone()).info();
     assert!(info.details.contains(&("layers", "3".into())), "{:?}", info.details);
-    // Of all layers together.
+    // The rate of all layers together.
     let planned: f64 = layers.layers().iter().map(|layer| layer.rate).sum();
     assert!(planned > 2.0 * real(&old["error_rate"]), "three layers");
     assert_eq!(info.rate_planned, Some(planned));
@@ -142,7 +142,7 @@ fn filters_merge_as_their_union_does() {
     assert!(merged.merge(&read("right")).unwrap());
     let (merged, expected) = (&merged.layers()[0], &read("union").layers()[0].clone());
     assert_eq!(merged.filter, expected.filter);
-    // Python's has forgotten how many there are.
+    // A union in Python loses the number of items.
     assert_eq!((merged.added, expected.added), (Some(30), Some(0)));
     assert!(!read("left").merge(&create("pybloom-live", 101, 0.001, false)).unwrap());
 }
@@ -156,7 +156,7 @@ fn md5_is_another_rule() {
     let warnings = |layers: &Layers| Contents::new(layers.clone()).info().warnings;
     assert!(warnings(&new)[0].contains("use MD5, which must be given"), "{:?}", warnings(&new));
     assert_eq!(warnings(&old), [""; 0]);
-    // More probes than 128 bits are enough for have one digest in all releases.
+    // If the probes need more than 128 bits of digest, all releases use the same hash.
     assert_eq!(warnings(&create("pybloom-live", 20, 0.0001, false)), [""; 0]);
     let mut old = old;
     old.insert(b"item").unwrap();

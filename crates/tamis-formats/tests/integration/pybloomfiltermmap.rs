@@ -1,4 +1,4 @@
-//! Files of `pybloomfiltermmap` come out byte for byte, under the seeds that they were made with.
+//! Filters of `pybloomfiltermmap` with the recorded seeds equal the recorded files, byte for byte.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
 use tamis_formats::pybloomfiltermmap::{create, decode, plan};

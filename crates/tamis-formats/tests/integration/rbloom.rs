@@ -1,4 +1,5 @@
-//! Filters of `rbloom` come out byte for byte, from hashes by a function of one's own.
+//! Filters of `rbloom` equal the recorded files, byte for byte. The test computes the hashes
+//! itself.
 
 use crate::golden_data::{hex, json, list, number, real};
 use tamis::Answers;
@@ -37,7 +38,7 @@ fn keys_of_another_width_are_refused_and_not_in() {
     let keys = [&[1; 16][..], &[2; 8], &[3; 16]];
     let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();
     assert!(error.contains("16 bytes"), "{error}");
-    // Two that its hash could take for the first one and for none.
+    // Two files that could be mistaken for a filter with the default hash and for an empty one.
     let asked = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
     contents.contains_each(&asked, &mut answers);
     assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);

@@ -1,4 +1,4 @@
-//! Snapshots of a real server are read key by key.
+//! Snapshots of a real server decode key by key.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn golden(name: &str) -> Vec<u8> {
     std::fs::read(crate::golden_data::path("redis_rdb").join(name)).unwrap()
 }
 
-/// Database, key and type of each key.
+/// The database, key and type of each key.
 fn keys(bytes: &[u8]) -> BTreeSet<(u64, String, &'static str)> {
     let entries = Rdb::new(bytes).unwrap().entries().map(Result::unwrap);
     entries
@@ -37,7 +37,7 @@ fn every_key_of_every_type_is_found() {
     }
 }
 
-/// The bytes with no checksum, which a server with `rdbchecksum no` writes.
+/// The snapshot without a checksum, as a server with `rdbchecksum no` writes it.
 fn unchecked(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = bytes.len() - 8;
     bytes[checksum..].fill(0);
@@ -49,12 +49,12 @@ fn cut_and_changed_snapshots_are_refused() {
     for file in FILES {
         let bytes = golden(file);
         for at in 0..bytes.len() {
-            // What looks like no checksum ends too early.
+            // These bytes look like a snapshot without a checksum, but they end too early.
             let is_whole = |rdb: Rdb<'_>| rdb.entries().all(|entry| entry.is_ok());
             assert!(!Rdb::new(&bytes[..at]).is_ok_and(is_whole), "{file} cut at {at}");
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
-            // An older version, without a checksum, is the only other reading.
+            // The only other valid reading is an older version without a checksum.
             if at != 8 {
                 assert!(Rdb::new(&changed).is_err(), "{file} changed at {at}");
             }
@@ -72,7 +72,7 @@ fn without_a_checksum_the_bytes_speak_for_themselves() {
             for flip in [1, 64, 128, 255] {
                 let mut changed = bytes.clone();
                 changed[at] ^= flip;
-                // Keys or an error, in a time that the file pays for.
+                // Returns keys or an error, in time proportional to the size of the input.
                 Rdb::new(&changed).unwrap().entries().for_each(drop);
             }
             let cut = [&bytes[..at], &[0; 8]].concat();

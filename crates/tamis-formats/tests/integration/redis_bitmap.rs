@@ -1,4 +1,5 @@
-//! `BloomFilterHelper` of the Java articles plans, probes and fails here as it does there.
+//! `BloomFilterHelper` of the Java articles: plans, probes and errors equal those of the Java
+//! class.
 
 use crate::golden_data::{hex, json, list, number, real, snapshot, text};
 use serde_json::Value as Json;
@@ -18,7 +19,7 @@ fn options(items: u64, rate: f64) -> DecodeOptions {
     DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() }
 }
 
-/// What the funnel hashes of an item of the golden data.
+/// Returns the bytes of a golden item that the funnel hashes.
 fn key(funnel: &str, item: &Json) -> Vec<u8> {
     let units: Vec<u16> = match item {
         Json::Object(item) if item.contains_key("utf16") => hex(&item["utf16"])
@@ -135,7 +136,7 @@ fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
         let error = decode(&string, items).unwrap_err().to_string();
         assert!(error.contains("that it was planned for"), "{error}");
     }
-    // Bits behind the last: 10 items at 0.1 have 47.
+    // Bits behind the last one. A filter for 10 items at 0.1 has 47 bits.
     let error = decode(&[0, 0, 0, 0, 0, 1], 10).unwrap_err().to_string();
     assert!(error.contains("behind them are set"), "{error}");
     assert!(decode(&[0, 0, 0, 0, 0, 2], 10).is_ok());
@@ -145,7 +146,7 @@ fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
 #[test]
 fn guava_takes_it_if_its_bits_are_whole_words() {
     let guava = Format::named("guava").unwrap();
-    // 4,792 bits are no multiple of 64; 64 come of 13 items at 0.0947.
+    // 4,792 bits are no multiple of 64. 13 items at 0.0947 need 64 bits.
     let filter = (format().create)(&options(1000, 0.1)).unwrap();
     assert!((guava.encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).is_err());
     let (n, p) = (

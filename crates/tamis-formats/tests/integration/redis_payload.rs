@@ -5,14 +5,14 @@ use serde_json::Value as Json;
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-/// More than any recorded filter has.
+/// More chunks than any recorded filter has.
 const MAX_BYTES: u64 = 1 << 20;
 
 fn golden() -> Json {
     crate::golden_data::json("redisbloom/redisbloom.json")
 }
 
-/// The filter of the recorded chunks.
+/// Loads the filter from the recorded chunks.
 fn from_chunks(filter: &Json) -> RedisValue {
     let chunks = filter["chunks"].as_array().unwrap();
     let (header, rest) = chunks.split_first().unwrap();
@@ -61,7 +61,8 @@ fn cut_and_changed_payloads_are_refused() {
                 Err(PayloadError::Checksum),
                 "{at}"
             );
-            // Without a checksum the bytes speak for themselves: an answer or an error.
+            // Without the checksum, the decoder sees every change of the bytes. It returns an
+            // answer or an error.
             let checksum = changed.len() - 8;
             changed[checksum..].fill(0);
             _ = RedisValue::from_payload(&changed, MAX_BYTES);

@@ -1,4 +1,4 @@
-//! Filters recorded from a server are decoded from each of its export formats, and encoded again.
+//! Filters recorded from a server decode from each of its export formats and re-encode to it.
 
 use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
 use serde_json::Value as Json;
@@ -30,8 +30,7 @@ fn filters() -> Vec<Json> {
     list(&json("redisbloom/redisbloom.json")["filters"]).to_vec()
 }
 
-/// A snapshot as a server writes one, of recorded values: what `DUMP` gives is the value with
-/// another end.
+/// Encodes recorded values as a snapshot. A `DUMP` payload is the value with a different trailer.
 fn snapshot(filters: &[(u64, &str, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = b"REDIS0010\xfa\x01a\x01b".to_vec();
     for (database, key, payload) in filters {
@@ -53,7 +52,7 @@ fn payloads_chunks_and_snapshots_are_one_filter() {
         let snapshot = snapshot(&[(0, name, payload.clone())]);
         assert_eq!(decode(&snapshot), from_payload, "{name}");
         assert_eq!(format().sniff.map(|sniff| sniff(&snapshot)), Some(Sniff::Maybe), "{name}");
-        // As `redis-cli --raw DUMP key` has it.
+        // The output of `redis-cli --raw DUMP key`.
         assert_eq!(decode(&[&payload[..], b"\n"].concat()), from_payload, "{name}");
         assert_eq!(Format::of(&payload)[0].name, "redisbloom");
         let commands = encode(&from_payload, &options(name));
@@ -85,7 +84,7 @@ fn recorded_answers_come_back() {
         contents.contains_each(&items, &mut answers);
         let expected: Vec<_> = list(&filter["exists"]).iter().map(|pair| pair[1] == 1).collect();
         assert_eq!(answers.iter().collect::<Vec<_>>(), expected, "{name}");
-        // Items that are present are not inserted again.
+        // The server does not insert items that are present.
         let present: Vec<_> = items
             .iter()
             .zip(&expected)
@@ -125,7 +124,7 @@ fn facts_are_those_that_the_server_tells() {
         let mut answers = Answers::new();
         contents.contains_each(&absent, &mut answers);
         let measured = answers.count_ones() as f64 / f64::from(asked);
-        // Items in layers so small are no average.
+        // Layers this small deviate too far from the expected number of items.
         assert!(
             (measured - info.rate_now).abs() < 0.5 * info.rate_now + 1e-4,
             "{name}: {measured} measured, {} stated",
@@ -215,13 +214,13 @@ fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError
 #[test]
 fn a_forged_header_does_not_grow_to_gigabytes() {
     let options = RedisBloomOptions { capacity: 10, ..Default::default() };
-    // The expansion that the fuzzer found.
+    // The fuzzer found this expansion.
     let mut header = RedisBloom::new(&options).unwrap().header();
     header[16..20].copy_from_slice(&117_440_512_u32.to_le_bytes());
     let mut filter = Contents::new(RedisBloom::from_header(&header).unwrap());
     let error = insert_numbers(&mut filter, 100).unwrap_err().to_string();
     assert!(error.contains("cannot grow any more"), "{error}");
-    // Full at once, at a capacity that its bits do not have.
+    // A filter that is full, with a capacity that its bits do not have.
     let full = 1_u64 << 40;
     let mut header = RedisBloom::new(&options).unwrap().header();
     header[..8].copy_from_slice(&full.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Redisson's filters are planned, probed, read and written as its source says.
+//! Redisson's filters: sizes, probes, reading and writing follow its source code.
 
 use crate::golden_data::{hex, json, list, number, real, text};
 use serde_json::Value as Json;
@@ -108,8 +108,8 @@ fn a_snapshot_says_all_that_there_is_to_tell() {
 
 #[test]
 fn settings_of_a_server_are_read_in_each_of_its_encodings() {
-    // The server has such fields in a hash of another name; with the name of settings it is a
-    // filter's.
+    // The snapshot has a hash with such fields. With the name of a settings key it holds the
+    // settings of a filter.
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let mut bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
         let name = b"small-hash";
@@ -129,7 +129,7 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
         );
         assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
     }
-    // The same as a ziplist, as servers before 7 have it.
+    // The same hash as a ziplist, the encoding of servers before version 7.
     let mut list = vec![0; 10];
     for text in [&b"size"[..], b"hashIterations"] {
         list.extend([0, text.len() as u8]);

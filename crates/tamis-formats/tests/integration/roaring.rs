@@ -1,4 +1,4 @@
-//! Roaring bitmaps of CRoaring are read, and written byte for byte.
+//! Roaring bitmaps of CRoaring decode and re-encode to equal bytes.
 
 use crate::golden_data::{base64, json, list, number, text, to_hex};
 use sha2::{Digest as _, Sha256};
@@ -78,12 +78,12 @@ fn what_no_library_writes_is_refused() {
         let error = decode(&[&header[..], values].concat()).unwrap_err().to_string();
         assert!(error.contains(expected), "{values:?}: {error}");
     }
-    // A run beyond the end of its stretch, and one of fewer values than the head says.
+    // A run that ends beyond its container, and a run with fewer values than its header declares.
     for run in [[0xff, 0xff, 1, 0], [0, 0, 0, 0]] {
         let bytes = [&[0x3b, 0x30, 0, 0, 1, 0, 0, 1, 0, 1, 0][..], &run].concat();
         assert!(decode(&bytes).unwrap_err().to_string().contains("container"), "{run:?}");
     }
-    // Four thousand million bitmaps in eight bytes.
+    // Eight bytes that declare four billion bitmaps.
     assert!(decode(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string().contains("truncated"));
 }
 
@@ -109,7 +109,7 @@ fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     assert!(write(&set, "16").unwrap_err().contains("expected 32 or 64"));
     let large = Contents::new(Roaring::new([1 << 32].into_iter().collect()));
     assert!(write(&large, "32").unwrap_err().contains("at most"));
-    // 64 bits that no value needs stay with the file that has them.
+    // A file with 64-bit keys that its values do not need is written with 64-bit keys again.
     let read = (format.decode)(&wide, &DecodeOptions::default()).unwrap();
     let mut again = Vec::new();
     (format.encode)(&read, &DecodeOptions::default(), &mut again).unwrap();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tamis::{Answers, AnyFilter, Hasher, Kind, MergeError, NoRoom, Plan, Removed, Span, Window};
 use tamis_formats::TamisFile;
 
-/// The next operation. There are few items, so that repeats and removals of members are common.
+/// One random operation. The items are few, so that repeats and removals of members are common.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(u16),
@@ -30,7 +30,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The span of windows, of which the slices last 250.
+/// The span of the windows. A slice lasts 250.
 const SPAN: u64 = 1000;
 
 fn empty(plan: &Plan) -> AnyFilter {
@@ -43,7 +43,7 @@ fn empty(plan: &Plan) -> AnyFilter {
     }
 }
 
-/// The truth: how often each item is in, and when it was stored last.
+/// The oracle: how many copies of each item are present, and when it was last inserted.
 #[derive(Default)]
 struct Oracle {
     copies: HashMap<u16, u64>,
@@ -58,7 +58,7 @@ impl Oracle {
         }
     }
 
-    /// Whether the filter must say yes.
+    /// Returns whether the filter must answer yes.
     fn must_contain(&self, item: u16, forgets: bool, now: u64) -> bool {
         if forgets {
             self.stored_at.get(&item).is_some_and(|&at| now - at <= SPAN)
@@ -120,8 +120,8 @@ proptest! {
                     }
                 }
                 Step::Remove(item) => {
-                    // Only members are removed: the removal of an absent item would remove a part
-                    // of other items.
+                    // The test removes only members. The removal of an absent item would remove
+                    // bits of other items.
                     let copies = oracle.copies.entry(item).or_default();
                     if *copies > 0 {
                         match filter.remove_hash(filter.hasher().hash_item(&item)) {
@@ -140,7 +140,7 @@ proptest! {
                     let mut again = Vec::new();
                     back.write_to(&mut again).unwrap();
                     prop_assert!(bytes == again, "{}: the bytes of what was read", kind);
-                    // In place, too.
+                    // Read the file in place, too.
                     let mut words = vec![0_u64; bytes.len().div_ceil(8)];
                     let aligned: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
                     aligned[..bytes.len()].copy_from_slice(&bytes);

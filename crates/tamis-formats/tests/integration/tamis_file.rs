@@ -1,4 +1,4 @@
-//! Every Tamis file comes back as it was written, and nothing else is taken for one.
+//! Every Tamis file decodes to the filter that was written. Other bytes are rejected.
 
 use proptest::prelude::*;
 use tamis::{AnyFilter, Hasher, Kind, Plan};
@@ -139,7 +139,7 @@ fn a_filter_over_the_limit_is_refused_before_it_has_memory() {
 
 #[test]
 fn words_of_another_file_do_not_pass() {
-    // The head of one file with the words and the checksum of another, of equal length.
+    // The header of one file with the words and the checksum of another file of equal length.
     let one = encode(&sample(Kind::SplitBlock, Hasher::xxh3(1), 9));
     let other = encode(&sample(Kind::SplitBlock, Hasher::xxh3(2), 9));
     let mixed = [&one[..128], &other[128..]].concat();
@@ -157,7 +157,7 @@ fn bytes_in_place_must_be_aligned() {
     assert!(TamisFile::decode(misaligned).is_ok());
 }
 
-/// Makes the checksums of a changed file right again, as a hostile writer would.
+/// Computes the checksums of a changed file again, as an attacker would.
 fn seal(bytes: &mut [u8]) {
     let metadata_bytes = u32::from_le_bytes(bytes[64..68].try_into().unwrap()) as usize;
     let len = metadata_bytes.saturating_add(76).next_multiple_of(64);
@@ -262,7 +262,7 @@ proptest! {
         let mut filter = AnyFilter::new(&plan, hasher).unwrap();
         let mut members = Vec::new();
         for item in &items {
-            // A full filter must be stored too. The items of a window may expire.
+            // A full filter must be written, too. The items of a window may expire.
             let is_in = filter.try_insert(item).is_ok();
             if is_in && !kind.forgets() {
                 members.push(*item);

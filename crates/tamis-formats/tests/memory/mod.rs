@@ -1,10 +1,10 @@
-//! What a test takes of memory: it must be alone in its process.
+//! Measures the memory of a test. The test must have its own process.
 
-/// What the allocator takes from the system ahead of need.
+/// The memory that the allocator takes from the system in advance.
 pub const SLACK_BYTES: u64 = 4 << 20;
 
-/// The most address space that this process ever had: a size in a file that is believed shows in
-/// it, touched or not.
+/// Returns the peak address space of the process. If the decoder allocates a size from a file
+/// without checking it, the peak shows this, even if the memory was never touched.
 pub fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));

@@ -1,4 +1,4 @@
-//! The filter against the same rules written naively, and against hostile dumps.
+//! Compares the filter with a simple implementation of the same rules, and tests hostile dumps.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::bloom::*;
 use crate::error::{RedisChunkError, RedisHeaderErrorKind};
 use crate::murmur2::hash64;
 
-/// A layer as the rules say it: bits in a list, plain division.
+/// The rules of a layer in their simplest form: bits in a list, plain division.
 struct Naive {
     layers: Vec<(Vec<bool>, u64, u64, f64)>,
     expansion: u64,
@@ -21,7 +21,7 @@ impl Naive {
     fn probes(bits: usize, rate: f64, item: u32) -> Vec<usize> {
         let a = hash64(&item.to_le_bytes(), 0xc6a4_a793_5bd1_e995);
         let b = hash64(&item.to_le_bytes(), a);
-        // The server's constants make a power of two need one probe more: 4 for a rate of 1/8.
+        // With the server's constants, a rate of 1/8, a power of two, needs one more probe: 4.
         let k = (rate.log2().abs() + 1e-9).ceil() as u64;
         (0..k).map(|i| (a.wrapping_add(i.wrapping_mul(b)) % bits as u64) as usize).collect()
     }
@@ -147,7 +147,7 @@ proptest! {
     ) {
         let filter = filled(&options, &items);
         prop_assert_eq!(&reloaded(&filter), &filter);
-        // Chunks that begin inside a layer, and pieces of chunks, are as good.
+        // Chunks may begin inside a layer, and may be split.
         let mut copy = RedisBloom::from_header(&filter.header()).unwrap();
         let mut position = 1;
         while let Some((_, bytes)) = filter.chunk(position) {

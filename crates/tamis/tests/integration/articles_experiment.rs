@@ -1,5 +1,5 @@
-//! The experiment of the articles that this project starts from: a million UUIDs at 0.02, then 9
-//! 900 absent ones. Guava finds 189 to 216 of them (`tests/golden/articles`).
+//! The experiment of the articles from which this project started: insert a million UUIDs at 0.02,
+//! then look up 9 900 absent ones. Guava finds 189 to 216 of these (`tests/golden/articles`).
 
 use serde_json::Value;
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
@@ -45,7 +45,7 @@ fn our_filters_repeat_the_articles_experiment() {
     let runs = experiment["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 10);
     let mut answers = Answers::new();
-    // Three of the runs here, all ten in `cargo xtask soak`.
+    // Three of the runs here; `cargo xtask soak` does all ten.
     let runs = &runs[..if std::env::var_os("TAMIS_SOAK").is_some() { 10 } else { 3 }];
     for run in runs {
         let mut random = SplitMix64(run["splitmix_state"].as_u64().unwrap());

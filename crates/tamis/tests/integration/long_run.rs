@@ -1,5 +1,5 @@
-//! A billion lookups of members, over all kinds of filter, while the filter is filled, emptied and
-//! grown. No lookup answers no. `cargo xtask soak` runs this test.
+//! Looks up members a billion times, over all kinds of filter, while the filter is filled, emptied
+//! and grown. Every lookup must answer yes. `cargo xtask soak` runs this test.
 
 use std::collections::VecDeque;
 

@@ -28,8 +28,8 @@ fn any_hasher() -> impl Strategy<Value = Hasher> {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    // Also plans that are far too small: an over-full filter has more false positives, but never a
-    // false negative.
+    // The plans include some that are far too small. An overfull filter has more false positives,
+    // but never a false negative.
     (any_kind(), 1_u64..3000, prop::sample::select(vec![0.5, 0.1, 0.01, 1e-4]))
         .prop_map(|(kind, items, rate)| Plan::for_kind(kind, items, rate).unwrap())
 }
@@ -201,8 +201,8 @@ fn threads_that_share_a_filter_lose_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Batches long enough to be sorted, short ones and single items, of items that threads have in
-    /// common and of their own.
+    /// Batches long enough to be sorted, short batches and single items. Some items are common to
+    /// all threads, others belong to one thread.
     #[test]
     fn threads_that_insert_in_batches_lose_nothing(
         capacity in prop_oneof![Just(1_u64), 1_u64..300, 300_u64..60_000],
@@ -243,8 +243,7 @@ proptest! {
         }
         prop_assert!(news <= distinct.len(), "{news} new of {} distinct", distinct.len());
         if alone.fill() < 0.3 {
-            // The order of the items decides which ones are false positives, but hardly their
-            // number.
+            // The order of the items changes which items are false positives, but hardly how many.
             prop_assert!(news * 100 >= distinct.len() * 98, "{news} of {}", distinct.len());
         }
         let is_equal = |(shared, alone): (&AtomicU64, &u64)| shared.load(Ordering::Relaxed) == *alone;

@@ -43,8 +43,8 @@ fn check(kind: Kind, items: u64, rate: f64) {
     let (asked, found) = (asked as f64, found as f64);
     let computed = plan.rate_at(items);
     let sigma = |p: f64| {
-        // Binomial noise of the questions, and of the filters: one filter's own rate varies too,
-        // by at most its mean for tiny ones and hardly at all for large ones.
+        // The binomial noise of the lookups, and the noise between filters: the rate of a single
+        // filter varies by at most its mean for tiny filters, and hardly at all for large ones.
         let questions = asked * p * (1.0 - p);
         let of_filters = asked * asked / filters as f64 * p * p / items as f64;
         (questions + of_filters).sqrt()

@@ -38,7 +38,7 @@ fn random(seed: u64, len: usize, mask: u32) -> Vec<u32> {
 #[test]
 fn repeats_are_found_over_several_rounds_and_threads() {
     for threads in [1, 2, 3] {
-        // 1 MiB of scratch holds 256 Ki items: this takes many rounds.
+        // 1 MiB of scratch memory holds 256 Ki items, so this takes many rounds.
         check(&[random(1, 2_000_000, u32::MAX >> 8)], threads, 1 << 20);
     }
 }
