@@ -376,7 +376,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn batches_answer_as_single_items(items: Vec<u16>, asked in prop::collection::vec(0..300_u16, 0..200)) {
+        fn batches_answer_as_single_items(items: Vec<u16>, lookups in prop::collection::vec(0..300_u16, 0..200)) {
             for mut one in filters() {
                 let mut each = one.clone();
                 let keys = |items: &[u16]| items.iter().map(|item| item.to_le_bytes()).collect::<Vec<_>>();
@@ -385,9 +385,9 @@ mod tests {
                 let new: Vec<_> = keys(&items).iter().map(|key| one.insert(key)).collect();
                 prop_assert_eq!(answers.iter().collect::<Vec<_>>(), new);
                 prop_assert_eq!(&each, &one);
-                for asked in [&items, &asked] {
-                    each.contains_each(&keys(asked), &mut answers);
-                    let found: Vec<_> = keys(asked).iter().map(|key| one.contains(key)).collect();
+                for lookups in [&items, &lookups] {
+                    each.contains_each(&keys(lookups), &mut answers);
+                    let found: Vec<_> = keys(lookups).iter().map(|key| one.contains(key)).collect();
                     prop_assert_eq!(answers.iter().collect::<Vec<_>>(), found);
                 }
                 prop_assert!(keys(&items).iter().all(|key| one.contains(key)));

@@ -241,7 +241,7 @@ mod tests {
     proptest! {
         #[test]
         fn values_come_back_and_questions_agree(
-            items: Vec<Vec<u8>>, asked: Vec<Vec<u8>>, params in params(), key: [u64; 2],
+            items: Vec<Vec<u8>>, lookups: Vec<Vec<u8>>, params in params(), key: [u64; 2],
         ) {
             let set = GolombSet::new(key, params, &items).unwrap();
             let mut distinct = items.clone();
@@ -254,7 +254,7 @@ mod tests {
             for cut in set.values_at..set.bytes.len() {
                 prop_assert!(GolombSet::decode(&set.bytes[..cut], key, params).is_err());
             }
-            let all = [items, asked].concat();
+            let all = [items, lookups].concat();
             let mut answers = Answers::new();
             set.contains_each(&all, &mut answers);
             for (item, answer) in all.iter().zip(answers.iter()) {

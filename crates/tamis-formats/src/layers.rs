@@ -103,14 +103,14 @@ impl Layers {
         is_new
     }
 
-    /// Returns the planned rate of all layers together. `planned` is the rate that the user asked
-    /// for; without it the rate in the file counts.
+    /// Returns the planned rate of all layers together: that of the decode options, or else that of
+    /// the file.
     fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
         match (self.growth, &self.layers[..]) {
             (Growth::Scales(scale), []) => Some(options.unwrap_or(scale.rate)),
             (Growth::Scales(scale), layers) => {
                 let sum: f64 = layers.iter().map(|layer| layer.rate).sum();
-                // The rate of each layer is proportional to the rate that the user asked for.
+                // The rate of each layer is proportional to the requested rate.
                 Some(options.map_or(sum, |options| options / scale.rate * sum))
             }
             (_, [one]) => Some(options.unwrap_or(one.rate)),

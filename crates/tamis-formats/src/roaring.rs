@@ -1,7 +1,7 @@
 //! Roaring bitmaps in the portable format, of 32 and of 64 bits. Layout: `docs/formats/roaring.md`.
 
 mod containers;
-mod stretches;
+mod encoding;
 
 use std::io;
 
@@ -21,7 +21,7 @@ use crate::integer_keys::{min_and_max, no_value, value};
 use crate::stored_filter::StoredFilter;
 
 use crate::roaring::containers::{Container, ends, walk};
-use crate::roaring::stretches::{Stretch, each_stretch, header};
+use crate::roaring::encoding::{ContainerPlan, each_container, header};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -193,12 +193,12 @@ fn encode(
     } else {
         return Err(EncodeError::needs_items("a Roaring bitmap stores only integers"));
     };
-    let mut stretches = Vec::new();
-    each_stretch::<EncodeError>(&roaring.set, |key, lows| {
-        stretches.push(Stretch::of(key, lows, roaring.has_runs));
+    let mut plans = Vec::new();
+    each_container::<EncodeError>(&roaring.set, |key, lows| {
+        plans.push(ContainerPlan::of(key, lows, roaring.has_runs));
         Ok(())
     })?;
-    let maps: Vec<&[Stretch]> = stretches.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
+    let maps: Vec<&[ContainerPlan]> = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
     let mut heads = maps.iter();
     let is_wide = match options.version.as_deref() {
         None => roaring.is_wide(),
@@ -220,8 +220,8 @@ fn encode(
     } else if maps.is_empty() {
         out.write_all(&header(&[]))?;
     }
-    let (mut bytes, mut next, mut left) = (Vec::new(), stretches.iter(), 0);
-    each_stretch(&roaring.set, |key, lows| {
+    let (mut bytes, mut next, mut left) = (Vec::new(), plans.iter(), 0);
+    each_container(&roaring.set, |key, lows| {
         if left == 0 {
             let map = heads.next().expect("the first pass saw the same values");
             if is_wide {

@@ -106,19 +106,20 @@ impl DoubleHashing {
         }
     }
 
-    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of
+    /// Tests up to 64 hashes: those whose bits in `selected` are set. Returns a mask with the bits of
     /// the hashes that have all bits set.
     ///
     /// It makes two passes. Testing an absent item reads two bits on average, so the other bits are
     /// prefetched only if the first two are set.
-    pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], asked: u64) -> u64 {
+    pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], selected: u64) -> u64 {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
         let others = |i: usize| self.probes_from(FIRST_PROBES, hashes[i]);
-        for i in ones(asked) {
+        for i in ones(selected) {
             first_probes(i).for_each(|bit| prefetch(words, (bit / 64) as usize));
         }
-        let left = filter_ones(asked, |i| first_probes(i).fold(true, |all, bit| all & is_set(bit)));
+        let left =
+            filter_ones(selected, |i| first_probes(i).fold(true, |all, bit| all & is_set(bit)));
         for i in ones(left) {
             others(i).for_each(|bit| prefetch(words, (bit / 64) as usize));
         }
@@ -183,7 +184,7 @@ mod tests {
         #[test]
         fn batches_answer_as_single_hashes(
             items in prop::collection::vec(0..200_u32, 1..=64),
-            asked: u64,
+            selected: u64,
             modulus in 1..2000_u64,
             probes in 0..20_u32,
         ) {
@@ -192,10 +193,10 @@ mod tests {
             for &hash in hashes.iter().step_by(2) {
                 rule.insert(&mut words, hash);
             }
-            let asked = asked & u64::MAX >> (64 - hashes.len());
-            let found = rule.contains_batch(&words, &hashes, asked);
+            let selected = selected & u64::MAX >> (64 - hashes.len());
+            let found = rule.contains_batch(&words, &hashes, selected);
             for (i, &hash) in hashes.iter().enumerate() {
-                let expected = asked >> i & 1 == 1 && rule.contains(&words, hash);
+                let expected = selected >> i & 1 == 1 && rule.contains(&words, hash);
                 prop_assert_eq!(found >> i & 1 == 1, expected);
             }
         }

@@ -190,9 +190,9 @@ fn dumped(header: &[u8], chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>) -> Vec<(
 
 /// Items with the answers of the server, including its false positives.
 fn answers(case: &Value) -> Vec<(Vec<u8>, bool)> {
-    let asked = list(&case["exists"]).iter().map(|pair| (item(&pair[0]), pair[1] == 1));
+    let lookups = list(&case["exists"]).iter().map(|pair| (item(&pair[0]), pair[1] == 1));
     let wrong = list(&case["false_positives"]).iter().map(|absent| (item(absent), true));
-    asked.chain(wrong).collect()
+    lookups.chain(wrong).collect()
 }
 
 /// Returns the value after `name` in a flat list of names and values.

@@ -154,10 +154,10 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
     _: usize,
     parts: impl Iterator<Item = P>,
-    apply_to: impl Fn(P, Waiting<'_, T, BUFFER>),
+    apply_to: impl Fn(P, BinItems<'_, T, BUFFER>),
 ) {
     for (bin, part) in parts.enumerate() {
-        apply_to(part, Waiting { all: &*all, bin });
+        apply_to(part, BinItems { all: &*all, bin });
     }
     for bins in all {
         bins.clear();
@@ -199,14 +199,14 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
     threads: usize,
     parts: impl Iterator<Item = P> + Send,
-    apply_to: impl Fn(P, Waiting<'_, T, BUFFER>) + Sync,
+    apply_to: impl Fn(P, BinItems<'_, T, BUFFER>) + Sync,
 ) {
     let waiting: usize = all.iter().map(|bins| bins.items).sum();
     let work = Mutex::new(parts.enumerate());
     let next = || work.lock().expect("taking work does not panic").next();
     let apply_parts = || {
         while let Some((bin, part)) = next() {
-            apply_to(part, Waiting { all: &*all, bin });
+            apply_to(part, BinItems { all: &*all, bin });
         }
     };
     if waiting < THREAD_ITEMS || threads == 1 {
@@ -224,12 +224,12 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
 }
 
 /// The waiting items of one bin, collected by all threads.
-pub(crate) struct Waiting<'a, T, const BUFFER: usize> {
+pub(crate) struct BinItems<'a, T, const BUFFER: usize> {
     all: &'a [Bins<T, BUFFER>],
     bin: usize,
 }
 
-impl<T: Integer, const BUFFER: usize> Waiting<'_, T, BUFFER> {
+impl<T: Integer, const BUFFER: usize> BinItems<'_, T, BUFFER> {
     /// Calls `visit` with the items, at most one chunk for each call. The second argument holds the
     /// items of the next call, for prefetching. It is empty if the next items are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {

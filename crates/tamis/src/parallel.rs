@@ -33,12 +33,12 @@ pub(crate) fn contains_each<F: Filter + Sync, I: Item + Sync>(
 }
 
 /// Hashes that a task has collected and not yet inserted.
-struct Waiting<'a, S> {
+struct PendingInserts<'a, S> {
     filter: &'a Bloom<S, AtomicBitmap>,
     hashes: Vec<u64>,
 }
 
-impl<S: Strategy> Waiting<'_, S> {
+impl<S: Strategy> PendingInserts<'_, S> {
     fn insert(&mut self) {
         let mut filter = self.filter;
         let mut answers = [0; TASK_ITEMS / 64];
@@ -53,15 +53,15 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for &Bloom<S, AtomicBitmap> 
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         let filter = *self;
         let hasher = filter.hasher();
-        let waiting = || Waiting { filter, hashes: Vec::new() };
-        let items = items.into_par_iter().fold(waiting, |mut waiting, item| {
-            waiting.hashes.push(hasher.hash_item(&item));
-            if waiting.hashes.len() == TASK_ITEMS {
-                waiting.insert();
+        let pending = || PendingInserts { filter, hashes: Vec::new() };
+        let items = items.into_par_iter().fold(pending, |mut pending, item| {
+            pending.hashes.push(hasher.hash_item(&item));
+            if pending.hashes.len() == TASK_ITEMS {
+                pending.insert();
             }
-            waiting
+            pending
         });
-        items.for_each(|mut waiting| waiting.insert());
+        items.for_each(|mut pending| pending.insert());
     }
 }
 

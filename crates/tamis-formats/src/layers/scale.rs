@@ -17,7 +17,7 @@ pub struct Scale {
     pub ratio: f64,
     /// The capacity of the first layer.
     pub capacity: u64,
-    /// The rate that the user asked for. The first layer has this rate times the ratio.
+    /// The requested rate. The first layer has this rate times the ratio.
     pub rate: f64,
     /// The digest of layers that need at most 128 bits.
     pub short: ShortDigest,

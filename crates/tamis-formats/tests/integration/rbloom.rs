@@ -39,8 +39,8 @@ fn keys_of_another_width_are_refused_and_not_in() {
     let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();
     assert!(error.contains("16 bytes"), "{error}");
     // Two files that could be mistaken for a filter with the default hash and for an empty one.
-    let asked = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
-    contents.contains_each(&asked, &mut answers);
+    let lookups = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
+    contents.contains_each(&lookups, &mut answers);
     assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);
 }
 

@@ -118,12 +118,12 @@ fn facts_are_those_that_the_server_tells() {
             assert_eq!(sub_filters.1, field("Number of filters").to_string(), "{name}");
         }
         assert!(info.fill > 0.0 && info.fill <= 1.0, "{name}");
-        let asked = 200_000;
+        let lookups = 200_000;
         let contents = decode(&base64(&filter["dump_payload"]));
-        let absent: Vec<_> = (0..asked).map(|i| format!("no such item {i}")).collect();
+        let absent: Vec<_> = (0..lookups).map(|i| format!("no such item {i}")).collect();
         let mut answers = Answers::new();
         contents.contains_each(&absent, &mut answers);
-        let measured = answers.count_ones() as f64 / f64::from(asked);
+        let measured = answers.count_ones() as f64 / f64::from(lookups);
         // Layers this small deviate too far from the expected number of items.
         assert!(
             (measured - info.rate_now).abs() < 0.5 * info.rate_now + 1e-4,

@@ -157,13 +157,13 @@ impl Layer {
         is_new
     }
 
-    /// Tests up to 64 hashes: those whose bits in `asked` are set. Returns a mask with the bits of
+    /// Tests up to 64 hashes: those whose bits in `selected` are set. Returns a mask with the bits of
     /// the hashes that may be present.
-    pub(super) fn contains_batch(&self, hashes: &[RedisHash], asked: u64) -> u64 {
+    pub(super) fn contains_batch(&self, hashes: &[RedisHash], selected: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
-            return self.rule.contains_batch(self.bits.words(), hashes, asked);
+            return self.rule.contains_batch(self.bits.words(), hashes, selected);
         }
-        filter_ones(asked, |i| self.contains(hashes[i]))
+        filter_ones(selected, |i| self.contains(hashes[i]))
     }
 
     /// Prefetches the memory of an item, unless the layer is small.

@@ -28,14 +28,14 @@ type Slice = [u64; SLICE_WORDS];
 struct Block<'a, const P: usize>(&'a mut [Slice]);
 
 /// The state of the counters of one item.
-struct Held {
+struct CounterState {
     /// The bits whose counters are zero.
     missing: Slice,
     /// The bits whose counters have their highest value.
     full: Slice,
 }
 
-impl Held {
+impl CounterState {
     #[inline(always)]
     fn of<const P: usize>(slices: &[Slice], mask: &Slice) -> Self {
         let (mut any, mut full) = ([0; SLICE_WORDS], *mask);
@@ -63,7 +63,7 @@ impl Held {
 impl<const P: usize> Block<'_, P> {
     #[inline(always)]
     fn count_up(&mut self, mask: &Slice) -> bool {
-        let held = Held::of::<P>(self.0, mask);
+        let held = CounterState::of::<P>(self.0, mask);
         let mut carry: Slice = std::array::from_fn(|i| mask[i] & !held.full[i]);
         for slice in &mut self.0[..P] {
             for i in 0..SLICE_WORDS {
@@ -77,7 +77,7 @@ impl<const P: usize> Block<'_, P> {
 
     #[inline(always)]
     fn count_down(&mut self, mask: &Slice) -> Removed {
-        let held = Held::of::<P>(self.0, mask);
+        let held = CounterState::of::<P>(self.0, mask);
         if held.is_missing() {
             return Removed::Absent;
         }
@@ -123,7 +123,7 @@ fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u
 #[inline(always)]
 fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
     let first = first_slice::<P>(words.len(), hash);
-    !Held::of::<P>(&words.as_chunks().0[first..first + P], &Narrow::mask(hash)).is_missing()
+    !CounterState::of::<P>(&words.as_chunks().0[first..first + P], &Narrow::mask(hash)).is_missing()
 }
 
 #[inline(always)]

@@ -289,11 +289,11 @@ mod tests {
                     let alike = insert_each(Level::Scalar, &mut expected, places, (slot, always), &hashes, &mut other);
                     prop_assert_eq!((&words, &one, stored), (&expected, &other, alike));
                 }
-                let asked: Vec<u64> = hashes.iter().map(|hash| hash.rotate_left(1)).collect();
-                contains_each(level, &words, places, &asked, &mut one);
-                contains_each(Level::Scalar, &expected, places, &asked, &mut other);
+                let lookups: Vec<u64> = hashes.iter().map(|hash| hash.rotate_left(1)).collect();
+                contains_each(level, &words, places, &lookups, &mut one);
+                contains_each(Level::Scalar, &expected, places, &lookups, &mut other);
                 prop_assert_eq!(&one, &other);
-                for (i, &hash) in asked.iter().enumerate() {
+                for (i, &hash) in lookups.iter().enumerate() {
                     let found = contains(level, &words[places.words(hash)], places, hash);
                     prop_assert_eq!(found, one[i / 64] >> (i % 64) & 1 == 1);
                 }

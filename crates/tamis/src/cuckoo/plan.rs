@@ -110,7 +110,7 @@ const fn factorial(k: u32) -> f64 {
 }
 
 /// The requirements of [`plan`] on a table, converted into sizes.
-struct Wanted {
+struct Requirements {
     bucket: u32,
     items: u64,
     rate: f64,
@@ -122,7 +122,7 @@ struct Wanted {
     crowd: f64,
 }
 
-impl Wanted {
+impl Requirements {
     fn new(bucket: u32, items: u64, rate: f64) -> Self {
         let n = items as f64;
         let keys = -1.0 / ((-rate).ln_1p() / n).exp_m1();
@@ -177,10 +177,10 @@ impl Wanted {
 /// Plans the table with the fewest bits in which `items` fit and keep `rate`. Returns `None` if it
 /// would be too large.
 pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
-    let wanted = Wanted::new(bucket, items.max(1), rate);
+    let required = Requirements::new(bucket, items.max(1), rate);
     let mut fewest = (u64::MAX, 0);
-    for slot_bits in wanted.narrowest()..=*SLOT_BITS.end() {
-        let starts = wanted.starts(slot_bits).min(MAX_SLOTS);
+    for slot_bits in required.narrowest()..=*SLOT_BITS.end() {
+        let starts = required.starts(slot_bits).min(MAX_SLOTS);
         let bits = 2 * (starts + u64::from(bucket) - 1) * u64::from(slot_bits);
         // If there are enough keys, a wider slot only adds one bit to every slot.
         if bits > fewest.0 {
@@ -190,11 +190,11 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
             fewest = (bits, slot_bits);
         }
     }
-    let fewest = wanted.settle(fewest.1)?;
+    let fewest = required.settle(fewest.1)?;
     // A few per cent more memory are acceptable for half the rate. Between two widths, the narrower
     // one would use this memory for slots that stay empty.
     let wider = fewest.slot_bits() + 1;
-    let wider = SLOT_BITS.contains(&wider).then(|| wanted.settle(wider)).flatten();
+    let wider = SLOT_BITS.contains(&wider).then(|| required.settle(wider)).flatten();
     let worth = fewest.len_bits() + fewest.len_bits() / 32;
     Some(wider.filter(|table| table.len_bits() <= worth).unwrap_or(fewest))
 }

@@ -301,7 +301,7 @@ fn check_rate(bucket: u32, items: u64, rate: f64) {
     let computed = rate_at(&table, items);
     assert!(computed <= rate);
     let filters = (1_000_000 / (items + 200)).clamp(1, 4000);
-    let asked_each = (4_000_000 / filters).clamp(500, 2_000_000);
+    let lookups_each = (4_000_000 / filters).clamp(500, 2_000_000);
     let mut found = 0;
     for seed in 0..filters {
         let mut filter = empty(table);
@@ -310,13 +310,13 @@ fn check_rate(bucket: u32, items: u64, rate: f64) {
             filter.try_insert_hash(hash).unwrap();
         }
         assert!((filter.estimate_rate() / computed - 1.0).abs() < 0.35);
-        found += all.take(asked_each as usize).filter(|&hash| filter.contains_hash(hash)).count();
+        found += all.take(lookups_each as usize).filter(|&hash| filter.contains_hash(hash)).count();
     }
-    let asked = (filters * asked_each) as f64;
-    let of_filters = asked * asked / filters as f64 * computed * computed / items as f64;
-    let sigma = (asked * computed + of_filters).sqrt();
-    let off = (found as f64 - asked * computed).abs();
-    assert!(off <= 4.0 * sigma, "{bucket}, {items} at {rate}: {found} of {asked}, {computed}");
+    let lookups = (filters * lookups_each) as f64;
+    let of_filters = lookups * lookups / filters as f64 * computed * computed / items as f64;
+    let sigma = (lookups * computed + of_filters).sqrt();
+    let off = (found as f64 - lookups * computed).abs();
+    assert!(off <= 4.0 * sigma, "{bucket}, {items} at {rate}: {found} of {lookups}, {computed}");
 }
 
 #[test]

@@ -44,12 +44,12 @@ use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 pub struct Growing<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    held: Held<B>,
+    storage: Storage<B>,
 }
 
 /// The storage of the prefixes.
 #[derive(Clone)]
-enum Held<B> {
+enum Storage<B> {
     /// In pages, which can grow.
     Pages(Table<OwnedPages>),
     /// In words, as in a file. The first insert copies them into pages.
@@ -59,9 +59,9 @@ enum Held<B> {
 /// Runs an expression on the table of either storage.
 macro_rules! with_table {
     ($filter:expr, $table:ident => $body:expr) => {
-        match &$filter.held {
-            Held::Pages($table) => $body,
-            Held::Words($table) => $body,
+        match &$filter.storage {
+            Storage::Pages($table) => $body,
+            Storage::Words($table) => $body,
         }
     };
 }
@@ -87,7 +87,7 @@ impl Growing {
     /// not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = Table::new(growth_of(plan)?)?;
-        Ok(Self { plan: *plan, hasher, held: Held::Pages(table) })
+        Ok(Self { plan: *plan, hasher, storage: Storage::Pages(table) })
     }
 }
 
@@ -114,17 +114,17 @@ impl<B: Bits<Word = u64>> Growing<B> {
                 WordsError::Page(_) => "a page is invalid",
             })
         })?;
-        Ok(Self { plan: planned, hasher, held: Held::Words(table) })
+        Ok(Self { plan: planned, hasher, storage: Storage::Words(table) })
     }
 
     /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no
     /// longer in one run. Constant time.
     pub fn as_view(&self) -> Option<Growing<BitView<'_>>> {
-        match &self.held {
-            Held::Pages(_) => None,
-            Held::Words(table) => {
-                let held = Held::Words(table.as_view());
-                Some(Growing { plan: self.plan, hasher: self.hasher, held })
+        match &self.storage {
+            Storage::Pages(_) => None,
+            Storage::Words(table) => {
+                let storage = Storage::Words(table.as_view());
+                Some(Growing { plan: self.plan, hasher: self.hasher, storage })
             }
         }
     }
@@ -143,18 +143,18 @@ impl<B: Bits<Word = u64>> Growing<B> {
 
     /// Returns the present memory of the filter, in bytes: all allocations with their unused words.
     pub fn memory_bytes(&self) -> u64 {
-        match &self.held {
-            Held::Pages(table) => table.memory_bytes(),
-            Held::Words(table) => table.len_words() * 8,
+        match &self.storage {
+            Storage::Pages(table) => table.memory_bytes(),
+            Storage::Words(table) => table.len_words() * 8,
         }
     }
 
     /// Returns the memory behind the filter, in bytes, as
     /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
     pub fn heap_bytes(&self) -> u64 {
-        match &self.held {
-            Held::Pages(table) => table.heap_bytes(),
-            Held::Words(table) => crate::bits::heap_bytes(table.len_words() * 64),
+        match &self.storage {
+            Storage::Pages(table) => table.heap_bytes(),
+            Storage::Words(table) => crate::bits::heap_bytes(table.len_words() * 64),
         }
     }
 
@@ -165,12 +165,12 @@ impl<B: Bits<Word = u64>> Growing<B> {
 
     /// Returns the table in pages, for a change.
     fn pages_mut(&mut self) -> Result<&mut Table, NoRoom> {
-        if let Held::Words(table) = &self.held {
-            self.held = Held::Pages(table.to_owned().map_err(NoRoom::Memory)?);
+        if let Storage::Words(table) = &self.storage {
+            self.storage = Storage::Pages(table.to_owned().map_err(NoRoom::Memory)?);
         }
-        match &mut self.held {
-            Held::Pages(table) => Ok(table),
-            Held::Words(_) => unreachable!("copied into pages above"),
+        match &mut self.storage {
+            Storage::Pages(table) => Ok(table),
+            Storage::Words(_) => unreachable!("copied into pages above"),
         }
     }
 }
@@ -309,7 +309,7 @@ impl<B: BitsMut> Clear for Growing<B> {
     /// If a few hundred bytes for an empty filter cannot be allocated.
     fn clear(&mut self) {
         let growth = growth_of(&self.plan).expect("the plan of a growing filter");
-        self.held = Held::Pages(Table::new(growth).expect("memory for an empty filter"));
+        self.storage = Storage::Pages(Table::new(growth).expect("memory for an empty filter"));
     }
 }
 
@@ -324,7 +324,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
             self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         let merged = with_table!(other, other => table.merge(other));
         merged.map_err(|error| MergeError::NoRoom(no_room(error, table.counts().items)))?;
-        self.held = Held::Pages(table);
+        self.storage = Storage::Pages(table);
         Ok(())
     }
 }

@@ -29,9 +29,9 @@ impl SplitMix64 {
     }
 }
 
-/// Returns true if a count of `asked` tests at probability `p` is within four deviations.
-fn near(found: usize, asked: f64, p: f64) -> bool {
-    (found as f64 - asked * p).abs() <= 4.0 * (asked * p * (1.0 - p)).sqrt()
+/// Returns true if a count of `lookups` tests at probability `p` is within four deviations.
+fn near(found: usize, lookups: f64, p: f64) -> bool {
+    (found as f64 - lookups * p).abs() <= 4.0 * (lookups * p * (1.0 - p)).sqrt()
 }
 
 #[test]

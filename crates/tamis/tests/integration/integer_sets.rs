@@ -132,15 +132,15 @@ fn compare(
     prop_assert_eq!((dense.max(), compressed.max()), (oracle.last().copied(), dense.max()));
     prop_assert_eq!((dense.is_empty(), compressed.is_empty()), (count == 0, count == 0));
 
-    let asked: Vec<u64> = (first.saturating_sub(70)..=last.saturating_add(20)).collect();
+    let lookups: Vec<u64> = (first.saturating_sub(70)..=last.saturating_add(20)).collect();
     let mut answers = Answers::new();
-    dense.contains_each(&asked, &mut answers);
+    dense.contains_each(&lookups, &mut answers);
     let mut compressed_answers = Answers::new();
-    compressed.contains_each(&asked, &mut compressed_answers);
+    compressed.contains_each(&lookups, &mut compressed_answers);
     prop_assert_eq!(&answers, &compressed_answers);
     let index = dense.rank_index();
     let mut rank = 0;
-    for (at, &value) in asked.iter().enumerate() {
+    for (at, &value) in lookups.iter().enumerate() {
         let is_in = oracle.contains(&value);
         prop_assert_eq!((dense.contains(value), answers.get(at)), (is_in, is_in));
         rank += u64::from(is_in);
@@ -162,7 +162,7 @@ proptest! {
     fn every_operation_agrees_with_a_tree_set(
         first in first(),
         changes in prop::collection::vec(change(), 0..25),
-        asked in prop::collection::vec(range(), 4),
+        lookups in prop::collection::vec(range(), 4),
     ) {
         let last = first + WIDTH - 1;
         let mut dense = DenseSet::new(first..=last).unwrap();
@@ -172,7 +172,7 @@ proptest! {
             apply(change, first, &mut dense, &mut compressed, &mut oracle)?;
         }
         compare(&dense, &compressed, &oracle, first)?;
-        for range in asked {
+        for range in lookups {
             let range = shift(&range, first);
             let count = range.clone().filter(|value| oracle.contains(value)).count() as u64;
             let all = range.clone().all(|value| oracle.contains(&value));

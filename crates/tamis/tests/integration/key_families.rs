@@ -55,8 +55,8 @@ fn every_kind_keeps_its_rate_for_every_family_of_keys() {
     let mut answers = Answers::new();
     for (name, item) in FAMILIES.into_iter().chain([gray]) {
         let members: Vec<Vec<u8>> = (0..ITEMS).map(item).collect();
-        for (rate, asked) in [(0.01, 100_000), (1e-4, 1_000_000)] {
-            let absent: Vec<Vec<u8>> = (ITEMS..ITEMS + asked).map(item).collect();
+        for (rate, lookups) in [(0.01, 100_000), (1e-4, 1_000_000)] {
+            let absent: Vec<Vec<u8>> = (ITEMS..ITEMS + lookups).map(item).collect();
             for kind in Kind::ALL {
                 let plan = Plan::for_kind(kind, ITEMS, rate).unwrap();
                 let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
@@ -64,12 +64,12 @@ fn every_kind_keeps_its_rate_for_every_family_of_keys() {
                 filter.contains_each(&absent, &mut answers);
                 let found = answers.count_ones() as f64;
                 // The noise of the lookups, and the noise between filters of one plan.
-                let (asked, n) = (asked as f64, ITEMS as f64);
-                let expected = asked * rate;
+                let (lookups, n) = (lookups as f64, ITEMS as f64);
+                let expected = lookups * rate;
                 let noise = (expected + expected * expected / n * 8.0).sqrt();
                 assert!(
                     found <= expected + 5.0 * noise,
-                    "{name}, {kind} at {rate}: {found} of {asked}, not {expected}"
+                    "{name}, {kind} at {rate}: {found} of {lookups}, not {expected}"
                 );
             }
         }

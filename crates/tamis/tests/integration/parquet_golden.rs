@@ -80,8 +80,8 @@ fn bit_sets_are_those_of_parquet_java() {
         let len = case["bitset_bytes"].as_u64().unwrap();
         let filter = filter(len, (0..=last).map(|i| format!("key{i}")));
         assert_eq!(bitset(&filter), bytes(&case["bitset_hex"]), "{}", case["items"]);
-        let asked = text(&case["probe_results"]).len();
-        let items: Vec<_> = (0..asked).map(|i| format!("key{i}").into_bytes()).collect();
+        let lookups = text(&case["probe_results"]).len();
+        let items: Vec<_> = (0..lookups).map(|i| format!("key{i}").into_bytes()).collect();
         assert_answers(&filter, &items, &case["probe_results"]);
     }
 }
@@ -93,8 +93,8 @@ fn block_counts_need_not_be_powers_of_two() {
         let items = 4 * blocks as i32;
         let filter = filter(blocks * 32, (0..items).map(|i| (i * 7919).to_le_bytes()));
         assert_eq!(bitset(&filter), bytes(&case["bitset_hex"]), "{blocks} blocks");
-        let asked: Vec<_> = list(&case["probes_plain_hex"]).iter().map(bytes).collect();
-        assert_answers(&filter, &asked, &case["probe_results"]);
+        let lookups: Vec<_> = list(&case["probes_plain_hex"]).iter().map(bytes).collect();
+        assert_answers(&filter, &lookups, &case["probe_results"]);
     }
 }
 

@@ -13,50 +13,53 @@ const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, K
 const SIGMAS: f64 = 4.0;
 
 struct Measured {
-    asked: u64,
+    lookups: u64,
     found: u64,
     filters: u64,
 }
 
 /// Fills filters of this plan to capacity, each with its own seed, and looks up absent items in
 /// each.
-fn measure(plan: &Plan, filters: u64, asked_each: u64) -> Measured {
+fn measure(plan: &Plan, filters: u64, lookups_each: u64) -> Measured {
     let mut answers = Answers::new();
     let mut found = 0;
     for seed in 0..filters {
         let mut filter = AnyFilter::new(plan, Hasher::fold(seed)).unwrap();
         let items: Vec<u64> = (0..plan.items()).collect();
         filter.try_insert_each(&items, &mut answers).unwrap();
-        let absent: Vec<u64> = (1 << 40..(1 << 40) + asked_each).collect();
+        let absent: Vec<u64> = (1 << 40..(1 << 40) + lookups_each).collect();
         filter.contains_each(&absent, &mut answers);
         found += answers.count_ones() as u64;
     }
-    Measured { asked: filters * asked_each, found, filters }
+    Measured { lookups: filters * lookups_each, found, filters }
 }
 
 fn check(kind: Kind, items: u64, rate: f64) {
     let plan = Plan::for_kind(kind, items, rate).unwrap();
     // The rates of small filters vary widely, so the test takes the mean of many filters.
     let filters = (2_000_000 / (items + 200)).clamp(1, 4000);
-    let asked_each = (8_000_000 / filters).clamp(500, 4_000_000);
-    let Measured { asked, found, filters } = measure(&plan, filters, asked_each);
-    let (asked, found) = (asked as f64, found as f64);
+    let lookups_each = (8_000_000 / filters).clamp(500, 4_000_000);
+    let Measured { lookups, found, filters } = measure(&plan, filters, lookups_each);
+    let (lookups, found) = (lookups as f64, found as f64);
     let computed = plan.rate_at(items);
     let sigma = |p: f64| {
         // The binomial noise of the lookups, and the noise between filters: the rate of a single
         // filter varies by at most its mean for tiny filters, and hardly at all for large ones.
-        let questions = asked * p * (1.0 - p);
-        let of_filters = asked * asked / filters as f64 * p * p / items as f64;
-        (questions + of_filters).sqrt()
+        let binomial = lookups * p * (1.0 - p);
+        let of_filters = lookups * lookups / filters as f64 * p * p / items as f64;
+        (binomial + of_filters).sqrt()
     };
-    let upper = asked * rate + SIGMAS * sigma(rate);
-    assert!(found <= upper, "{kind}, {items} items at {rate}: {found} of {asked}, at most {upper}");
-    let off = (found - asked * computed).abs();
+    let upper = lookups * rate + SIGMAS * sigma(rate);
+    assert!(
+        found <= upper,
+        "{kind}, {items} items at {rate}: {found} of {lookups}, at most {upper}"
+    );
+    let off = (found - lookups * computed).abs();
     let noise = SIGMAS * sigma(computed);
     assert!(
         off <= noise,
-        "{kind}, {items} items at {rate}: {found} of {asked}, computed {}, off by {off} > {noise}",
-        asked * computed
+        "{kind}, {items} items at {rate}: {found} of {lookups}, computed {}, off by {off} > {noise}",
+        lookups * computed
     );
 }
 
@@ -112,11 +115,11 @@ fn growing_keeps_its_rate_at_every_size() {
             filter.try_insert_each(&(len..size).collect::<Vec<_>>(), &mut answers).unwrap();
             len = size;
             filter.contains_each(&absent, &mut answers);
-            let (asked, found) = (absent.len() as f64, answers.count_ones() as f64);
+            let (lookups, found) = (absent.len() as f64, answers.count_ones() as f64);
             let exact = filter.estimate_rate();
-            let noise = SIGMAS * (asked * exact * (1.0 - exact)).sqrt() + 1.0;
+            let noise = SIGMAS * (lookups * exact * (1.0 - exact)).sqrt() + 1.0;
             assert!(
-                (found - asked * exact).abs() <= noise,
+                (found - lookups * exact).abs() <= noise,
                 "{size} at {rate}: {found}, not {exact}"
             );
             assert!(exact <= rate, "{size} at {rate}: {exact}");
@@ -136,22 +139,22 @@ fn window_keeps_its_rate_at_every_size() {
             };
             let inserted = items.div_ceil(u64::from(slices)) * (3 * u64::from(slices) + 1);
             let filters = (500_000 / (items + 200)).clamp(1, 1000);
-            let asked_each = (4_000_000 / filters).clamp(500, 1_000_000);
+            let lookups_each = (4_000_000 / filters).clamp(500, 1_000_000);
             let mut found = 0;
             let mut answers = Answers::new();
             for seed in 0..filters {
                 let mut filter = AnyFilter::new(&plan, Hasher::fold(seed)).unwrap();
                 filter.try_insert_each(&(0..inserted).collect::<Vec<_>>(), &mut answers).unwrap();
-                let absent: Vec<u64> = (1 << 40..(1 << 40) + asked_each).collect();
+                let absent: Vec<u64> = (1 << 40..(1 << 40) + lookups_each).collect();
                 filter.contains_each(&absent, &mut answers);
                 found += answers.count_ones() as u64;
             }
-            let asked = (filters * asked_each) as f64;
-            let of_filters = asked * asked / filters as f64 * rate * rate / items as f64;
-            let upper = asked * rate + SIGMAS * (asked * rate + of_filters).sqrt();
+            let lookups = (filters * lookups_each) as f64;
+            let of_filters = lookups * lookups / filters as f64 * rate * rate / items as f64;
+            let upper = lookups * rate + SIGMAS * (lookups * rate + of_filters).sqrt();
             assert!(
                 found as f64 <= upper,
-                "{items} at {rate}: {found} of {asked}, at most {upper}"
+                "{items} at {rate}: {found} of {lookups}, at most {upper}"
             );
         }
     }

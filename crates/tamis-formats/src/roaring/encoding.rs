@@ -5,7 +5,7 @@ use tamis::CompressedSet;
 use crate::roaring::containers::{BITMAP_BYTES, COOKIE, COOKIE_WITH_RUNS, MAX_LIST, MIN_OFFSETS};
 
 /// The description of a container: the values of a range of 65,536.
-pub(super) struct Stretch {
+pub(super) struct ContainerPlan {
     /// The values without their low 16 bits.
     pub(super) key: u64,
     count: u32,
@@ -13,7 +13,7 @@ pub(super) struct Stretch {
     is_run: bool,
 }
 
-impl Stretch {
+impl ContainerPlan {
     pub(super) fn of(key: u64, lows: &[u16], has_runs: bool) -> Self {
         let breaks = lows.windows(2).filter(|pair| pair[1] - pair[0] != 1).count() as u32;
         let (count, runs) = (lows.len() as u32, breaks + 1);
@@ -49,7 +49,7 @@ impl Stretch {
 }
 
 /// Calls `visit` for each range that has values, in order.
-pub(super) fn each_stretch<E>(
+pub(super) fn each_container<E>(
     set: &CompressedSet,
     mut visit: impl FnMut(u64, &[u16]) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -66,7 +66,7 @@ pub(super) fn each_stretch<E>(
 }
 
 /// Returns the bytes before the containers of a 32-bit bitmap.
-pub(super) fn header(map: &[Stretch]) -> Vec<u8> {
+pub(super) fn header(map: &[ContainerPlan]) -> Vec<u8> {
     let mut header = Vec::new();
     let has_runs = map.iter().any(|it| it.is_run);
     if has_runs {
