@@ -16,8 +16,8 @@ impl HeldMemory {
     /// Counts `bytes` bytes until the result is dropped. Returns `None` if more than `max_bytes`
     /// bytes would then be held.
     ///
-    /// The comparison and the addition are one atomic step, so concurrent calls succeed as if they
-    /// ran one after the other.
+    /// The comparison and the addition are one atomic step, so concurrent calls together do not
+    /// exceed `max_bytes`.
     pub fn try_hold(&self, bytes: u64, max_bytes: u64) -> Option<Hold> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= max_bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;

@@ -137,7 +137,7 @@ impl SharedState {
     /// Reloads the TLS files; false if the server does not use TLS.
     pub fn renew_tls(&self) -> Result<bool, TlsError> {
         let Some(tls) = &self.tls else { return Ok(false) };
-        // Held, so that a reload by a concurrent CONFIG SET is not undone.
+        // The read lock prevents a concurrent CONFIG SET, whose reload would be undone.
         let config = self.config.read();
         *tls.write() = tls::read(&config)?;
         Ok(true)
@@ -219,7 +219,7 @@ impl SharedState {
     }
 
     /// Counts `bytes` bytes as used until the result is dropped; `None` if they exceed `maxmemory`.
-    /// If several threads try at the same time, as many succeed as fit.
+    /// Concurrent calls together never exceed the limit.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
         match self.max_memory_bytes.load(Ordering::Relaxed) {
             0 => Some(self.held.hold(bytes)),
@@ -270,7 +270,7 @@ impl SharedState {
     /// Waits until the server stops.
     pub async fn stopping(&self) {
         let mut stopped = std::pin::pin!(self.stopped.notified());
-        // After this line a notification arrives; an earlier stop has set the flag.
+        // From here on, `stop` wakes this task. An earlier stop has set the flag.
         stopped.as_mut().enable();
         if !self.is_stopping.load(Ordering::Acquire) {
             stopped.await;

@@ -62,27 +62,28 @@ impl Keyspace {
         self.unleased(|| self.shared(), |leased| leased == key).await
     }
 
-    /// Returns exclusive access once no key that `is_meant` accepts has a read lease. Waits until
-    /// no other command has access.
+    /// Returns exclusive access once no key that `is_affected` accepts has a read lease. Waits
+    /// until no other command has access.
     pub(crate) async fn exclusive_to_change(
         &self,
-        is_meant: impl Fn(&[u8]) -> bool,
+        is_affected: impl Fn(&[u8]) -> bool,
     ) -> ExclusiveAccess<'_> {
-        self.unleased(|| self.exclusive(), is_meant).await
+        self.unleased(|| self.exclusive(), is_affected).await
     }
 
-    /// Returns the access that `lock` gives once no key that `is_meant` accepts has a read lease.
-    async fn unleased<A>(&self, lock: impl Fn() -> A, is_meant: impl Fn(&[u8]) -> bool) -> A {
+    /// Calls `lock` until no key that `is_affected` accepts has a read lease, and returns the
+    /// access.
+    async fn unleased<A>(&self, lock: impl Fn() -> A, is_affected: impl Fn(&[u8]) -> bool) -> A {
         // The waiter lives until this function returns, so no new lease of the keys begins before
         // that.
         let mut waiter = self.leases.waiter();
         loop {
             let keys = lock();
-            if !self.leases.is_leased(&is_meant) {
+            if !self.leases.is_leased(&is_affected) {
                 return keys;
             }
             drop(keys);
-            waiter.until_free(&is_meant).await;
+            waiter.until_free(&is_affected).await;
         }
     }
 }

@@ -8,11 +8,11 @@ use tamis_commands::{SmallBytes, Value};
 
 use crate::gauge::Gauge;
 
-/// A key and its value. A cell outlives its place in the table as long as a thread holds it.
+/// A key and its value. A thread may still hold a cell after its removal from the table.
 ///
 /// A server may hold tens of millions of keys, so a cell with its reference count is one allocation
-/// of 88 bytes. A key of over 22 bytes has its own allocation. The gauge of a filter is allocated
-/// at its first measurement.
+/// of 88 bytes, for which the allocator takes 96. A key of over 22 bytes has its own allocation.
+/// The gauge of a filter is allocated at its first measurement.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub key: SmallBytes,
@@ -56,7 +56,7 @@ impl Cell {
 
     /// Measures the filter and returns how many bytes of memory the measurement allocated.
     pub fn measure(&self, now_millis: u64) -> i64 {
-        // A key that another thread has locked waits for the next round.
+        // The next round measures a key that another thread has locked now.
         let Some(state) = self.state.try_read() else { return 0 };
         if state.is_removed() {
             return 0;

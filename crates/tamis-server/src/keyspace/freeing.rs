@@ -1,4 +1,4 @@
-//! Keys that were removed all at once. Another thread frees their memory.
+//! Keys that were all removed at once, and the thread that frees their memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ impl RemovedKeys {
     }
 }
 
-/// Frees keys in the background, on one thread however many keys there are.
+/// Frees removed keys on one background thread.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundFreeing(Arc<FreeingQueue>);
 
@@ -56,7 +56,7 @@ impl BackgroundFreeing {
         let shared = self.0.clone();
         let thread = std::thread::Builder::new().name("tamis-free".to_owned());
         if thread.spawn(move || shared.run()).is_err() {
-            // The system gives no thread: this thread frees all of them.
+            // The system starts no thread, so this thread frees the keys.
             self.0.run();
         }
     }

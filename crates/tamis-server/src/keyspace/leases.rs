@@ -20,15 +20,15 @@ struct LeasedKey {
 }
 
 impl LeasedKey {
-    fn is_meant(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
-        self.readers > 0 && is_meant(&self.name)
+    fn is_affected(&self, is_affected: impl Fn(&[u8]) -> bool) -> bool {
+        self.readers > 0 && is_affected(&self.name)
     }
 }
 
 impl Leases {
     /// Tests whether one of these keys has a lease.
-    pub fn is_leased(&self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
-        self.0.borrow().iter().any(|key| key.is_meant(&is_meant))
+    pub fn is_leased(&self, is_affected: impl Fn(&[u8]) -> bool) -> bool {
+        self.0.borrow().iter().any(|key| key.is_affected(&is_affected))
     }
 
     /// Tests whether a writer waits for a key. No new lease of the key should begin then.
@@ -87,12 +87,12 @@ pub(super) struct Waiter<'l> {
 }
 
 impl Waiter<'_> {
-    /// Waits until no key that `is_meant` accepts has a lease. A key that had no lease at the call
-    /// may have a new one when this returns.
-    pub async fn until_free(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
+    /// Waits until no key that `is_affected` accepts has a lease. A key that had no lease at the
+    /// call may have a new one when this returns.
+    pub async fn until_free(&mut self, is_affected: impl Fn(&[u8]) -> bool) {
         let mut changed = self.leases.0.subscribe();
         self.leases.0.send_if_modified(|keys| {
-            for key in keys.iter_mut().filter(|key| key.is_meant(&is_meant)) {
+            for key in keys.iter_mut().filter(|key| key.is_affected(&is_affected)) {
                 if !self.names.contains(&key.name) {
                     key.waiting += 1;
                     self.names.push(key.name.clone());
@@ -101,7 +101,7 @@ impl Waiter<'_> {
             // Returns false because no thread waits for this change.
             false
         });
-        _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_meant(&is_meant))).await;
+        _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_affected(&is_affected))).await;
     }
 }
 

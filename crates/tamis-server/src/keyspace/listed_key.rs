@@ -24,8 +24,8 @@ const LARGE_BYTES: u64 = 256 << 10;
 /// How long a waiting writer may use the key before the next lease begins.
 const TURN: Duration = Duration::from_micros(200);
 
-/// The longest wait for the lock of a small value at a time. If the value has become large and has
-/// a lease, no command should wait behind this reader.
+/// The maximum time of one attempt to lock a small value. If the value has become large and has a
+/// lease meanwhile, a longer attempt would make other commands wait behind this reader.
 const SOON: Duration = Duration::from_millis(1);
 
 impl ListedKey<'_> {
@@ -87,7 +87,7 @@ impl ListedKey<'_> {
         }
     }
 
-    /// Tests whether the key was removed, alone or with all others. The caller has access to the
+    /// Tests whether the key was removed, by itself or with all keys. The caller has access to the
     /// keys.
     fn is_gone(&self, state: &CellState) -> bool {
         state.is_removed() || self.keyspace.clears() != self.clears

@@ -56,12 +56,12 @@ impl Keyspace {
         let keys = self.shared();
         let expired: Vec<Arc<Cell>> = {
             let shard = self.shards[shard % SHARDS].read();
-            // A key that another thread has locked waits for the next sweep.
+            // The next sweep removes a key that another thread has locked now.
             let is_expired =
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
             shard.iter().filter(|cell| is_expired(cell)).cloned().collect()
         };
-        // A key with a read lease waits too.
+        // The next sweep also removes a key that has a read lease now.
         let free = expired.iter().filter(|cell| !keys.is_leased(&cell.key));
         // The write finds the key expired and removes it.
         free.map(|cell| keys.write(&cell.key, now_millis, |_| ())).count()

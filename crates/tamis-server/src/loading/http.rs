@@ -1,5 +1,5 @@
-//! The HTTP port while the data is loaded: `/healthz` answers that the server is loading,
-//! `/metrics` has one number.
+//! The HTTP port while the data is loaded: `/metrics` has one number, all other paths answer that
+//! the server is loading.
 
 use std::convert::Infallible;
 use std::rc::Rc;

@@ -82,8 +82,8 @@ impl Log {
     /// # Errors
     ///
     /// Returns why the answers may not be sent: the log cannot write the changes that they depend
-    /// on. `is_change` means that a command among them may have changed a value. An error never
-    /// delays the other answers.
+    /// on. `is_change` means that one of the commands may have changed a value. Otherwise the
+    /// answers are sent even while the log cannot be written.
     pub async fn wait_to_answer(&self, is_change: bool) -> Result<(), String> {
         let mut needs = None;
         let mut progress: Option<watch::Receiver<()>> = None;

@@ -190,7 +190,7 @@ impl LogCore {
             if is_new {
                 record_newest(&*self.disk, &file);
             }
-            // The field becomes durable with the next sync. It only shows what a crash has lost.
+            // The field becomes durable with the next sync. A start uses it to detect lost changes.
             file.try_record_synced(position);
         }
         self.note(|inner| {

@@ -1,4 +1,4 @@
-//! A change in the form in which the log stores it.
+//! The encoding of a change in the log.
 
 use crate::persistence::frame::{get_bytes, get_u64, put_bytes, put_u64};
 

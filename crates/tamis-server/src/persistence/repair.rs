@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_older_snapshot_and_its_logs_replace_a_damaged_one() {
-        // As after a kill between the write of a new snapshot and the removal of the old one.
+        // The process was killed after it wrote a new snapshot, before it removed the old one.
         let disk = SimDisk::default();
         write_snapshot(&disk, 1, (100, 100), &[("a", X)]);
         let (_, end) = write_log(&disk, 1, 100, &["b"]);
@@ -291,12 +291,12 @@ mod tests {
         empty.create(&newest).unwrap();
         for (disk, keys, losses) in [
             (&disk, 3, 0),
-            // Logs without the snapshot before them are no base for a start, even if few lines
-            // report other losses.
+            // Logs do not replace the snapshot that they follow, even if the report of their
+            // losses is shorter.
             (&without_snapshot, 2, 1),
-            // Truncated bytes count too.
+            // Truncated bytes count as lost.
             (&empty, 3, 0),
-            // Without its log, the older snapshot is not the base of the newer one.
+            // The older snapshot without its log does not replace the newer one.
             (&without_log, 2, 1),
         ] {
             let report = repair(disk).unwrap();

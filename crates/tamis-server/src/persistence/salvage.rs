@@ -40,7 +40,7 @@ pub(super) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> 
         return newest;
     }
     let (mut least, mut best) = (newest.ok().as_ref().map(loss), folder.clone());
-    // Only one set of keys is in memory at a time. An unneeded file may be unreadable.
+    // Only one set of keys is in memory at a time. An unreadable file matters only if it is used.
     while let Some(folder) = older {
         let other = salvage_newest(&folder).ok().as_ref().map(loss);
         older = folder.without_newest_snapshot();
@@ -83,7 +83,7 @@ struct Salvage<'f> {
     unnamed: u64,
     /// The position after all read data.
     end: u64,
-    /// Where the next log begins if none is missing.
+    /// The position at which the next log begins if none is missing.
     next_began: u64,
 }
 
@@ -265,6 +265,7 @@ impl Salvage<'_> {
     }
 
     /// Returns the possible start positions and secrets of a log with a damaged header.
+    ///
     /// The log is searched only with secrets whose own check is valid. It is never searched with
     /// the secret 0 of version 2, because a client can write frames that are valid without a
     /// secret.

@@ -76,7 +76,7 @@ fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], 
     (std::array::from_fn(number), is_valid)
 }
 
-/// Returns the checksum of an item, computed from the state after its image.
+/// Returns the checksum of an item, computed from the state after its value.
 fn finish_sum(mut sum: Xxh3, key: &[u8], numbers: &[u64]) -> u64 {
     sum.update(key);
     numbers.iter().for_each(|number| sum.update(&number.to_le_bytes()));

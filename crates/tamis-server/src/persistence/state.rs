@@ -60,22 +60,24 @@ pub(super) struct LogState {
     rotation: Option<(u64, u64)>,
     /// Why the last rotation failed. The next rotation clears it.
     rotation_error: Option<String>,
-    /// Whether a file job runs, and the position that the running sync job covers.
+    /// A file job runs.
     is_writing: bool,
+    /// The position up to which the running sync job makes the stream durable.
     syncing: Option<u64>,
     /// The current file is new: neither its header nor its name is durable.
     is_file_new: bool,
-    /// A caller requires a sync up to this position, in each mode of `sync`.
+    /// A caller requires a sync up to this position, with any `sync` policy.
     sync_wanted: u64,
-    /// When the last sync job began; when the oldest byte was written that the last finished sync
-    /// does not cover; and the same for the running sync.
+    /// When the last sync job began.
     last_sync_millis: u64,
+    /// When the oldest byte was written that the running sync job covers.
     unsynced_since: Option<u64>,
+    /// When the oldest byte was written that no sync job covers yet.
     uncovered_since: Option<u64>,
-    /// Why the last write failed. It is repeated.
+    /// Why the last write failed. The log repeats that write.
     write_error: Option<String>,
-    /// Why a sync failed. The system may have dropped bytes that it could not write, so no later
-    /// sync proves anything.
+    /// Why a sync failed. The system may have dropped bytes that it could not write, so a later
+    /// sync may succeed although bytes are lost.
     sync_error: Option<String>,
     /// Why a start would not find the current file.
     pub gone: Option<String>,

@@ -24,8 +24,8 @@ pub(crate) struct Durable {
     disk: Arc<dyn Disk>,
     /// Locked while a snapshot is written.
     saving: Mutex<()>,
-    /// True while a snapshot writes keys one after the other: it must not miss a key that moves
-    /// meanwhile.
+    /// True while a snapshot writes keys one after the other. A command that moves a value then
+    /// logs the whole value, so that the snapshot does not miss it.
     is_saving: AtomicBool,
     /// The memory of the keyspace at the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
@@ -90,7 +90,7 @@ impl Durable {
     fn save_alone(&self, keyspace: &Keyspace) -> Result<u64, DurabilityError> {
         let fail = |why: String| DurabilityError::io(self.disk.dir())(std::io::Error::other(why));
         let (number, position) = {
-            // No command is half done where one log ends and the next begins.
+            // No command runs meanwhile, so all records of a command are in the same log.
             let _alone = keyspace.exclusive();
             self.is_saving.store(true, Ordering::Release);
             self.log.rotate().map_err(fail)?

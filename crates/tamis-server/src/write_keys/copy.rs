@@ -42,8 +42,8 @@ pub(crate) fn copy(
     Ok(Reply::Integer(1))
 }
 
-/// Tests whether a copy has the item count of its source. While a batch inserted, it counted all
-/// missing items, before it knew which of them were new.
+/// Tests whether a copy has the item count of its source. A copy made while a batch inserts may
+/// count too many items: the batch first counts all its missing items, and later only the new ones.
 fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
     copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
 }

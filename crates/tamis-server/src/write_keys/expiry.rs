@@ -1,4 +1,4 @@
-//! The expiry times of keys: `EXPIRE`, `PERSIST`, `TTL` and their like.
+//! The expiry times of keys: `EXPIRE`, `PERSIST`, `TTL` and similar commands.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, TimeUnit, parse_integer, text};

@@ -8,7 +8,7 @@ pub(crate) struct WriteOutcome {
     pub has_changed: bool,
 }
 
-/// The reply to a command that has changed a key, or as an error the reply to any other command.
+/// `Ok` has the reply to a command that changed a key, `Err` the reply to one that changed nothing.
 pub(crate) type WriteResult = Result<Reply, Reply>;
 
 impl From<WriteResult> for WriteOutcome {

@@ -62,7 +62,7 @@ pub(in crate::persistence) struct SnapshotReader {
     pub(super) total: u64,
     /// The offset of the next key, or of the end.
     pub at: u64,
-    /// Where its log begins; `None` if both headers are damaged.
+    /// The position at which its log begins; `None` if both headers are damaged.
     pub began: Option<u64>,
     /// The first header is damaged.
     pub has_damaged_header: bool,
@@ -72,7 +72,7 @@ pub(in crate::persistence) struct SnapshotReader {
     pub(super) search_bytes: u64,
 }
 
-/// The length of a key item without its name and its image, in bytes.
+/// The length of a key item without its key and its value, in bytes.
 const ENTRY_BYTES: u64 = ITEM_HEADER_BYTES as u64 + 8;
 
 impl SnapshotReader {
@@ -152,13 +152,13 @@ impl SnapshotReader {
         let fail = |error| read_error(path, at, error);
         let mut image = Summed::new(&mut self.file, seed);
         let value = match Value::read_image(&mut image, len) {
-            // An unexpected end may be that of the image and not that of the file.
+            // The value may end unexpectedly although the file does not.
             Err(ImageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(fail(error));
             }
             value => value,
         };
-        // If the checksum of an image is wrong, it counts as damaged, whatever else failed in it.
+        // A wrong checksum means damage, even if the value could not be decoded for another reason.
         let left = len - image.len;
         io::copy(&mut (&mut image).take(left), &mut io::sink()).map_err(fail)?;
         let sum = finish_sum(image.sum, &key, &[time, applied, len]);

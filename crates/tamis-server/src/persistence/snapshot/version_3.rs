@@ -15,7 +15,7 @@ use crate::persistence::error::DurabilityError;
 use crate::persistence::snapshot::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
 use crate::persistence::snapshot::{END, finish_sum};
 
-/// The length of a key item without its name and its image, in bytes.
+/// The length of a key item without its key and its value, in bytes.
 pub(super) const VERSION_3_ENTRY_BYTES: u64 = 5 * 8;
 
 /// The size of one read during a search, in bytes.

@@ -35,7 +35,7 @@ pub(in crate::persistence) fn save(
             if log.is_closing() {
                 return Err(io::Error::other("the server ends"));
             }
-            // Later changes are after this position in the log, and the replay counts them.
+            // The log has later changes after this position, and the replay counts them.
             let observe = |value: &Value| (log.end(), value.counted_items());
             let written = entry.read(may_read, observe, |value, expires_millis, observed| {
                 out.write(entry.key(), value, expires_millis, observed)
@@ -45,8 +45,8 @@ pub(in crate::persistence) fn save(
                 out.append(&encoded)?;
             }
         }
-        // The values may contain changes that the log has not written yet. If those changes were
-        // lost, a start would skip the later changes that get their positions.
+        // The values may contain changes that the log has not written yet. If a crash lost those
+        // changes, later changes would get their positions, and a start would skip these.
         let end = log.sync()?;
         out.finish(end)
     };
@@ -153,7 +153,7 @@ fn write_entry(
     expires_millis: Option<u64>,
     (applied, counted_items): (u64, Option<u64>),
 ) -> io::Result<u64> {
-    // The length is known only after the image, but the header comes before it.
+    // The header comes before the value, but contains the length of the value.
     let start = out.stream_position()?;
     out.write_all(&[0; ITEM_HEADER_BYTES])?;
     out.write_all(key)?;

@@ -42,7 +42,7 @@ impl LogState {
         self.tickets.remove(&ticket);
     }
 
-    /// Returns the needs of an answer that has just been computed.
+    /// Returns what an answer that has just been computed waits for.
     pub fn needs(&self) -> Needs {
         if self.tickets.is_empty() {
             Needs::Position(self.end)
@@ -51,12 +51,11 @@ impl LogState {
         }
     }
 
-    /// Returns whether an answer with these needs may be sent. `is_change` means that its command
-    /// may have changed a value.
+    /// Returns whether an answer may be sent. `is_change` means that its command may have changed a
+    /// value.
     ///
-    /// While the log cannot be written, answers to commands that only read are sent. The changes
-    /// that they saw are in memory, and the clients that made those changes got an error, which
-    /// warns of their loss.
+    /// While the log cannot be written, answers to commands that only read are sent. They may show
+    /// changes that exist only in memory. The clients that made these changes got an error.
     pub fn readiness(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Readiness {
         if let Needs::Tickets(below) = *needs
             && self.tickets.first().is_none_or(|first| *first >= below)
