@@ -87,11 +87,15 @@ pub const LARGE_MULTI: Text = "ERR the transaction is too large: split it into s
 /// The command takes too much memory.
 pub const LARGE_COMMAND: Text = "ERR Protocol error: command too large";
 /// `DEBUG` is not enabled.
-pub const NO_DEBUG: Text = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
+pub const NO_DEBUG: Text = "ERR DEBUG command not allowed. If the enable-debug-command option is \
+    set to \"local\", you can run it from a local connection, otherwise you need to set this \
+    option in the configuration file, and then restart the server.";
 /// The server is loading its data and runs no command.
 pub const LOADING: Text = "LOADING Tamis is loading the dataset in memory";
 /// `OBJECT FREQ`: the server does not count accesses to keys.
-pub const NO_LFU: Text = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+pub const NO_LFU: Text = "ERR An LFU maxmemory policy is not selected, access frequency not \
+    tracked. Please note that when switching between policies at runtime LRU and LFU data will \
+    take some time to adjust.";
 
 /// `LATENCY GRAPH`: the event has no samples.
 #[must_use]
@@ -180,7 +184,8 @@ pub fn max_clients(fitting: usize) -> Reply {
     option_value(
         "maxclients",
         format_args!(
-            "The operating system is not able to handle the specified number of clients, try with {fitting}"
+            "The operating system is not able to handle the specified number of clients, try with \
+                {fitting}"
         ),
     )
 }
