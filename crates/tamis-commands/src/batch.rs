@@ -315,8 +315,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_copied_from_anywhere(words in prop::collection::vec(any::<u64>(), 1..5), first in 0_usize..100, len in 0_usize..150) {
-            let bit = |words: &[u64], i: usize| words.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1);
+        fn bits_are_copied_from_anywhere(
+            words in prop::collection::vec(any::<u64>(), 1..5),
+            first in 0_usize..100,
+            len in 0_usize..150,
+        ) {
+            let bit = |words: &[u64], i: usize| {
+                words.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1)
+            };
             let copy = bits(&words, first, len);
             prop_assert_eq!(copy.len(), len.div_ceil(64));
             for i in 0..copy.len() * 64 {

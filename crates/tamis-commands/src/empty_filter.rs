@@ -43,7 +43,8 @@ impl Value {
     /// use tamis_commands::Value;
     /// use tamis_formats::TamisFile;
     ///
-    /// let filter = AnyFilter::new(&Plan::for_kind(Kind::Counting, 100, 0.01)?, Hasher::default())?;
+    /// let plan = Plan::for_kind(Kind::Counting, 100, 0.01)?;
+    /// let filter = AnyFilter::new(&plan, Hasher::default())?;
     /// let mut value = Value::Filter(Box::new(TamisFile::new(filter))).without_bits();
     /// assert!(value.heap_bytes() <= 192);
     /// value.build();

@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use crate::argv::Argv;
 use crate::batch::{Batch, BatchItems};
-use crate::insert::Part;
+use crate::insert::BatchPart;
 use crate::run::{Env, Outcome, Written};
 use crate::value::Value;
 
@@ -53,7 +53,7 @@ impl KeyHandler {
                 let mut batch = Batch::default();
                 batch.push(argv);
                 let outcome = if items.inserts {
-                    batch.insert(items, value, Part::All, env)
+                    batch.insert(items, value, BatchPart::All, env)
                 } else {
                     _ = batch.run(items, value.as_ref(), env.now_millis);
                     Outcome::unchanged(())

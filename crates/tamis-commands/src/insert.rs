@@ -18,7 +18,7 @@ type Refused = (usize, Text, bool);
 
 /// How much of a batch an insert under an exclusive lock processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum BatchPart {
     /// All of it.
     All,
     /// As much as takes little time. A filter that moves stored items to make space may search
@@ -30,7 +30,7 @@ pub enum Part {
 
 /// Where a part ends.
 #[derive(Clone, Copy)]
-pub(crate) struct Limit {
+pub(crate) struct PartEnd {
     /// The index after the last item.
     pub end: usize,
     /// The part also ends with the command of a refused item.
@@ -50,12 +50,12 @@ impl Batch<'_> {
         &mut self,
         items: BatchItems,
         value: &mut Option<Value>,
-        part: Part,
+        part: BatchPart,
         env: &Env<'_>,
     ) -> Outcome<()> {
         self.began = self.done;
         let mut created = None;
-        let mut limit = Limit { end: self.items.len(), ends_at_refusal: false };
+        let mut limit = PartEnd { end: self.items.len(), ends_at_refusal: false };
         let value = match (value, items.family) {
             (Some(value), _) => value,
             (None, Family::Tamis) => {
@@ -64,7 +64,7 @@ impl Batch<'_> {
             }
             (value, _) => match create_default(env.settings) {
                 Ok(new) => {
-                    if part == Part::Short {
+                    if part == BatchPart::Short {
                         limit.end = self.end_of_command(self.done);
                     }
                     created = Some(new.new_image());
@@ -76,7 +76,7 @@ impl Batch<'_> {
                 }
             },
         };
-        if part == Part::Short && moves_items(value) {
+        if part == BatchPart::Short && moves_items(value) {
             limit.end = limit.end.min(self.end_of_command(self.done + SHORT - 1));
             limit.ends_at_refusal = true;
         }
@@ -89,7 +89,7 @@ impl Batch<'_> {
         &mut self,
         family: Family,
         value: &mut Value,
-        limit: Limit,
+        limit: PartEnd,
         env: &Env<'_>,
     ) -> Outcome<()> {
         _ = value.build();
@@ -184,7 +184,7 @@ impl Batch<'_> {
     /// it for each later item alone, so that each command stops for itself.
     fn insert_each(
         &mut self,
-        limit: Limit,
+        limit: PartEnd,
         mut insert: impl FnMut(&Self, Range<usize>, &mut Answers) -> Result<(), Refused>,
     ) {
         let (len, mut first, end) = (self.items.len(), self.done, limit.end);

@@ -26,15 +26,15 @@
 //! | [`COMMANDS`], [`Command`], [`find`] | the table; a row; the row with a name |
 //! | [`Handler`], [`KeyHandler`] | the function of a command, by what it needs |
 //! | [`Value`] | the value of a key: a filter or a string of bytes |
-//! | [`Env`], [`Outcome`], [`Change`] | the inputs of a handler besides argv and value; its reply and what the log keeps |
+//! | [`Env`], [`Outcome`], [`Change`] | the other inputs of a handler; its reply; its log entry |
 //! | [`Batch`] | several commands with items on one key, run as one |
 //! | [`Settings`] | the parameters of new filters |
 //!
 //! A command is a row of one static [table](COMMANDS) and a handler. The handler knows no socket,
-//! no file and no lock. The server looks the key up, takes the shared or exclusive lock that the row
-//! requires, runs the handler and writes the reply. The handler checks its arguments before the
-//! first change. The server, help, access rights and documentation read everything about a command from
-//! its row.
+//! no file and no lock. The server looks the key up, takes the shared or exclusive lock that the
+//! row requires, runs the handler and writes the reply. The handler checks its arguments before the
+//! first change. The server, help, access rights and documentation read everything about a command
+//! from its row.
 //!
 //! `BF.*` commands and `CF.*` commands answer exactly as RedisBloom does; bitmap and string
 //! commands answer exactly as Redis 7.0 does. Clients match on these texts, which are in [`text`].
@@ -86,7 +86,7 @@ pub use handler::{
     AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
     WriteHandler, WriteKeys,
 };
-pub use insert::Part;
+pub use insert::BatchPart;
 pub use keys::{Access, KeyOption, Keys};
 pub use partial_load::PartialLoad;
 pub use permission::Permission;

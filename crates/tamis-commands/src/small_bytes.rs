@@ -19,10 +19,10 @@ use tamis::allocation_bytes;
 /// assert_eq!((bytes.len(), bytes[99], bytes.heap_bytes()), (100, 0, 112));
 /// ```
 #[derive(Clone)]
-pub struct SmallBytes(Held);
+pub struct SmallBytes(Storage);
 
 #[derive(Clone)]
-enum Held {
+enum Storage {
     Inline { len: u8, bytes: [u8; INLINE_BYTES] },
     Boxed(Box<[u8]>),
 }
@@ -45,16 +45,16 @@ impl SmallBytes {
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match &self.0 {
-            Held::Inline { .. } => 0,
-            Held::Boxed(bytes) => allocation_bytes(bytes.len()),
+            Storage::Inline { .. } => 0,
+            Storage::Boxed(bytes) => allocation_bytes(bytes.len()),
         }
     }
 
     fn zeroed(len: usize) -> Self {
         Self(if len <= INLINE_BYTES {
-            Held::Inline { len: len as u8, bytes: [0; INLINE_BYTES] }
+            Storage::Inline { len: len as u8, bytes: [0; INLINE_BYTES] }
         } else {
-            Held::Boxed(vec![0; len].into())
+            Storage::Boxed(vec![0; len].into())
         })
     }
 }
@@ -62,7 +62,7 @@ impl SmallBytes {
 impl From<&[u8]> for SmallBytes {
     fn from(bytes: &[u8]) -> Self {
         if bytes.len() > INLINE_BYTES {
-            return Self(Held::Boxed(bytes.into()));
+            return Self(Storage::Boxed(bytes.into()));
         }
         let mut small = Self::zeroed(bytes.len());
         small.copy_from_slice(bytes);
@@ -73,7 +73,7 @@ impl From<&[u8]> for SmallBytes {
 impl From<Vec<u8>> for SmallBytes {
     fn from(bytes: Vec<u8>) -> Self {
         if bytes.len() > INLINE_BYTES {
-            return Self(Held::Boxed(bytes.into()));
+            return Self(Storage::Boxed(bytes.into()));
         }
         Self::from(&bytes[..])
     }
@@ -91,8 +91,8 @@ impl Deref for SmallBytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Held::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Held::Boxed(bytes) => bytes,
+            Storage::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Storage::Boxed(bytes) => bytes,
         }
     }
 }
@@ -100,8 +100,8 @@ impl Deref for SmallBytes {
 impl DerefMut for SmallBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Held::Inline { len, bytes } => &mut bytes[..usize::from(*len)],
-            Held::Boxed(bytes) => bytes,
+            Storage::Inline { len, bytes } => &mut bytes[..usize::from(*len)],
+            Storage::Boxed(bytes) => bytes,
         }
     }
 }

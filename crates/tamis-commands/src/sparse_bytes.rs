@@ -224,8 +224,8 @@ impl SparseBytes {
         );
     }
 
-    /// Applies `change` to each page, with its number. It is applied to an absent page only if `fills`
-    /// returns true for its number.
+    /// Applies `change` to each page, with its number. Skips an absent page unless `fills` returns
+    /// true for its number.
     fn change_pages(&mut self, fills: impl Fn(usize) -> bool, change: impl Fn(usize, &mut [u8])) {
         let Pages { table, present, .. } = match &mut self.0 {
             Pieces::Short(bytes) => return change(0, bytes),
@@ -364,7 +364,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_sparse_string_is_the_dense_one(
-            first in prop_oneof![prop::collection::vec(any::<u8>(), 0..50), len().prop_map(|len| vec![7; len])],
+            first in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..50),
+                len().prop_map(|len| vec![7; len]),
+            ],
             steps in prop::collection::vec(step(), 0..12),
             start in len(),
             end in len(),

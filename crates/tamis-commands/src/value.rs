@@ -27,8 +27,8 @@ pub enum Value {
     Bytes(SparseBytes),
     /// The chunks that `BF.LOADCHUNK` has received so far.
     PartialLoad(Box<PartialLoad>),
-    /// A small filter without items. The server stores it and [builds](Self::build) it before it runs
-    /// a command; no command receives it.
+    /// A small filter without items. The server stores it and [builds](Self::build) it before it
+    /// runs a command; no command receives it.
     Empty(EmptyFilter),
 }
 
@@ -109,9 +109,10 @@ impl Value {
 const MAX_AHEAD_MILLIS: u64 = 60_000;
 
 impl Value {
-    /// Returns the heap memory of the value, in bytes, as [`allocation_bytes`](crate::allocation_bytes) counts it. It
-    /// includes everything the value allocates, while [`memory_bytes`](Self::memory_bytes) is the
-    /// size of the filter alone. Time proportional to the number of layers.
+    /// Returns the heap memory of the value, in bytes, as
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it. It includes everything the value
+    /// allocates, while [`memory_bytes`](Self::memory_bytes) is the size of the filter alone. Time
+    /// proportional to the number of layers.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match self {

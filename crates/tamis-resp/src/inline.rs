@@ -7,7 +7,7 @@
 //! and before a word, but part of a word inside it. Redis follows the same rules, with one
 //! exception: Redis stops reading at a zero byte, while this parser treats it as any other byte.
 
-use crate::request::Span;
+use crate::request::WordSpan;
 
 /// Tests whether the line contains quotes, so that its words may differ from its bytes.
 pub(crate) fn has_quotes(line: &[u8]) -> bool {
@@ -16,13 +16,13 @@ pub(crate) fn has_quotes(line: &[u8]) -> bool {
 
 /// Appends the spans of the words of a line without quotes. The line starts at the first byte of
 /// the input.
-pub(crate) fn push_spans(line: &[u8], words: &mut Vec<Span>) {
+pub(crate) fn push_spans(line: &[u8], words: &mut Vec<WordSpan>) {
     let mut at = 0;
     while let Some(skipped) = line[at..].iter().position(|&byte| !is_space(byte)) {
         let start = at + skipped;
         let len = line[start..].iter().position(|&byte| ends_word(byte));
         at = len.map_or(line.len(), |len| start + len);
-        words.push(Span { start, end: at });
+        words.push(WordSpan { start, end: at });
     }
 }
 

@@ -40,5 +40,5 @@ mod request_decoder;
 
 pub use error::ProtocolError;
 pub use reply::{Protocol, Reply};
-pub use request::{Limits, Request, Span};
+pub use request::{Limits, Request, WordSpan};
 pub use request_decoder::RequestDecoder;

@@ -12,7 +12,7 @@
 //! continue.
 
 use crate::error::ProtocolError;
-use crate::request::{Limits, Request, Span};
+use crate::request::{Limits, Request, WordSpan};
 use crate::{inline, integer};
 
 /// The progress in an incomplete request.
@@ -34,7 +34,7 @@ impl Progress {
         &mut self,
         input: &[u8],
         limits: &Limits,
-        words: &mut Vec<Span>,
+        words: &mut Vec<WordSpan>,
     ) -> Result<Option<Request>, ProtocolError> {
         if self.at == 0 {
             let Some((count, line_bytes)) = self.count(input, limits)? else { return Ok(None) };
@@ -60,7 +60,7 @@ impl Progress {
                 return Ok(None);
             }
             let end = self.at + word_bytes;
-            words.push(Span { start: self.at, end });
+            words.push(WordSpan { start: self.at, end });
             (self.at, self.missing, self.word_bytes) = (end + 2, self.missing - 1, None);
         }
         Ok(Some(Request::Words { consumed: self.at }))
@@ -148,7 +148,7 @@ impl Progress {
     pub(super) fn inline(
         &mut self,
         input: &[u8],
-        words: &mut Vec<Span>,
+        words: &mut Vec<WordSpan>,
     ) -> Result<Option<Request>, ProtocolError> {
         let Some(end) = self.find(b'\n', input, ProtocolError::LongInline)? else {
             return Ok(None);

@@ -3,24 +3,24 @@
 /// The position of a word in the input.
 ///
 /// ```
-/// use tamis_resp::Span;
+/// use tamis_resp::WordSpan;
 ///
-/// assert_eq!(Span { start: 5, end: 8 }.of(b"ECHO one"), b"one");
+/// assert_eq!(WordSpan { start: 5, end: 8 }.of(b"ECHO one"), b"one");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct WordSpan {
     /// The first byte.
     pub start: usize,
     /// The position after the last byte.
     pub end: usize,
 }
 
-impl Span {
+impl WordSpan {
     /// Returns the word.
     ///
     /// ```
-    /// # use tamis_resp::Span;
-    /// assert_eq!(Span { start: 0, end: 4 }.of(b"ECHO one"), b"ECHO");
+    /// # use tamis_resp::WordSpan;
+    /// assert_eq!(WordSpan { start: 0, end: 4 }.of(b"ECHO one"), b"ECHO");
     /// ```
     ///
     /// # Panics

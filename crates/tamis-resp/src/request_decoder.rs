@@ -2,12 +2,12 @@
 
 use crate::error::ProtocolError;
 use crate::progress::Progress;
-use crate::request::{Limits, Request, Span};
+use crate::request::{Limits, Request, WordSpan};
 
 /// Decodes requests from bytes that arrive in pieces.
 ///
 /// When more bytes of an incomplete command arrive, the decoder continues where it stopped, so a
-/// command of a million words may arrive in any number of pieces. Memory: a [`Span`] for each word
+/// command of a million words may arrive in any number of pieces. Memory: a [`WordSpan`] for each word
 /// that has arrived.
 ///
 /// ```
@@ -34,7 +34,7 @@ pub struct RequestDecoder {
     limits: Limits,
     progress: Progress,
     /// The words of the incomplete command that have arrived.
-    found: Vec<Span>,
+    found: Vec<WordSpan>,
 }
 
 impl RequestDecoder {
@@ -74,7 +74,7 @@ impl RequestDecoder {
     /// # Ok::<(), tamis_resp::ProtocolError>(())
     /// ```
     pub fn unfinished_bytes(&self) -> usize {
-        self.found.len() * size_of::<Span>()
+        self.found.len() * size_of::<WordSpan>()
     }
 
     /// Decodes the first request of `input`, and writes the positions of its words to `words`.
@@ -113,7 +113,7 @@ impl RequestDecoder {
     pub fn next(
         &mut self,
         input: &[u8],
-        words: &mut Vec<Span>,
+        words: &mut Vec<WordSpan>,
     ) -> Result<Option<Request>, ProtocolError> {
         words.clear();
         let mut progress = self.progress;
@@ -139,7 +139,7 @@ impl RequestDecoder {
     ///
     /// The vector may have capacity for a million words of an earlier command, perhaps of another
     /// connection. A connection must not keep that memory for a few bytes.
-    fn keep(&mut self, words: &mut Vec<Span>) {
+    fn keep(&mut self, words: &mut Vec<WordSpan>) {
         if words.len() <= FEW {
             self.found.append(words);
         } else {
@@ -153,7 +153,7 @@ impl RequestDecoder {
     }
 
     /// Moves the stored words to the caller's empty vector.
-    fn lend(&mut self, words: &mut Vec<Span>) {
+    fn lend(&mut self, words: &mut Vec<WordSpan>) {
         if self.found.len() <= FEW {
             words.append(&mut self.found);
         } else {
@@ -169,7 +169,7 @@ const FEW: usize = 64;
 /// copy all of it at each step. Instead `VERY_MANY` words are reserved at once. The allocator gets
 /// so large an area as a separate mapping, which uses memory only for pages that are written.
 const MANY: usize = 1 << 15;
-const VERY_MANY: usize = (33 << 20) / size_of::<Span>();
+const VERY_MANY: usize = (33 << 20) / size_of::<WordSpan>();
 
 #[cfg(test)]
 mod tests {
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn empty_requests_are_consumed_one_by_one() {
         for input in [&b"\r\n"[..], b"\n", b"  \t\r\n", b"*0\r\n", b"*-1\r\n", b"*-9\r\n"] {
-            let mut words = vec![Span { start: 1, end: 2 }];
+            let mut words = vec![WordSpan { start: 1, end: 2 }];
             let request = RequestDecoder::new(Limits::default()).next(input, &mut words);
             assert_eq!(request, Ok(Some(Request::Nothing { consumed: input.len() })));
             assert!(words.is_empty());

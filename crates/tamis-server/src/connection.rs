@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tamis_commands::text;
-use tamis_resp::{Limits, Reply, Request, RequestDecoder, Span};
+use tamis_resp::{Limits, Reply, Request, RequestDecoder, WordSpan};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -129,7 +129,7 @@ struct Connection<S> {
     decoder: RequestDecoder,
     input: Vec<u8>,
     /// Buffer for the arguments of one command, reused by later reads.
-    found: Vec<Span>,
+    found: Vec<WordSpan>,
     /// The counted memory of a long command that is still incomplete.
     held: Hold,
     /// Replies that may not be sent before the log is settled.
@@ -144,7 +144,7 @@ enum Words {
     /// A command with very many arguments. The spans count from byte `start` of the input.
     Long {
         start: usize,
-        spans: Vec<Span>,
+        spans: Vec<WordSpan>,
     },
     Quoted(Vec<Vec<u8>>),
 }
@@ -202,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let input = std::mem::take(&mut self.input);
         // A client that waits for each reply sends one short command: no memory is allocated for
         // it.
-        let mut spans = SmallVec::<[Span; 8]>::new();
+        let mut spans = SmallVec::<[WordSpan; 8]>::new();
         let mut commands = SmallVec::<[Words; 2]>::new();
         let mut found = std::mem::take(&mut self.found);
         let (mut consumed, mut failed) = (0, None);
@@ -226,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         continue;
                     }
                     let first = spans.len();
-                    spans.extend(found.iter().map(|span| Span {
+                    spans.extend(found.iter().map(|span| WordSpan {
                         start: span.start + consumed,
                         end: span.end + consumed,
                     }));
@@ -347,7 +347,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
 /// Collects the arguments of a long command from the input, and yields to other connections in
 /// between.
-async fn long_words<'i>(input: &'i [u8], spans: &[Span]) -> Vec<&'i [u8]> {
+async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
     let mut argv = Vec::new();
     grow_at_once(&mut argv);
     argv.reserve_exact(spans.len());

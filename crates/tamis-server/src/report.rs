@@ -98,7 +98,7 @@ impl Worst {
     }
 
     pub fn look_at(&mut self, keyspace: &Keyspace, part: usize, now_millis: u64) {
-        keyspace.each_gauge(part, now_millis, |key, used| {
+        keyspace.each_measurement(part, now_millis, |key, used| {
             self.filters += 1;
             let used = used.to_bits();
             let is_worse = self.found.len() < self.limit

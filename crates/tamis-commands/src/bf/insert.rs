@@ -3,13 +3,14 @@
 use crate::argv::{Argv, parse_integer};
 use crate::batch::{Batch, BatchItems, Family};
 use crate::bf::reserve::{BloomOptions, parse_rate};
-use crate::insert::Limit;
+use crate::insert::PartEnd;
 use crate::run::{Env, Outcome, Written};
 use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
 use crate::text::{self, Text, bf};
 use crate::value::Value;
 
-/// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
+/// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item
+/// [item ...]`
 pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let args = parse(argv, BloomOptions::from_settings(env.settings))?;
     let args = args.ok_or_else(|| text::wrong_arity("bf.insert"))?;
@@ -25,7 +26,7 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
     };
     let mut batch = Batch::default();
     batch.push_items(argv[1], args.items);
-    let all = Limit { end: args.items.len(), ends_at_refusal: false };
+    let all = PartEnd { end: args.items.len(), ends_at_refusal: false };
     let outcome = batch.insert_into(Family::Bloom, value, all, env);
     let outcome = outcome.with_reply(batch.answers(ITEMS).next().expect("one command was pushed"));
     Ok(Outcome { created, ..outcome })

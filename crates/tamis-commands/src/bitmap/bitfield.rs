@@ -13,7 +13,8 @@ use crate::sparse_bytes::SparseBytes;
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
 
-/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY type offset n ...]`
+/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY
+/// type offset n ...]`
 pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let steps = parse(&argv[2..])?;
     let Some(end) = steps.iter().filter(|it| it.writes()).map(|it| it.field.end()).max() else {

@@ -8,8 +8,8 @@ use crate::sparse_bytes::SparseBytes;
 use crate::text;
 use crate::value::{Value, bytes};
 
-/// A running `BITOP`. The server passes the value of each source key to it, then stores the result in
-/// the destination.
+/// A running `BITOP`. The server passes the value of each source key to it, then stores the result
+/// in the destination.
 ///
 /// # Examples
 ///
@@ -26,13 +26,13 @@ use crate::value::{Value, bytes};
 /// ```
 #[derive(Debug)]
 pub struct BitOp {
-    kind: Kind,
+    operation: Operation,
     /// The result of the values so far.
     result: Option<SparseBytes>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Operation {
     And,
     Or,
     Xor,
@@ -46,17 +46,17 @@ impl BitOp {
     ///
     /// The error reply, if the operation is unknown or does not take this number of keys.
     pub fn new(argv: Argv<'_>) -> Result<Self, Reply> {
-        let kind = match argv[1] {
-            word if is(word, "AND") => Kind::And,
-            word if is(word, "OR") => Kind::Or,
-            word if is(word, "XOR") => Kind::Xor,
-            word if is(word, "NOT") => Kind::Not,
+        let operation = match argv[1] {
+            word if is(word, "AND") => Operation::And,
+            word if is(word, "OR") => Operation::Or,
+            word if is(word, "XOR") => Operation::Xor,
+            word if is(word, "NOT") => Operation::Not,
             _ => return Err(error(text::SYNTAX)),
         };
-        if matches!(kind, Kind::Not) && argv.len() != 4 {
+        if matches!(operation, Operation::Not) && argv.len() != 4 {
             return Err(error(text::bitmap::NOT_OF_SEVERAL));
         }
-        Ok(Self { kind, result: None })
+        Ok(Self { operation, result: None })
     }
 
     /// Adds the value of the next source key; `None` counts as an empty string.
@@ -67,14 +67,14 @@ impl BitOp {
     pub fn take(&mut self, value: Option<&Value>) -> Result<(), Reply> {
         let empty = SparseBytes::default();
         let next = bytes(value).map_err(error)?.unwrap_or(&empty);
-        match (&mut self.result, self.kind) {
-            (Some(result), Kind::And) => result.combine(next, |a, b| a & b),
-            (Some(result), Kind::Or) => result.combine(next, |a, b| a | b),
-            (Some(result), Kind::Xor) => result.combine(next, |a, b| a ^ b),
-            (Some(_), Kind::Not) => unreachable!("it has one key"),
-            (result @ None, kind) => {
+        match (&mut self.result, self.operation) {
+            (Some(result), Operation::And) => result.combine(next, |a, b| a & b),
+            (Some(result), Operation::Or) => result.combine(next, |a, b| a | b),
+            (Some(result), Operation::Xor) => result.combine(next, |a, b| a ^ b),
+            (Some(_), Operation::Not) => unreachable!("it has one key"),
+            (result @ None, operation) => {
                 let result = result.insert(next.clone());
-                if matches!(kind, Kind::Not) {
+                if matches!(operation, Operation::Not) {
                     result.invert();
                 }
             }
@@ -86,9 +86,9 @@ impl BitOp {
     #[must_use]
     pub fn bytes_with(&self, value: Option<&Value>) -> u64 {
         let Some(Value::Bytes(next)) = value else { return 0 };
-        match (&self.result, self.kind) {
+        match (&self.result, self.operation) {
             // Zeros take no memory, but become ones.
-            (None, Kind::Not) => next.memory_bytes() + next.len() as u64,
+            (None, Operation::Not) => next.memory_bytes() + next.len() as u64,
             (None, _) => next.memory_bytes(),
             (Some(result), _) => result.memory_bytes() + next.memory_bytes(),
         }

@@ -34,7 +34,8 @@ pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
         None => error(text::NOT_FOUND),
         Some(Value::RedisCuckoo(filter)) => Reply::Bulk(
             format!(
-                "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
+                "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} \
+                    expansion:{}",
                 filter.bucket_size(),
                 filter.buckets(),
                 filter.len(),

@@ -1,8 +1,9 @@
 //! What is reported about the filters of RedisBloom.
 //!
-//! [`Contents::info`](tamis_formats::Contents::info) reads all bits and reports the rates of a file.
-//! These functions compute fill and rate of a Bloom filter from its counts, because the console and
-//! the metrics ask often, and they name the rate that `BF.RESERVE` promised for all layers.
+//! [`Contents::info`](tamis_formats::Contents::info) counts the set bits, because a file need not
+//! state how it was filled. These functions read no bits of a Bloom filter, because the server
+//! reports often: they compute fill and rate from the item counts. The planned rate also differs.
+//! A file reports the sum over its present layers; a key reports the limit for any number of them.
 
 use tamis_formats::{FilterInfo, ItemCount, LayerInfo};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};

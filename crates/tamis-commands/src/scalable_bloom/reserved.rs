@@ -11,14 +11,14 @@ use tamis::{
 /// The reserved part: a Bloom filter that threads share, and its number of items.
 #[derive(Debug)]
 pub(super) struct Reserved {
-    bloom: Shared,
+    bloom: SharedBloom,
     /// The number of items that were new when they were inserted.
     pub items: AtomicU64,
 }
 
 /// The kinds of filter that [`Plan::new`] chooses from.
 #[derive(Debug)]
-enum Shared {
+enum SharedBloom {
     /// A small filter without items. The first insert allocates its bits.
     Empty(Plan, Hasher),
     SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
@@ -33,9 +33,9 @@ const SMALL_BYTES: u64 = 4096;
 macro_rules! shared {
     ($shared:expr, $bloom:ident => $answer:expr, $empty:expr) => {
         match $shared {
-            Shared::Empty(..) => $empty,
-            Shared::SplitBlock($bloom) => $answer,
-            Shared::Classic($bloom) => {
+            SharedBloom::Empty(..) => $empty,
+            SharedBloom::SplitBlock($bloom) => $answer,
+            SharedBloom::Classic($bloom) => {
                 let $bloom = &**$bloom;
                 $answer
             }
@@ -45,7 +45,8 @@ macro_rules! shared {
 
 impl Reserved {
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        let mut reserved = Self { bloom: Shared::Empty(*plan, hasher), items: AtomicU64::new(0) };
+        let mut reserved =
+            Self { bloom: SharedBloom::Empty(*plan, hasher), items: AtomicU64::new(0) };
         if plan.bytes() > SMALL_BYTES {
             reserved.make_bits()?;
         }
@@ -53,15 +54,15 @@ impl Reserved {
     }
 
     pub fn has_bits(&self) -> bool {
-        !matches!(self.bloom, Shared::Empty(..))
+        !matches!(self.bloom, SharedBloom::Empty(..))
     }
 
     /// Allocates the bits of an empty filter.
     pub fn make_bits(&mut self) -> Result<(), PlanError> {
-        if let Shared::Empty(plan, hasher) = self.bloom {
+        if let SharedBloom::Empty(plan, hasher) = self.bloom {
             self.bloom = match plan.kind() {
-                Kind::SplitBlock => Shared::SplitBlock(Bloom::shared(&plan, hasher)?),
-                _ => Shared::Classic(Box::new(Bloom::shared(&plan, hasher)?)),
+                Kind::SplitBlock => SharedBloom::SplitBlock(Bloom::shared(&plan, hasher)?),
+                _ => SharedBloom::Classic(Box::new(Bloom::shared(&plan, hasher)?)),
             };
         }
         Ok(())
@@ -70,29 +71,29 @@ impl Reserved {
     pub fn heap_bytes(&self) -> u64 {
         let bits = shared!(&self.bloom, bloom => bloom.bits().heap_bytes(), 0);
         match &self.bloom {
-            Shared::Classic(bloom) => bits + allocation_bytes(size_of_val(&**bloom)),
+            SharedBloom::Classic(bloom) => bits + allocation_bytes(size_of_val(&**bloom)),
             _ => bits,
         }
     }
 
     pub fn plan(&self) -> Plan {
         match &self.bloom {
-            Shared::Empty(plan, _) => *plan,
-            Shared::SplitBlock(bloom) => *bloom.plan(),
-            Shared::Classic(bloom) => *bloom.plan(),
+            SharedBloom::Empty(plan, _) => *plan,
+            SharedBloom::SplitBlock(bloom) => *bloom.plan(),
+            SharedBloom::Classic(bloom) => *bloom.plan(),
         }
     }
 
     pub fn layout(&self) -> Layout {
         match &self.bloom {
-            Shared::Empty(plan, hasher) => Layout {
+            SharedBloom::Empty(plan, hasher) => Layout {
                 kind: plan.kind(),
                 bits: plan.bits(),
                 geometry: plan.geometry(),
                 hasher: *hasher,
             },
-            Shared::SplitBlock(bloom) => bloom.layout(),
-            Shared::Classic(bloom) => bloom.layout(),
+            SharedBloom::SplitBlock(bloom) => bloom.layout(),
+            SharedBloom::Classic(bloom) => bloom.layout(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tamis_commands::{
-    Argv, Batch, BloomLayout, Change, Env, Handler, KeyHandler, Part, Settings, Value, find,
+    Argv, Batch, BatchPart, BloomLayout, Change, Env, Handler, KeyHandler, Settings, Value, find,
 };
 use tamis_resp::{Protocol, Reply};
 
@@ -79,7 +79,7 @@ fn run_batch(
     value: &mut Option<Value>,
     replayed: &mut Option<Value>,
     commands: &[Argv<'_>],
-    part: Part,
+    part: BatchPart,
     env: &Env<'_>,
 ) -> Vec<Reply> {
     let KeyHandler::Items(items) = handler(commands[0][0]) else { panic!("it has no items") };
@@ -108,7 +108,7 @@ proptest! {
     fn a_batch_equals_its_commands_one_by_one(
         setup in prop::sample::select(SETUPS),
         layout in prop::sample::select(vec![BloomLayout::Tamis, BloomLayout::RedisBloom]),
-        part in prop::sample::select(vec![Part::All, Part::Short]),
+        part in prop::sample::select(vec![BatchPart::All, BatchPart::Short]),
         batches in prop::collection::vec(
             (
                 prop::sample::select(vec!["BF.ADD", "BF.MADD", "TM.ADD", "TM.MADD", "BF.MEXISTS", "TM.EXISTS", "CF.MEXISTS"]),
@@ -159,7 +159,7 @@ fn a_full_cuckoo_filter_releases_its_lock_after_each_refused_command() {
     assert!(batch.run(row, value.as_ref(), 0).is_none());
     let mut parts = 0;
     while !batch.is_done() {
-        batch.insert(row, &mut value, Part::Short, &env);
+        batch.insert(row, &mut value, BatchPart::Short, &env);
         parts += 1;
     }
     let refused = batch.answers(row).filter(|it| matches!(it.reply, Reply::Error(_))).count();
@@ -178,7 +178,7 @@ fn a_command_of_many_items_runs_under_one_lock() {
     let mut batch = Batch::default();
     batch.push(&argv);
     batch.push(&argv[..3]);
-    batch.insert(row, &mut value, Part::Short, &env);
+    batch.insert(row, &mut value, BatchPart::Short, &env);
     let Some(Value::Filter(file)) = &value else { panic!("it is a filter") };
     assert!(file.added >= 1000, "{} items", file.added);
     assert!(!batch.is_done(), "the second command runs under a lock of its own");

@@ -6,21 +6,21 @@ use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use tamis_commands::{SmallBytes, Value};
 
-use crate::gauge::Gauge;
+use crate::measurement::Measurement;
 
 /// A key and its value. A thread may still hold a cell after its removal from the table.
 ///
 /// A server may hold tens of millions of keys, so a cell with its reference count is one allocation
 /// of 88 bytes, for which the allocator takes 96. A key of over 22 bytes has its own allocation.
-/// The gauge of a filter is allocated at its first measurement.
+/// A filter has a second allocation for its last measurement.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub key: SmallBytes,
     pub state: RwLock<CellState>,
     /// The number of the last change. The two highest bits hold a measurement since then that needs
-    /// no gauge.
+    /// no allocation.
     version: AtomicU64,
-    gauge: OnceBox<Gauge>,
+    measurement: OnceBox<Measurement>,
 }
 
 /// The value is not a filter.
@@ -34,14 +34,14 @@ impl Cell {
             key: key.into(),
             state: RwLock::default(),
             version: AtomicU64::new(0),
-            gauge: OnceBox::new(),
+            measurement: OnceBox::new(),
         }
     }
 
     /// Returns the memory of the cell without the value, in bytes.
     pub fn heap_bytes(&self) -> u64 {
-        let gauge = self.gauge.get().map_or(0, |_| GAUGE_BYTES);
-        CELL_BYTES + self.key.heap_bytes() + gauge
+        let measurement = self.measurement.get().map_or(0, |_| MEASUREMENT_BYTES);
+        CELL_BYTES + self.key.heap_bytes() + measurement
     }
 
     pub fn version(&self) -> u64 {
@@ -63,7 +63,7 @@ impl Cell {
         }
         let Some(value) = state.value(now_millis) else { return 0 };
         let utilization = value.utilization(now_millis);
-        if self.gauge.get().is_none() {
+        if self.measurement.get().is_none() {
             let known = match &utilization {
                 None => NO_FILTER,
                 Some(utilization) if utilization.items == 0.0 => EMPTY,
@@ -74,16 +74,17 @@ impl Cell {
                 return 0;
             }
         }
-        let is_new = self.gauge.get().is_none() && self.gauge.set(Box::default()).is_ok();
-        self.gauge.get().expect("just made").note(utilization, now_millis);
-        if is_new { GAUGE_BYTES as i64 } else { 0 }
+        let is_new =
+            self.measurement.get().is_none() && self.measurement.set(Box::default()).is_ok();
+        self.measurement.get().expect("just made").note(utilization, now_millis);
+        if is_new { MEASUREMENT_BYTES as i64 } else { 0 }
     }
 
     /// Returns the used share of the capacity of a filter. `None` before the first measurement,
     /// negative for a value that is not a filter.
     pub fn used(&self) -> Option<f32> {
-        match self.gauge.get() {
-            Some(gauge) => gauge.used(),
+        match self.measurement.get() {
+            Some(measurement) => measurement.used(),
             None => match self.version.load(Ordering::Relaxed) {
                 version if version & NO_FILTER != 0 => Some(-1.0),
                 version if version & EMPTY != 0 => Some(0.0),
@@ -95,8 +96,8 @@ impl Cell {
     /// Returns the number of items at the last measurement. `None` before the first measurement, or
     /// if the value is not a filter.
     pub fn items(&self) -> Option<u64> {
-        match self.gauge.get() {
-            Some(gauge) => gauge.items(),
+        match self.measurement.get() {
+            Some(measurement) => measurement.items(),
             None => (self.version.load(Ordering::Relaxed) & EMPTY != 0).then_some(0),
         }
     }
@@ -104,13 +105,13 @@ impl Cell {
     /// Returns the recent insertion rate in items per second; `None` before the first two
     /// measurements.
     pub fn per_second(&self) -> Option<f64> {
-        self.gauge.get()?.per_second()
+        self.measurement.get()?.per_second()
     }
 }
 
 /// The allocation includes the reference count before the cell.
 const CELL_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<usize>() + size_of::<Cell>());
-const GAUGE_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Gauge>());
+const MEASUREMENT_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Measurement>());
 
 #[derive(Debug)]
 pub(super) struct CellState {

@@ -28,7 +28,7 @@ impl Keyspace {
 
     /// Calls `each` with the key and the used share of the capacity of every filter in one shard.
     /// Measures the filters that have no measurement yet.
-    pub(crate) fn each_gauge(
+    pub(crate) fn each_measurement(
         &self,
         shard: usize,
         now_millis: u64,
@@ -106,7 +106,9 @@ mod tests {
         let measured = |now_millis| {
             let mut found = Vec::new();
             for part in 0..SHARDS {
-                keyspace.each_gauge(part, now_millis, |key, used| found.push((key.to_vec(), used)));
+                keyspace.each_measurement(part, now_millis, |key, used| {
+                    found.push((key.to_vec(), used))
+                });
             }
             found
         };

@@ -1,8 +1,8 @@
 //! Runs commands about one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
-    Argv, Batch, BatchItems, Command, Env, Flag, KeyHandler, KeyReply, Outcome, Part, ReadHandler,
-    Value, WriteHandler, load_decoded, made_like, reserve_like,
+    Argv, Batch, BatchItems, BatchPart, Command, Env, Flag, KeyHandler, KeyReply, Outcome,
+    ReadHandler, Value, WriteHandler, load_decoded, made_like, reserve_like,
     text::{self, Text},
 };
 use tamis_resp::Reply;
@@ -59,7 +59,7 @@ impl Session {
                 loop {
                     let keys = keyspace.shared_to_change(argv[1]).await;
                     let env = env.at(now_millis());
-                    self.insert(items, Part::Short, batch, (command, argvs), &keys, &env);
+                    self.insert(items, BatchPart::Short, batch, (command, argvs), &keys, &env);
                     if batch.is_done() {
                         batch.answers(items).for_each(take);
                         return env.now_millis;
@@ -92,7 +92,7 @@ impl Session {
                 let mut batch = Batch::default();
                 batch.push(argv);
                 if items.inserts {
-                    self.insert(items, Part::All, &mut batch, (command, &[argv]), keys, env);
+                    self.insert(items, BatchPart::All, &mut batch, (command, &[argv]), keys, env);
                 } else {
                     keys.read(argv[1], env.now_millis, |value| {
                         self.note_lookups(value.is_some(), 1);
@@ -148,7 +148,7 @@ impl Session {
     fn insert(
         &self,
         items: BatchItems,
-        part: Part,
+        part: BatchPart,
         batch: &mut Batch<'_>,
         (command, commands): (&Command, &[Argv<'_>]),
         keys: &KeyspaceRef<'_>,

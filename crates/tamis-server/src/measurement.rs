@@ -6,7 +6,7 @@ use tamis_commands::Utilization;
 
 /// The last measurement of a key, in 32 bytes. One thread writes it, and other threads read it.
 #[derive(Debug)]
-pub(crate) struct Gauge {
+pub(crate) struct Measurement {
     items: AtomicU64,
     /// The time of the measurement, in milliseconds since 1970; 0 if there is none.
     at_millis: AtomicU64,
@@ -23,7 +23,7 @@ const MEMORY_SECONDS: f64 = 900.0;
 /// Two measurements closer together than this give no rate.
 const LEAST_SECONDS: f64 = 1.0;
 
-impl Default for Gauge {
+impl Default for Measurement {
     fn default() -> Self {
         let none = || AtomicU32::new(f32::NAN.to_bits());
         Self {
@@ -36,7 +36,7 @@ impl Default for Gauge {
     }
 }
 
-impl Gauge {
+impl Measurement {
     /// Records a measurement; `None` if the value is no filter.
     pub fn note(&self, utilization: Option<Utilization>, now_millis: u64) {
         // Relaxed: a reader that mixes old and new numbers is off by one measurement.
@@ -108,34 +108,40 @@ mod tests {
 
     #[test]
     fn the_rate_follows_the_items() {
-        let gauge = Gauge::default();
-        assert_eq!((gauge.per_second(), gauge.used(), gauge.items()), (None, None, None));
-        gauge.note(filter(10.0), 1000);
-        assert_eq!(gauge.items(), Some(10));
-        assert_eq!((gauge.per_second(), gauge.used()), (None, Some(0.1)));
-        gauge.note(filter(40.0), 31_000);
-        assert_eq!(gauge.per_second(), Some(1.0));
-        gauge.note(filter(1e9), 31_100);
-        assert_eq!(gauge.per_second(), Some(1.0), "too soon");
+        let measurement = Measurement::default();
+        assert_eq!(
+            (measurement.per_second(), measurement.used(), measurement.items()),
+            (None, None, None)
+        );
+        measurement.note(filter(10.0), 1000);
+        assert_eq!(measurement.items(), Some(10));
+        assert_eq!((measurement.per_second(), measurement.used()), (None, Some(0.1)));
+        measurement.note(filter(40.0), 31_000);
+        assert_eq!(measurement.per_second(), Some(1.0));
+        measurement.note(filter(1e9), 31_100);
+        assert_eq!(measurement.per_second(), Some(1.0), "too soon");
         // A burst at the beginning does not determine the whole rate.
-        let burst = Gauge::default();
+        let burst = Measurement::default();
         for (items, now_millis) in [(0.0, 1000), (1e5, 31_000), (1e5, 61_000), (1e5, 101_000)] {
             burst.note(filter(items), now_millis);
         }
         assert_eq!(burst.per_second().map(f64::round), Some(1000.0));
         // The rate increases. An hour later only the new rate counts.
         for step in 1..=120 {
-            gauge.note(filter(40.0 + f64::from(step) * 300.0), 31_000 + step as u64 * 30_000);
+            measurement.note(filter(40.0 + f64::from(step) * 300.0), 31_000 + step as u64 * 30_000);
         }
-        let rate = gauge.per_second().unwrap();
+        let rate = measurement.per_second().unwrap();
         assert!((9.5..=10.0).contains(&rate), "{rate}");
-        gauge.note(filter(5.0), 9_000_000);
-        assert_eq!(gauge.per_second(), Some(rate), "emptied, but the adds go on");
-        gauge.note(None, 9_100_000);
-        assert_eq!((gauge.per_second(), gauge.used(), gauge.items()), (None, Some(-1.0), None));
-        gauge.note(filter(0.0), 0);
-        gauge.note(filter(0.0), 60_000);
-        gauge.note(filter(0.0), 50_000);
-        assert_eq!(gauge.per_second(), Some(0.0), "the clock went back");
+        measurement.note(filter(5.0), 9_000_000);
+        assert_eq!(measurement.per_second(), Some(rate), "emptied, but the adds go on");
+        measurement.note(None, 9_100_000);
+        assert_eq!(
+            (measurement.per_second(), measurement.used(), measurement.items()),
+            (None, Some(-1.0), None)
+        );
+        measurement.note(filter(0.0), 0);
+        measurement.note(filter(0.0), 60_000);
+        measurement.note(filter(0.0), 50_000);
+        assert_eq!(measurement.per_second(), Some(0.0), "the clock went back");
     }
 }
