@@ -124,17 +124,11 @@ mod tests {
 
     fn made(line: &str) -> Value {
         let mut value = None;
-        run_on(&mut value, line);
+        run(&mut value, line);
         value.unwrap()
     }
 
-    fn run_line(value: &mut Value, line: &str) {
-        let mut slot = Some(std::mem::replace(value, Value::Bytes(Vec::new().into())));
-        run_on(&mut slot, line);
-        *value = slot.unwrap();
-    }
-
-    fn run_on(value: &mut Option<Value>, line: &str) {
+    fn run(value: &mut Option<Value>, line: &str) {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp3, 1);
@@ -177,11 +171,12 @@ mod tests {
             ("TM.RESERVE k KIND window WINDOW 1000 ITEMS RATE 0.01", 10_000),
             ("BF.RESERVE k 0.01 1000", 5000),
         ] {
-            let mut value = made(line);
+            let mut value = Some(made(line));
             let add = if line.starts_with("BF") { "BF.ADD" } else { "TM.ADD" };
             for item in 0..most {
-                run_line(&mut value, &format!("{add} k {item}"));
+                run(&mut value, &format!("{add} k {item}"));
             }
+            let value = value.unwrap();
             let info = value.info(&Settings::default(), 1).unwrap();
             let curve = value.rate_curve(61, info.items);
             let (end, _) = *curve.last().unwrap();

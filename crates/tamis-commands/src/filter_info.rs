@@ -2,7 +2,6 @@
 
 mod redisbloom;
 
-use tamis::AnyFilter;
 use tamis_formats::FilterInfo;
 
 pub(crate) use crate::filter_info::redisbloom::{accepted_by_redis_cuckoo, expected_fill};
@@ -59,18 +58,14 @@ impl Value {
             Value::Filter(file) => {
                 let counted = file.counted_items();
                 let sample = sample_bytes.and_then(|max_bytes| file.filter.sample(max_bytes));
-                match (sample, &file.filter) {
-                    (Some(mut part), _) => {
+                // Setting the clock of a window needs a view, because access to the value is
+                // shared.
+                match sample.as_ref().unwrap_or(&file.filter).as_view() {
+                    Some(mut part) => {
                         part.advance(now_millis);
                         file.info_from(&part, counted)
                     }
-                    (None, AnyFilter::Window(window)) => {
-                        // Setting the clock needs a view, because access to the value is shared.
-                        let mut whole = AnyFilter::Window(window.as_view());
-                        whole.advance(now_millis);
-                        file.info_from(&whole, counted)
-                    }
-                    (None, filter) => file.info_from(filter, counted),
+                    None => file.info_from(&file.filter, counted),
                 }
             }
         };
@@ -80,7 +75,7 @@ impl Value {
 
 #[cfg(test)]
 mod tests {
-    use tamis::{Answers, Hasher, Kind, Plan, Span};
+    use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Span};
     use tamis_formats::TamisFile;
     use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
 

@@ -62,33 +62,28 @@ impl Keys {
     pub const ALL: Keys = Keys::at(1, -1, 1);
 
     /// Returns the keys at these positions, with access to metadata only.
-    #[must_use]
-    pub const fn at(first: usize, last: i64, step: usize) -> Self {
+    pub(crate) const fn at(first: usize, last: i64, step: usize) -> Self {
         let (first_access, other_access) = (Access::ABOUT, Access::ABOUT);
         Keys { first, last, step, first_access, other_access, option: KeyOption::None }
     }
 
     /// Returns the same keys with this access to each.
-    #[must_use]
-    pub const fn with(self, access: Access) -> Self {
+    pub(crate) const fn with(self, access: Access) -> Self {
         Keys { first_access: access, other_access: access, ..self }
     }
 
     /// Returns the same keys with this access to all but the first.
-    #[must_use]
-    pub const fn others(self, access: Access) -> Self {
+    pub(crate) const fn others(self, access: Access) -> Self {
         Keys { other_access: access, ..self }
     }
 
     /// Returns the same keys; a command with this option also reads them.
-    #[must_use]
-    pub const fn reading_with(self, option: &'static str) -> Self {
+    pub(crate) const fn reading_with(self, option: &'static str) -> Self {
         Keys { option: KeyOption::Reads(option), ..self }
     }
 
     /// Returns the same keys plus the key after this word, which the command reads.
-    #[must_use]
-    pub const fn and_behind(self, option: &'static str) -> Self {
+    pub(crate) const fn and_behind(self, option: &'static str) -> Self {
         Keys { option: KeyOption::SourceAfter(option), ..self }
     }
 

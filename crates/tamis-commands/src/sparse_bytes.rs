@@ -78,8 +78,7 @@ impl SparseBytes {
     }
 
     /// Returns the whole string if it is at most one page long.
-    #[must_use]
-    pub fn as_short(&self) -> Option<&[u8]> {
+    pub(crate) fn as_short(&self) -> Option<&[u8]> {
         match &self.0 {
             Pieces::Short(bytes) => Some(bytes),
             Pieces::Long(_) => None,

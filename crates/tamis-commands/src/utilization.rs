@@ -1,6 +1,6 @@
 //! Measures how close a filter is to its limit.
 
-use tamis::{AnyFilter, Filter, Plan};
+use tamis::{AnyFilter, BitView, Plan};
 use tamis_formats::TamisFile;
 
 use crate::filter_info::accepted_by_redis_cuckoo;
@@ -70,18 +70,11 @@ impl Value {
                     (filter.len() as f64, Some(filter.plan().items() as f64))
                 }
                 filter => {
-                    let utilization = match (filter.sample(SAMPLE_BYTES), filter) {
-                        (Some(mut part), whole) => {
-                            part.advance(now_millis);
-                            utilization_of(&part, whole.plan())
-                        }
-                        (None, AnyFilter::Window(window)) => {
-                            let mut window = window.as_view();
-                            window.advance(now_millis);
-                            utilization_of(&window, window.plan())
-                        }
-                        (None, whole) => utilization_of(whole, whole.plan()),
-                    };
+                    let sample = filter.sample(SAMPLE_BYTES);
+                    // Every filter of fixed size has a view.
+                    let mut part = sample.as_ref().unwrap_or(filter).as_view()?;
+                    part.advance(now_millis);
+                    let utilization = utilization_of(&part, filter.plan());
                     let most = if file.is_counted_within() { 1.0 } else { f64::INFINITY };
                     return Some(Utilization { used: utilization.used.min(most), ..utilization });
                 }
@@ -92,7 +85,7 @@ impl Value {
 }
 
 /// Estimates from a part of a filter without an item count how close the filter is to its limit.
-fn utilization_of(part: &impl Filter, whole: &Plan) -> Utilization {
+fn utilization_of(part: &AnyFilter<BitView<'_>>, whole: &Plan) -> Utilization {
     let items = part.estimate_items() * (whole.bits() as f64 / part.plan().bits() as f64);
     let used = if whole.kind().forgets() {
         // A window always accepts new items. It exceeds its rate only if too many arrive within one

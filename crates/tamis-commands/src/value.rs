@@ -52,8 +52,7 @@ impl Value {
     }
 
     /// Returns the kind of the filter, as `TM.INFO` and errors show it.
-    #[must_use]
-    pub fn kind_name(&self) -> &'static str {
+    pub(crate) fn kind_name(&self) -> &'static str {
         match self {
             Value::Bloom(filter) => filter.kind_name(),
             Value::RedisBloom(_) => "bloom (RedisBloom)",

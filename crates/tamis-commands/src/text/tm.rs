@@ -64,8 +64,7 @@ pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's 
 pub const SPAN: Text = "ERR windows with different spans, units or REFRESH cannot be merged";
 
 /// Returns the error for an unknown kind of filter.
-#[must_use]
-pub fn unknown_kind(word: &[u8]) -> Reply {
+pub(crate) fn unknown_kind(word: &[u8]) -> Reply {
     let word = shown(word);
     Reply::error(format!(
         "ERR unknown KIND '{word}': use split-block, classic, growing, cuckoo, counting or window"
@@ -73,32 +72,27 @@ pub fn unknown_kind(word: &[u8]) -> Reply {
 }
 
 /// Returns the error for an unknown option of a command.
-#[must_use]
-pub fn unknown_option(word: &[u8], options: &str) -> Reply {
+pub(crate) fn unknown_option(word: &[u8], options: &str) -> Reply {
     Reply::error(format!("ERR unknown option '{}': the options are {options}", shown(word)))
 }
 
 /// Returns the error for an option that is given twice.
-#[must_use]
-pub fn twice(option: &str) -> Reply {
+pub(crate) fn twice(option: &str) -> Reply {
     Reply::error(format!("ERR {option} is given twice"))
 }
 
 /// Returns the error for an option that requires a number of at least 1.
-#[must_use]
-pub fn no_number(option: &str) -> Reply {
+pub(crate) fn no_number(option: &str) -> Reply {
     Reply::error(format!("ERR {option} must be a whole number of at least 1"))
 }
 
 /// Returns the error for an option of another kind of filter.
-#[must_use]
-pub fn other_kind(option: &str, kind: Kind) -> Reply {
+pub(crate) fn other_kind(option: &str, kind: Kind) -> Reply {
     Reply::error(format!("ERR {option} is for KIND {kind}"))
 }
 
 /// Returns the error for a kind of filter that cannot delete or count items.
-#[must_use]
-pub fn cannot(what: &str, kind: &str) -> Reply {
+pub(crate) fn cannot(what: &str, kind: &str) -> Reply {
     Reply::error(format!(
         "ERR a filter of kind {kind} cannot {what} items: TM.RESERVE a filter of KIND cuckoo or \
             counting"
@@ -106,14 +100,12 @@ pub fn cannot(what: &str, kind: &str) -> Reply {
 }
 
 /// Returns the error for an impossible filter or invalid data.
-#[must_use]
-pub fn because(reason: impl Display) -> Reply {
+pub(crate) fn because(reason: impl Display) -> Reply {
     Reply::error(format!("ERR {reason}"))
 }
 
 /// Returns the error for a kind of filter that no file format supports.
-#[must_use]
-pub fn no_file(kind: &str) -> Reply {
+pub(crate) fn no_file(kind: &str) -> Reply {
     Reply::error(format!(
         "ERR no file format holds a filter of kind {kind}: use DUMP and RESTORE, or SCANDUMP and \
             LOADCHUNK"
@@ -125,8 +117,7 @@ pub const TWO_PARTS: Text = "ERR the filter has grown beyond its reservation, an
     holds both parts: use DUMP and RESTORE, or BF.SCANDUMP and BF.LOADCHUNK";
 
 /// `TM.MERGE`: returns the error for two `BF.RESERVE` filters with different parameters.
-#[must_use]
-pub fn made_otherwise(one: &[u8], other: &[u8]) -> Reply {
+pub(crate) fn made_otherwise(one: &[u8], other: &[u8]) -> Reply {
     Reply::error(format!(
         "ERR '{}' and '{}' cannot be merged: reserve both with the same rate and capacity, and \
             both growing or both NONSCALING",
@@ -136,8 +127,7 @@ pub fn made_otherwise(one: &[u8], other: &[u8]) -> Reply {
 }
 
 /// `TM.MERGE`: returns the error for a `BF.RESERVE` filter and a filter of another kind.
-#[must_use]
-pub fn other_kinds(one: (&[u8], &str), other: (&[u8], &str)) -> Reply {
+pub(crate) fn other_kinds(one: (&[u8], &str), other: (&[u8], &str)) -> Reply {
     Reply::error(format!(
         "ERR filters of different kinds cannot be merged: '{}' is {}, '{}' is {}",
         shown(one.0),
@@ -148,14 +138,12 @@ pub fn other_kinds(one: (&[u8], &str), other: (&[u8], &str)) -> Reply {
 }
 
 /// `TM.MERGE`: returns the error for a source key that does not exist.
-#[must_use]
-pub fn no_source(key: &[u8]) -> Reply {
+pub(crate) fn no_source(key: &[u8]) -> Reply {
     Reply::error(format!("ERR the filter '{}' does not exist", shown(key)))
 }
 
 /// `TM.MERGE`: returns the error for a value that cannot be merged.
-#[must_use]
-pub fn no_merge(key: &[u8], kind: &str) -> Reply {
+pub(crate) fn no_merge(key: &[u8], kind: &str) -> Reply {
     Reply::error(format!(
         "ERR '{}' is of kind {kind}: TM.MERGE merges filters of TM.RESERVE, TM.LOAD and, with \
             bf-layout tamis, BF.RESERVE",
@@ -164,8 +152,7 @@ pub fn no_merge(key: &[u8], kind: &str) -> Reply {
 }
 
 /// `TM.MERGE`: returns the error for two filters with different hash functions or keys.
-#[must_use]
-pub fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
+pub(crate) fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
     Reply::error(format!(
         "ERR '{}' and '{}' cannot be merged: their hash functions or hash keys differ; TM.RESERVE \
             key LIKE other creates a filter with the hash of the other",
@@ -175,8 +162,7 @@ pub fn hash_keys(one: &[u8], other: &[u8]) -> Reply {
 }
 
 /// `TM.MERGE`: returns the error for two filters with different layouts.
-#[must_use]
-pub fn layouts(one: (&[u8], Layout), other: (&[u8], Layout)) -> Reply {
+pub(crate) fn layouts(one: (&[u8], Layout), other: (&[u8], Layout)) -> Reply {
     Reply::error(format!(
         "ERR filters of different layouts cannot be merged: '{}' is {}, '{}' is {}",
         shown(one.0),
