@@ -107,7 +107,7 @@ mod tests {
             let mut found = Vec::new();
             for part in 0..SHARDS {
                 keyspace.each_measurement(part, now_millis, |key, used| {
-                    found.push((key.to_vec(), used))
+                    found.push((key.to_vec(), used));
                 });
             }
             found
