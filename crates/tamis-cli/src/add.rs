@@ -12,6 +12,7 @@ use crate::input;
 use crate::items::ItemArgs;
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
+use crate::rate_notes::Notes;
 use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 
 /// Add items to a filter
@@ -88,7 +89,7 @@ pub fn run(args: &Args) -> Outcome {
         }
     })?;
     count.warn();
-    filter.save(&args.filter, args.force)
+    filter.save(&args.filter, args.force, Notes::Rate)
 }
 
 impl Args {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span, Window};
-use tamis_formats::{Format, TamisFile};
+use tamis_formats::{Contents, Format, TamisFile};
 
 use crate::byte_size::ByteSize;
 use crate::clock::now_millis;
@@ -19,9 +19,12 @@ use crate::key::rate;
 use crate::memory_limit::left_bytes;
 use crate::metadata::MetadataArgs;
 use crate::numbers::{Count, Rate};
-use crate::open_filter::{OpenFilter, Trust};
+use crate::open_filter::{FilterContents, OpenFilter, Trust};
 use crate::opener::Opener;
-use crate::output::{check_filter_output, refuse_input_as_output, refuse_name_of_other_format};
+use crate::output::{
+    self, check_filter_output, refuse_input_as_output, refuse_name_of_other_format,
+};
+use crate::rate_notes::Notes;
 use crate::repeats::{Inserter, RepeatArgs};
 use crate::window_span::{WindowSpan, even_slices};
 
@@ -154,7 +157,8 @@ pub fn run(args: &Args) -> Outcome {
     file.added = count.items;
     file.metadata = metadata;
     count.warn();
-    OpenFilter::new(&args.output, file).save(&args.output, args.force)
+    let contents = FilterContents::Decoded(Contents::new(file));
+    OpenFilter::new(&args.output, contents).save(&args.output, args.force, Notes::Rate)
 }
 
 impl Args {
@@ -352,7 +356,7 @@ impl Args {
                     "{}: with {} items the filter needs more than --memory {limit}; nothing was \
                      written: allow more memory or a \
                      higher rate, or plan a filter of another kind with --items N",
-                    input::name(&self.output),
+                    output::name(&self.output),
                     Count(growing.len()),
                 )))
             }

@@ -10,10 +10,12 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::input;
 use crate::items::{ItemBatch, ItemEncoding};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
-use crate::open_filter::{Lookup, OpenFilter, Trust};
+use crate::lookup::Lookup;
+use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::output::{Output, refuse_endless};
 use crate::parquet_table;
+use crate::rate_notes::Notes;
 use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Print the lines that are in a filter, as grep does
@@ -149,7 +151,7 @@ struct Query<'a> {
 
 impl<'a> Query<'a> {
     fn new(filter: &'a OpenFilter, rule: &KeyRule, copies: bool) -> Result<Self, Failure> {
-        let lookup = filter.lookup(rule)?;
+        let lookup = Lookup::new(filter, rule)?;
         if copies && lookup.counting().is_none() {
             return Err(Failure::new(format!(
                 "{}: does not count: --copies is for counting and cuckoo filters of Tamis; leave \
@@ -157,7 +159,7 @@ impl<'a> Query<'a> {
                 filter.name
             )));
         }
-        let is_over_rate = filter.report_rate()? == Exit::OverRate;
+        let is_over_rate = filter.report(Notes::Rate)? == Exit::OverRate;
         Ok(Self { filter, lookup, is_over_rate, answers: Answers::new(), found: 0 })
     }
 

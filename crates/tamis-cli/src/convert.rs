@@ -12,6 +12,7 @@ use crate::exit::Outcome;
 use crate::key::{KeyArgs, RecordArgs, rate};
 use crate::numbers::Count;
 use crate::output::check_filter_output;
+use crate::rate_notes::Notes;
 
 /// Convert a filter to the format of another system
 ///
@@ -102,8 +103,7 @@ pub fn run(args: &Args) -> Outcome {
         return args.rebuild(&from, to, options);
     }
     from.save_as(&args.output, to, &options)?;
-    from.warn();
-    from.report_rate()
+    from.report(Notes::All)
 }
 
 impl Args {

@@ -12,7 +12,8 @@ use crate::input;
 use crate::metadata::{MetadataArgs, common};
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
-use crate::output::{check_filter_output, refuse_name_of_other_format};
+use crate::output::{self, check_filter_output, refuse_name_of_other_format};
+use crate::rate_notes::Notes;
 
 /// Merge filters of the same layout into one filter
 ///
@@ -71,8 +72,8 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(file) = merged.tamis_mut() {
         args.metadata.add_to(&mut file.metadata, &args.filters)?;
     }
-    merged.name = input::name(&args.output);
-    merged.save(&args.output, args.force)
+    merged.name = output::name(&args.output);
+    merged.save(&args.output, args.force, Notes::Rate)
 }
 
 impl Args {

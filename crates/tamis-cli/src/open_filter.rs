@@ -1,13 +1,12 @@
 //! A filter in a file of any format: queried in place, changed in memory, replaced atomically.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tamis::{Answers, AnyFilter, BitView, Bits, Filter as _, HashFunction};
+use tamis::{BitView, HashFunction};
 use tamis_formats::{
-    Contents, DecodeError, DecodeErrorKind, DecodeOptions, EncodeError, FilterInfo, Format, Funnel,
-    ReadError, TamisFile,
+    Contents, DecodeError, DecodeErrorKind, DecodeOptions, EncodeError, Format, Funnel, ReadError,
+    TamisFile,
 };
 
 use crate::clock::now_millis;
@@ -16,12 +15,13 @@ use crate::decode_options::{funnel, missing_to_write};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
-use crate::items::{ItemBatch, ItemEncoding};
+use crate::items::ItemEncoding;
 use crate::key::KeyRule;
 use crate::map::Mapped;
 use crate::metadata::expect_same_items;
-use crate::numbers::{Count, Rate, holds};
-use crate::output::{Output, is_same_file};
+use crate::numbers::Rate;
+use crate::output::{self, Output, is_same_file};
+use crate::rate_notes::Notes;
 
 /// A filter of any format, read from a file.
 pub struct OpenFilter {
@@ -78,9 +78,6 @@ pub enum Trust {
     Assume,
 }
 
-/// A filter with a higher rate than this is reported as over-full.
-const OVERFULL_RATE: f64 = 0.3;
-
 impl OpenFilter {
     /// Opens a Tamis file. A mapped file stays in place.
     ///
@@ -117,15 +114,11 @@ impl OpenFilter {
                 (contents, len_bytes)
             }
         };
-        Ok(Self { len_bytes, is_packed, ..Self::of_contents(path, contents) })
+        Ok(Self { len_bytes, is_packed, ..Self::new(path, contents) })
     }
 
-    /// Returns a Tamis filter that is not in a file yet and will be written to `path`.
-    pub fn new(path: &Path, file: TamisFile) -> Self {
-        Self::of_contents(path, FilterContents::Decoded(Contents::new(file)))
-    }
-
-    fn of_contents(path: &Path, contents: FilterContents) -> Self {
+    /// Creates a Tamis filter that was read from `path` or will be written to it.
+    pub fn new(path: &Path, contents: FilterContents) -> Self {
         Self {
             path: path.to_path_buf(),
             name: input::name(path),
@@ -244,21 +237,6 @@ impl OpenFilter {
         }
     }
 
-    /// Prepares queries for the items that `rule` extracts.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`encoding`](Self::encoding).
-    pub fn lookup(&self, rule: &KeyRule) -> Result<Lookup<'_>, Failure> {
-        match self.view()? {
-            Some(file) => {
-                expect_same_items(&file.metadata, rule, &self.name)?;
-                Ok(Lookup::Tamis(Box::new(file)))
-            }
-            None => Ok(Lookup::Foreign(self.contents(), self.funnel()?)),
-        }
-    }
-
     /// Rejects a compressed file for a change in place: the command would replace it by an
     /// uncompressed file of the same name.
     ///
@@ -293,57 +271,16 @@ impl OpenFilter {
         )))
     }
 
-    /// Returns the state of the decoded filter if it is over its planned rate.
-    fn excess(&self, info: &FilterInfo) -> Option<RateExcess> {
-        let planned = self.contents().exceeded_rate(info, self.options.rate)?;
-        Some(RateExcess { items: info.items, capacity: None, rate: info.rate_now, planned })
-    }
-
-    /// Returns the notes about the rate of the decoded filter, and its state if it is over its
-    /// planned rate.
-    pub fn rate_notes(&self, info: &FilterInfo) -> (Vec<String>, Option<RateExcess>) {
-        let (mut notes, excess) = (Vec::new(), self.excess(info));
-        if info.rate_now > OVERFULL_RATE {
-            notes.push(format!("over-full: finds {:.0} % of absent items", info.rate_now * 100.0));
-        }
-        notes.extend(excess.as_ref().map(RateExcess::to_string));
-        (notes, excess)
-    }
-
-    /// Writes the warnings about the decoded filter to stderr.
-    pub fn warn(&self) {
-        for warning in self.contents().info().warnings {
-            note!("{}: {warning}", self.name);
-        }
-    }
-
-    /// Writes the notes about the rate of the filter at the present time to stderr.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`view`](Self::view).
-    pub fn report_rate(&self) -> Result<Exit, Failure> {
-        let (notes, excess) = match self.view()? {
-            Some(file) => RateExcess::notes(&file),
-            None => self.rate_notes(&self.contents().info()),
-        };
-        notes.iter().for_each(|note| note!("{}: {note}", self.name));
-        Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
-    }
-
     /// Replaces `output` by the changed filter after the new file is complete and on disk. With
-    /// `force`, also if the filter is over its planned rate.
+    /// `force`, also if the filter is over its planned rate. Writes `notes` to stderr.
     ///
     /// # Errors
     ///
     /// A message if the filter is over its planned rate, and the errors of
     /// [`save_as`](Self::save_as). The old file is then unchanged.
-    pub fn save(&self, output: &Path, force: bool) -> Outcome {
-        let (notes, excess) = match self.contents().downcast_ref::<TamisFile>() {
-            Some(file) => RateExcess::notes(file),
-            None => self.rate_notes(&self.contents().info()),
-        };
-        let name = input::name(output);
+    pub fn save(&self, output: &Path, force: bool, notes: Notes) -> Outcome {
+        let (notes, excess) = self.notes(notes);
+        let name = output::name(output);
         if let Some(excess) = excess.as_ref().filter(|_| !force) {
             return Err(Failure::new(format!(
                 "{name}: {excess}; nothing was written: build one for more items, or accept it \
@@ -374,15 +311,10 @@ impl OpenFilter {
             .contents()
             .downcast_ref::<TamisFile>()
             .is_some_and(|file| file.filter.hasher().function() == HashFunction::Sip13);
-        let output =
+        let mut output =
             if is_secret { Output::open_private(path)? } else { Output::open(Some(path))? };
-        let mut writer = OutputWriter { output, failure: None };
-        let written = self.write(&mut writer, path, format, options);
-        if let Some(failure) = writer.failure.take() {
-            return Err(failure);
-        }
-        written?;
-        writer.output.finish()
+        self.write(&mut output, path, format, options)?;
+        output.finish()
     }
 
     /// Writes the filter to `out`. Messages use `path`, the final name.
@@ -412,7 +344,7 @@ impl OpenFilter {
         let (name, to) = (&self.name, format.name);
         match error {
             EncodeError::Missing(parameter) => {
-                missing_to_write(parameter, options, format, &input::name(path))
+                missing_to_write(parameter, options, format, &output::name(path))
             }
             EncodeError::Several { filters, rate } => Failure::new(format!(
                 "{name}: {to} holds one filter, and this file has {filters}: joined, their rate is \
@@ -422,101 +354,8 @@ impl OpenFilter {
             EncodeError::NeedsItems(why) => {
                 Failure::new(format!("{name}: {why}: build one from the items, with --items FILE"))
             }
-            EncodeError::Io(error) => Failure::io(input::name(path), &error),
+            EncodeError::Io(error) => Failure::io(output::name(path), &error),
             error => Failure::new(format!("{name}: {error}")),
         }
-    }
-}
-
-/// A filter prepared for queries.
-pub enum Lookup<'a> {
-    /// A Tamis filter, used in place.
-    Tamis(Box<TamisFile<BitView<'a>>>),
-    /// A filter of another system.
-    Foreign(&'a Contents, Funnel),
-}
-
-impl Lookup<'_> {
-    /// Returns how the filter takes items.
-    pub fn encoding(&self) -> ItemEncoding {
-        match self {
-            Lookup::Tamis(file) => ItemEncoding::Hash(file.filter.hasher()),
-            Lookup::Foreign(_, funnel) => ItemEncoding::Key(*funnel),
-        }
-    }
-
-    /// Tests a batch of items, encoded as [`encoding`](Self::encoding) requires, and writes the
-    /// answers to a bit mask.
-    pub fn contains_each(&mut self, batch: &ItemBatch, answers: &mut Answers) {
-        match self {
-            Lookup::Tamis(file) => {
-                file.filter.advance(now_millis());
-                file.filter.contains_hashes(batch.hashes(), answers.reset(batch.len()));
-            }
-            Lookup::Foreign(contents, _) => contents.contains_each(&batch.keys(), answers),
-        }
-    }
-
-    /// Returns the filter if it counts the copies of an item.
-    pub fn counting(&self) -> Option<&AnyFilter<BitView<'_>>> {
-        match self {
-            Lookup::Tamis(file) if file.filter.plan().kind().can_remove() => Some(&file.filter),
-            _ => None,
-        }
-    }
-}
-
-/// The state of a filter that is over its planned rate.
-pub struct RateExcess {
-    items: f64,
-    /// The planned number of items, if the file stores it.
-    capacity: Option<u64>,
-    rate: f64,
-    planned: f64,
-}
-
-impl RateExcess {
-    /// Returns the note about a Tamis filter that is over its planned rate, and its state.
-    fn notes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> (Vec<String>, Option<Self>) {
-        if !file.is_over_rate() {
-            return (Vec::new(), None);
-        }
-        let (filter, plan) = (&file.filter, file.filter.plan());
-        let (items, rate) = (filter.estimate_items(), filter.estimate_rate());
-        let excess = Self { items, capacity: Some(plan.items()), rate, planned: plan.rate() };
-        (vec![excess.to_string()], Some(excess))
-    }
-}
-
-impl fmt::Display for RateExcess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "over its rate: it {}", holds(self.items))?;
-        if let Some(capacity) = self.capacity {
-            write!(f, " and was planned for {}", Count(capacity))?;
-        }
-        write!(f, "; its rate is {}, not {}", Rate(self.rate), Rate(self.planned))
-    }
-}
-
-/// Adapts an [`Output`] to [`Write`]. It stores the failure, which names the file.
-struct OutputWriter {
-    output: Output,
-    /// The failure of the last write, if it failed.
-    failure: Option<Failure>,
-}
-
-impl Write for OutputWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.output.write(bytes) {
-            Ok(()) => Ok(bytes.len()),
-            Err(failure) => {
-                self.failure = Some(failure);
-                Err(io::Error::other("kept as `failure`"))
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -48,7 +48,12 @@ impl<'a> Opener<'a> {
         let recognised = Recognised::open(path, self.decode, trust)?;
         self.names.push(input::name(path));
         self.unused.read(recognised.kind(), self.decode);
-        recognised.decode(self.decode)
+        match recognised.content {
+            // No decode option has an effect, so a funnel without its charset is no error here:
+            // `finish` names both options.
+            Content::Tamis(filter) => Ok(vec![Ok(*filter)]),
+            _ => recognised.decode(self.decode),
+        }
     }
 
     /// Rejects the decode options that had no effect on any of the files.
@@ -194,16 +199,12 @@ impl Recognised {
         }
         bytes.check_unchanged(&name)?;
         let mut filter = OpenFilter {
-            path,
-            name,
             format,
-            contents: FilterContents::Decoded(contents),
             options,
             funnel,
-            column: None,
             len_bytes: bytes.len() as u64,
-            is_whole_file: true,
             is_packed,
+            ..OpenFilter::new(&path, FilterContents::Decoded(contents))
         };
         // Snapshots and commands may hold other keys besides this filter.
         let may_be_part = is_dump

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attributes;
 use crate::exit::{Failure, plain};
-pub use crate::output::place::{folder, is_same_file, is_stdout, sync_folder};
+pub use crate::output::place::{folder, is_same_file, is_stdout, name, sync_folder};
 use crate::output::place::{resolved, stdout};
 pub use crate::output::position::OutputPosition;
 pub use crate::output::refusals::{
@@ -156,6 +156,11 @@ impl Output {
     /// A message for a full disk, or [`Failure::BrokenPipe`] if the reader has closed the pipe.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.append(bytes).map_err(|error| Failure::io(&self.name, &error))
+    }
+
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.written_bytes += bytes.len() as u64;
         if bytes.len() > BUFFER_BYTES - self.buffer.len() {
             return self.write_through(bytes);
@@ -165,13 +170,13 @@ impl Output {
     }
 
     #[cold]
-    fn write_through(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.flush()?;
+    fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
+        Write::flush(self)?;
         if bytes.len() < BUFFER_BYTES / 2 {
             self.buffer.extend_from_slice(bytes);
             return Ok(());
         }
-        self.sink.writer().write_all(bytes).map_err(|error| Failure::io(&self.name, &error))
+        self.sink.writer().write_all(bytes)
     }
 
     /// Writes the buffer to the sink, so that the reader of a pipe receives it.
@@ -180,12 +185,7 @@ impl Output {
     ///
     /// The errors of [`write`](Self::write).
     pub fn flush(&mut self) -> Result<(), Failure> {
-        self.sink
-            .writer()
-            .write_all(&self.buffer)
-            .map_err(|error| Failure::io(&self.name, &error))?;
-        self.buffer.clear();
-        Ok(())
+        Write::flush(self).map_err(|error| Failure::io(&self.name, &error))
     }
 
     /// Returns the number of bytes written.
@@ -200,25 +200,41 @@ impl Output {
     /// The errors of [`write`](Self::write). The old file is then unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
-        let failure = |error: &io::Error| Failure::io(&self.name, error);
-        match self.sink {
-            Sink::Stream(mut writer) => writer.flush().map_err(|error| failure(&error)),
-            Sink::Appended(file) => file.sync_all().map_err(|error| failure(&error)),
-            Sink::Partial { file, partial, path } => {
-                let rename = || std::fs::rename(&partial, &path);
-                let lasting = file.sync_all().and_then(|()| rename());
-                lasting.and_then(|()| sync_folder(&path)).map_err(|error| failure(&error))
-            }
-            Sink::Replacement { file, path } => {
-                file.as_file().sync_all().map_err(|error| failure(&error))?;
-                file.persist(&path).map_err(|error| failure(&error))?;
-                sync_folder(&path).map_err(|error| failure(&error))
-            }
-        }
+        self.sink.finish().map_err(|error| Failure::io(&self.name, &error))
+    }
+}
+
+/// For encoders. The errors do not name the output.
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.writer().write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
     }
 }
 
 impl Sink {
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Sink::Stream(mut writer) => writer.flush(),
+            Sink::Appended(file) => file.sync_all(),
+            Sink::Partial { file, partial, path } => {
+                file.sync_all()?;
+                std::fs::rename(partial, &path)?;
+                sync_folder(&path)
+            }
+            Sink::Replacement { file, path } => {
+                file.as_file().sync_all()?;
+                file.persist(&path)?;
+                sync_folder(&path)
+            }
+        }
+    }
+
     fn writer(&mut self) -> &mut dyn Write {
         match self {
             Sink::Stream(writer) => writer,

@@ -78,16 +78,14 @@ pub fn filters(
                         contradicted.get_or_insert((of_chunk.clone(), of_column.item.clone()));
                     }
                     let filter = OpenFilter {
-                        path: path.to_path_buf(),
                         name: of_group,
                         format: Format::named("parquet").expect("a row"),
-                        contents: FilterContents::Decoded(contents),
                         options: options.clone(),
                         funnel: funnel.or(of_column.as_ref().map(|column| column.funnel)),
                         column: of_column.filter(|_| funnel.is_none()),
                         len_bytes: bytes.len() as u64,
                         is_whole_file: false,
-                        is_packed: false,
+                        ..OpenFilter::new(path, FilterContents::Decoded(contents))
                     };
                     filters.push((of_chunk, Ok(filter)));
                 }

@@ -15,7 +15,8 @@ use crate::input;
 use crate::items::{ItemBatch, ItemEncoding, ItemReader, RecordCount};
 use crate::numbers::{About, Count};
 use crate::open_filter::{FilterContents, OpenFilter};
-use crate::output::refuse_input_as_output;
+use crate::output::{self, refuse_input_as_output};
+use crate::rate_notes::Notes;
 
 /// The rate of a filter built from items, if the user gives no rate and IN stores none.
 const RATE: f64 = 0.01;
@@ -45,7 +46,7 @@ impl Args {
         to: &'static Format,
         options: DecodeOptions,
     ) -> Outcome {
-        let name = input::name(&self.output);
+        let name = output::name(&self.output);
         let items = self.checked_items()?;
         let from_funnel = from.funnel()?;
         let to_funnel = self.funnel_of(to, from.funnel)?;
@@ -85,21 +86,14 @@ impl Args {
                 .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
         })?;
         let rebuilt = OpenFilter {
-            path: self.output.clone(),
             name,
             format: to,
-            contents: FilterContents::Decoded(contents),
             options,
             funnel: Some(to_funnel),
-            column: None,
-            len_bytes: 0,
-            is_whole_file: true,
-            is_packed: false,
+            ..OpenFilter::new(&self.output, FilterContents::Decoded(contents))
         };
         self.verify(&rebuilt, &items, total, to_funnel)?;
-        let exit = rebuilt.save(&self.output, self.force)?;
-        rebuilt.warn();
-        Ok(exit)
+        rebuilt.save(&self.output, self.force, Notes::All)
     }
 
     /// Returns the files of items. Pipes are rejected because the files are read several times.
@@ -136,7 +130,7 @@ impl Args {
             from.name,
             About(info.items),
             Count(distinct),
-            input::name(&self.output)
+            output::name(&self.output)
         ))
     }
 
@@ -171,7 +165,7 @@ impl Args {
             None if to.items == Items::Unspecified => of_input,
             None => None,
         };
-        let out = input::name(&self.output);
+        let out = output::name(&self.output);
         match options {
             None if to.items == Items::Unspecified => Err(Failure::new(format!(
                 "{out}: the funnel of its items is missing: give --to-funnel ({})",

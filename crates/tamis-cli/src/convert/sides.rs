@@ -16,6 +16,7 @@ use crate::input;
 use crate::numbers::Count;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
 use crate::opener::{Recognised, only};
+use crate::output;
 use crate::parquet_table::check_one_column;
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
@@ -239,7 +240,7 @@ impl Args {
                 Some(of_path) if of_path != &**version => Err(Failure::new(format!(
                     "--to-version {version}: {} is a name for version {of_path}; leave the option \
                      out, or name OUT otherwise",
-                    input::name(&self.output)
+                    output::name(&self.output)
                 ))),
                 _ => Ok(()),
             },
@@ -276,7 +277,7 @@ impl Args {
         if let Some(name) = &self.to {
             return Ok(Format::named(name).expect("clap checked the name"));
         }
-        let name = input::name(&self.output);
+        let name = output::name(&self.output);
         match Format::of_path(&self.output)[..] {
             [format] => Ok(format),
             [] => Err(Failure::new(format!(
@@ -312,7 +313,7 @@ impl Args {
 
     /// Returns the parameters that OUT needs and the user did not give, as whole phrases.
     fn missing_of_output(&self, to: &Format, from: Option<FileKind>) -> Vec<String> {
-        let name = input::name(&self.output);
+        let name = output::name(&self.output);
         // If IN and OUT have the same format, OUT keeps the version of IN.
         let is_version_of_input = self.decode.format_version.is_some()
             && from.is_some_and(|from| from.format.name == to.name);

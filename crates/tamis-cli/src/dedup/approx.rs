@@ -82,7 +82,7 @@ struct Scratch {
     found: Vec<u64>,
     unseen: Vec<u64>,
     places: Vec<usize>,
-    new: Vec<u64>,
+    new: Answers,
 }
 
 impl Approx {
@@ -151,12 +151,11 @@ impl Approx {
         approx.layers[0].items = set.len();
         approx.layers[0].offered = set.len() as f64;
         let bloom = &mut approx.layers[0].bloom;
-        let (mut hashes, mut new) = (Vec::new(), Vec::new());
+        let (mut hashes, mut new) = (Vec::new(), Answers::new());
         set.drain_each(|digests| {
             hashes.clear();
             hashes.extend(digests.iter().map(|digest| digest.hash64()));
-            new.resize(hashes.len().div_ceil(64), 0);
-            bloom.insert_hashes(&hashes, &mut new);
+            bloom.insert_hashes(&hashes, new.reset(hashes.len()));
         });
         approx.recompute();
         Ok(approx)
@@ -306,10 +305,9 @@ impl Scratch {
             }
         }
         words.fill(0);
-        self.new.resize(self.unseen.len().div_ceil(64), 0);
-        last.bloom.insert_hashes(&self.unseen, &mut self.new);
-        for (i, &place) in self.places.iter().enumerate() {
-            words[place / 64] |= (self.new[i / 64] >> (i % 64) & 1) << (place % 64);
+        last.bloom.insert_hashes(&self.unseen, self.new.reset(self.unseen.len()));
+        for place in self.new.ones().map(|i| self.places[i]) {
+            words[place / 64] |= 1 << (place % 64);
         }
     }
 }

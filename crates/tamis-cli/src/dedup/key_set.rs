@@ -99,7 +99,7 @@ impl KeySet {
         new: &mut Answers,
     ) -> Result<(), (usize, Failure)> {
         self.reserve(part.len() as u64).map_err(|failure| (0, failure))?;
-        let words = new.reset(part.len());
+        new.reset(part.len());
         let hash_of = |i: usize| part.digests().get(i).map(|digest| digest.hash64());
         let mut slots = [NONE; PREFETCH_DISTANCE];
         for i in 0..part.len() + 2 * PREFETCH_DISTANCE {
@@ -125,7 +125,7 @@ impl KeySet {
                 }
             }
             let inserted = self.insert_record(part, i).map_err(|failure| (i, failure))?;
-            words[i / 64] |= u64::from(inserted) << (i % 64);
+            new.set(i, inserted);
         }
         Ok(())
     }
@@ -143,9 +143,9 @@ impl KeySet {
         new: &mut Answers,
     ) -> Result<(), Failure> {
         self.reserve(part.len() as u64)?;
-        let words = new.reset(part.len());
+        new.reset(part.len());
         for i in new_elsewhere.zeros() {
-            words[i / 64] |= u64::from(self.insert_record(part, i)?) << (i % 64);
+            new.set(i, self.insert_record(part, i)?);
         }
         Ok(())
     }

@@ -257,8 +257,8 @@ impl<D: Width> Deduplicator<D> {
                 let repeated: Vec<D> = places.iter().map(|&i| digests[i]).collect();
                 let mut first = Answers::new();
                 let of_repeats = repeats.insert_each(&repeated, &mut first)?;
-                let words = again.reset(part.len());
-                first.ones().for_each(|i| words[places[i] / 64] |= 1 << (places[i] % 64));
+                again.reset(part.len());
+                first.ones().for_each(|i| again.set(places[i], true));
                 Ok(of_seen.or(of_repeats))
             }
             Deduplicator::Full { seen, again: None } => seen.insert_batch(part, new).map(|()| None),

@@ -49,18 +49,12 @@ impl Low {
     fn insert_each(
         &mut self,
         values: &[u64],
-        new: &mut [u64],
+        new: &mut Answers,
         memory: Memory,
     ) -> Result<(), Failure> {
         match self {
             Low::Sparse(set) => set.insert_each(values, new).map_err(|_| memory.refusal()),
-            Low::Dense(set) => {
-                for (i, &value) in values.iter().enumerate() {
-                    let is_new = set.insert(value).map_err(Failure::new)?;
-                    new[i / 64] |= u64::from(is_new) << (i % 64);
-                }
-                Ok(())
-            }
+            Low::Dense(set) => set.insert_each(values, new).map_err(Failure::new),
         }
     }
 }
@@ -107,35 +101,22 @@ impl IntSet {
         if let Low::Sparse(low) = low {
             low.limit(memory.less(high_bytes));
         }
-        match low {
-            Low::Dense(set) if values.iter().all(|value| window.contains(value)) => {
-                set.insert_each(values, new).map_err(Failure::new)?;
-            }
-            low => {
-                let masks = new.reset(values.len());
-                let is_low = |value: &u64| window.contains(value);
-                if values.iter().all(is_low) {
-                    low.insert_each(values, masks, *memory)?;
-                } else if !values.iter().any(is_low) {
-                    high.insert_each(values, masks).map_err(|_| memory.refusal())?;
-                } else {
-                    let (lows, highs): (Vec<_>, Vec<_>) =
-                        values.iter().copied().enumerate().partition(|(_, value)| is_low(value));
-                    for (part, is_low) in [(lows, true), (highs, false)] {
-                        let values: Vec<u64> = part.iter().map(|&(_, value)| value).collect();
-                        let mut of_part = vec![0; values.len().div_ceil(64)];
-                        if is_low {
-                            low.insert_each(&values, &mut of_part, *memory)?;
-                        } else {
-                            high.insert_each(&values, &mut of_part)
-                                .map_err(|_| memory.refusal())?;
-                        }
-                        for (nth, &(i, _)) in part.iter().enumerate() {
-                            masks[i / 64] |= (of_part[nth / 64] >> (nth % 64) & 1) << (i % 64);
-                        }
-                    }
-                }
-            }
+        let is_low = |value: &u64| window.contains(value);
+        if values.iter().all(is_low) {
+            low.insert_each(values, new, *memory)?;
+        } else if !values.iter().any(is_low) {
+            high.insert_each(values, new).map_err(|_| memory.refusal())?;
+        } else {
+            let (lows, highs): (Vec<_>, Vec<_>) =
+                values.iter().copied().enumerate().partition(|(_, value)| is_low(value));
+            let (low_places, lows): (Vec<_>, Vec<_>) = lows.into_iter().unzip();
+            let (high_places, highs): (Vec<_>, Vec<_>) = highs.into_iter().unzip();
+            let (mut new_low, mut new_high) = (Answers::new(), Answers::new());
+            low.insert_each(&lows, &mut new_low, *memory)?;
+            high.insert_each(&highs, &mut new_high).map_err(|_| memory.refusal())?;
+            new.reset(values.len());
+            new_low.ones().for_each(|i| new.set(low_places[i], true));
+            new_high.ones().for_each(|i| new.set(high_places[i], true));
         }
         self.len += new.count_ones() as u64;
         if self.len >= self.check_at { self.check() } else { Ok(()) }
@@ -147,12 +128,7 @@ impl IntSet {
             Low::Dense(set) if self.high.is_empty() => {
                 set.contains_each(values, answers);
             }
-            _ => {
-                let masks = answers.reset(values.len());
-                for (i, &value) in values.iter().enumerate() {
-                    masks[i / 64] |= u64::from(self.contains(value)) << (i % 64);
-                }
-            }
+            _ => answers.fill_with(values.len(), |i| self.contains(values[i])),
         }
     }
 

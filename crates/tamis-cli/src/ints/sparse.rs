@@ -54,27 +54,28 @@ impl Scattered {
         self.layers.iter().take_while(|layer| layer.contains(digest)).count()
     }
 
-    fn insert_each(&mut self, values: &[u64], new: &mut [u64]) -> Result<(), OutOfMemory> {
-        let (mut digests, mut of_batch) = (Vec::with_capacity(BATCH), Answers::new());
-        for (batch, values) in values.chunks(BATCH).enumerate() {
-            let words = &mut new[batch * BATCH / 64..];
-            if self.layers.len() == 1 {
-                digests.clear();
-                digests.extend(values.iter().map(|&value| self.digest(value)));
-                self.layers[0].insert_each(&digests, &mut of_batch)?;
-                words[..of_batch.words().len()].copy_from_slice(of_batch.words());
-                self.len += of_batch.count_ones() as u64;
-                continue;
-            }
+    fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
+        if self.layers.len() > 1 {
+            new.reset(values.len());
             for (i, &value) in values.iter().enumerate() {
                 let digest = self.digest(value);
                 let depth = self.depth(digest);
                 if depth.is_multiple_of(2) {
                     self.insert_into(depth, digest)?;
                     self.len += 1;
-                    words[i / 64] |= 1 << (i % 64);
+                    new.set(i, true);
                 }
             }
+            return Ok(());
+        }
+        let (mut digests, mut of_batch) = (Vec::with_capacity(BATCH), Answers::new());
+        let words = new.reset(values.len());
+        for (values, words) in values.chunks(BATCH).zip(words.chunks_mut(BATCH / 64)) {
+            digests.clear();
+            digests.extend(values.iter().map(|&value| self.digest(value)));
+            self.layers[0].insert_each(&digests, &mut of_batch)?;
+            words.copy_from_slice(of_batch.words());
+            self.len += of_batch.count_ones() as u64;
         }
         Ok(())
     }
@@ -144,19 +145,16 @@ impl SparseSet {
         SparseSet::Scattered(Scattered::new(memory))
     }
 
-    /// Inserts values in order, and sets the bits in `new` of the new ones. All bits of `new` must
-    /// be zero.
+    /// Inserts values in order, and sets the bits in `new` of the new ones.
     ///
     /// # Errors
     ///
     /// If the values exceed the memory. The set may hold some of them in this case.
-    pub fn insert_each(&mut self, values: &[u64], new: &mut [u64]) -> Result<(), OutOfMemory> {
+    pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
         match self {
             SparseSet::Scattered(set) => set.insert_each(values, new),
             SparseSet::Compressed(set, _) => {
-                for (i, &value) in values.iter().enumerate() {
-                    new[i / 64] |= u64::from(set.insert(value)) << (i % 64);
-                }
+                new.fill_with(values.len(), |i| set.insert(values[i]));
                 Ok(())
             }
         }
@@ -303,9 +301,9 @@ mod tests {
     fn set(values: impl Iterator<Item = u64>) -> SparseSet {
         let mut set = SparseSet::new(Memory::unlimited());
         let values: Vec<u64> = values.collect();
-        let mut new = vec![0; values.len().div_ceil(64)];
+        let mut new = Answers::new();
         set.insert_each(&values, &mut new).unwrap();
-        assert_eq!(new.iter().map(|word| word.count_ones() as usize).sum::<usize>(), values.len());
+        assert_eq!(new.count_ones(), values.len());
         set.compress_if_smaller(Memory::unlimited());
         set
     }
@@ -343,10 +341,10 @@ mod tests {
             let mut model = BTreeSet::new();
             for (inserts, values) in steps {
                 if inserts {
-                    let mut new = vec![0; values.len().div_ceil(64)];
+                    let mut new = Answers::new();
                     set.insert_each(&values, &mut new).unwrap();
-                    for (i, &value) in values.iter().enumerate() {
-                        prop_assert_eq!(new[i / 64] >> (i % 64) & 1 == 1, model.insert(value));
+                    for (&value, is_new) in values.iter().zip(new.iter()) {
+                        prop_assert_eq!(is_new, model.insert(value));
                     }
                 } else {
                     for value in values {

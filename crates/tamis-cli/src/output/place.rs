@@ -32,6 +32,11 @@ pub fn is_stdout(path: &Path) -> bool {
     names.iter().any(|name| path == Path::new(name))
 }
 
+/// Returns the name of an output for messages.
+pub fn name(path: &Path) -> String {
+    if is_stdout(path) { "standard output".into() } else { path.display().to_string() }
+}
+
 /// Returns the folder that contains `path`.
 pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

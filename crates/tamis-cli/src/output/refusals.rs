@@ -8,7 +8,7 @@ use tamis_formats::Format;
 
 use crate::exit::Failure;
 use crate::input::{self, is_named_packed};
-use crate::output::place::{is_same_file, is_stdout, regular_file, stdin_file, stdout_file};
+use crate::output::place::{is_same_file, is_stdout, name, regular_file, stdin_file, stdout_file};
 use crate::output::position::OutputPosition;
 use crate::standard;
 
@@ -93,7 +93,7 @@ pub fn refuse_name_of_other_format(output: &Path, format: &Format) -> Result<(),
 pub fn refuse_terminal(output: Option<&Path>, what: &str) -> Result<(), Failure> {
     let (name, is_terminal) = match output.filter(|path| !is_stdout(path)) {
         None => ("standard output".to_owned(), io::stdout().is_terminal()),
-        Some(path) => (path.display().to_string(), is_terminal(path)),
+        Some(path) => (name(path), is_terminal(path)),
     };
     if !is_terminal {
         return Ok(());

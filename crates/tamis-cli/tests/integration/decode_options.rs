@@ -158,6 +158,8 @@ fn an_option_without_effect_is_refused_by_name() {
         format!("--block-hash {hash}"),
         "--format-version 2".to_owned(),
         "--funnel bytes".to_owned(),
+        "--funnel text".to_owned(),
+        "--charset UTF-8".to_owned(),
         "--format guava".to_owned(),
     ];
     for option in &tamis {
@@ -176,6 +178,10 @@ fn an_option_without_effect_is_refused_by_name() {
         "--key has no effect here: it names a key in a Redis snapshot or in commands that load a filter; formats that take it: java-bitmap, \
          redis-bits, redis-bitmap, redisbloom, redisson; --md5 has no effect here: it is for pybloom-live, pybloom-live-scalable; leave \
          them out",
+    );
+    folder.refused(
+        &format!("convert items.tamis - --to cassandra {ITEMS}"),
+        "standard output: the version is missing: give --to-version V",
     );
     folder.refused("info a.dump --key a", "--key has no effect");
     folder.refused("add a.dump more.txt --key a", "--key has no effect");

@@ -24,8 +24,9 @@ pub struct Ring<D: Width> {
     scratch: Scratch<D>,
 }
 
+#[derive(Default)]
 struct Scratch<D> {
-    found: Vec<u64>,
+    found: Answers,
     unseen: Vec<D>,
     places: Vec<usize>,
     new: Answers,
@@ -38,12 +39,11 @@ const PREFETCH_DISTANCE: usize = 32;
 impl<D: Width> Ring<D> {
     /// Creates an empty ring of at most `max_bytes` for a window of `slices` slices.
     pub fn new(slices: u32, refreshes: bool, max_bytes: u64) -> Self {
-        let (found, unseen, places, new) = (Vec::new(), Vec::new(), Vec::new(), Answers::new());
         Self {
             sets: (0..=slices).map(|_| DigestSet::within(max_bytes)).collect(),
             refreshes,
             max_bytes,
-            scratch: Scratch { found, unseen, places, new },
+            scratch: Scratch::default(),
         }
     }
 
@@ -66,29 +66,23 @@ impl<D: Width> Ring<D> {
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         let (present, older) = self.sets.split_last_mut().expect("at least two sets");
         let Scratch { found, unseen, places, new: own } = &mut self.scratch;
-        found.clear();
-        found.resize(digests.len().div_ceil(64), 0);
         find(older, digests, found);
-        if found.iter().all(|&word| word == 0) {
+        if found.count_ones() == 0 {
             return present.insert_each(digests, new);
         }
         if self.refreshes {
             present.insert_each(digests, own)?;
-            let words = new.reset(digests.len()).iter_mut().zip(own.words()).zip(&*found);
+            let words = new.reset(digests.len()).iter_mut().zip(own.words()).zip(found.words());
             words.for_each(|((word, own), found)| *word = own & !found);
             return Ok(());
         }
-        unseen.clear();
         places.clear();
-        for (i, &digest) in digests.iter().enumerate() {
-            if found[i / 64] >> (i % 64) & 1 == 0 {
-                unseen.push(digest);
-                places.push(i);
-            }
-        }
+        places.extend(found.zeros());
+        unseen.clear();
+        unseen.extend(places.iter().map(|&place| digests[place]));
         present.insert_each(unseen, own)?;
-        let words = new.reset(digests.len());
-        own.ones().for_each(|i| words[places[i] / 64] |= 1 << (places[i] % 64));
+        new.reset(digests.len());
+        own.ones().for_each(|i| new.set(places[i], true));
         Ok(())
     }
 
@@ -118,7 +112,8 @@ impl<D: Width> Ring<D> {
 }
 
 /// Sets the bits in `found` of the digests that one of the sets holds.
-fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut [u64]) {
+fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut Answers) {
+    found.reset(digests.len());
     // Empty sets have no memory to prefetch.
     let sets: Vec<_> = sets.iter().rev().filter(|set| !set.is_empty()).collect();
     if sets.is_empty() {
@@ -131,7 +126,7 @@ fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut [u64]) {
         for (i, &digest) in digests.iter().enumerate() {
             let i = group * PREFETCH_DISTANCE + i;
             let is_found = sets.iter().any(|set| set.contains(digest));
-            found[i / 64] |= u64::from(is_found) << (i % 64);
+            found.set(i, is_found);
         }
     }
 }

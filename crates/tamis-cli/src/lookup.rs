@@ -1,0 +1,65 @@
+//! Queries a filter of any format: a Tamis filter by hashes, any other by the bytes that its system
+//! hashes.
+
+use tamis::{Answers, AnyFilter, BitView, Filter as _};
+use tamis_formats::{Contents, Funnel, TamisFile};
+
+use crate::clock::now_millis;
+use crate::exit::Failure;
+use crate::items::{ItemBatch, ItemEncoding};
+use crate::key::KeyRule;
+use crate::metadata::expect_same_items;
+use crate::open_filter::OpenFilter;
+
+/// A filter prepared for queries.
+pub enum Lookup<'a> {
+    /// A Tamis filter, used in place. It is queried by hashes.
+    Hashes(Box<TamisFile<BitView<'a>>>),
+    /// A filter of another system. It is queried by the bytes that the funnel returns.
+    Keys(&'a Contents, Funnel),
+}
+
+impl<'a> Lookup<'a> {
+    /// Prepares queries for the items that `rule` extracts.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`OpenFilter::encoding`].
+    pub fn new(filter: &'a OpenFilter, rule: &KeyRule) -> Result<Self, Failure> {
+        match filter.view()? {
+            Some(file) => {
+                expect_same_items(&file.metadata, rule, &filter.name)?;
+                Ok(Lookup::Hashes(Box::new(file)))
+            }
+            None => Ok(Lookup::Keys(filter.contents(), filter.funnel()?)),
+        }
+    }
+
+    /// Returns how the filter takes items.
+    pub fn encoding(&self) -> ItemEncoding {
+        match self {
+            Lookup::Hashes(file) => ItemEncoding::Hash(file.filter.hasher()),
+            Lookup::Keys(_, funnel) => ItemEncoding::Key(*funnel),
+        }
+    }
+
+    /// Tests a batch of items, encoded as [`encoding`](Self::encoding) requires, and writes the
+    /// answers to a bit mask.
+    pub fn contains_each(&mut self, batch: &ItemBatch, answers: &mut Answers) {
+        match self {
+            Lookup::Hashes(file) => {
+                file.filter.advance(now_millis());
+                file.filter.contains_hashes(batch.hashes(), answers.reset(batch.len()));
+            }
+            Lookup::Keys(contents, _) => contents.contains_each(&batch.keys(), answers),
+        }
+    }
+
+    /// Returns the filter if it counts the copies of an item.
+    pub fn counting(&self) -> Option<&AnyFilter<BitView<'_>>> {
+        match self {
+            Lookup::Hashes(file) if file.filter.plan().kind().can_remove() => Some(&file.filter),
+            _ => None,
+        }
+    }
+}
