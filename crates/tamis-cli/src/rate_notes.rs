@@ -109,7 +109,7 @@ mod tests {
             let warnings = vec!["warning".to_owned()];
             FilterInfo {
                 rate_now: 0.5,
-                planned_rate: Some(0.01),
+                rate_planned: Some(0.01),
                 warnings,
                 ..FilterInfo::default()
             }
