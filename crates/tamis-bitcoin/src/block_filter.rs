@@ -30,7 +30,8 @@ impl fmt::Display for FilterError {
         match self {
             FilterError::Spent { expected, found } => write!(
                 f,
-                "the block spends {expected} outputs, and {found} scripts were given: give one for each \
+                "the block spends {expected} outputs, and {found} scripts were given: give one for \
+                each \
                  input except those of the first transaction, including empty ones"
             ),
             FilterError::Set(error) => error.fmt(f),

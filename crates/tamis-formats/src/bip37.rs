@@ -41,7 +41,8 @@ pub(crate) const FORMAT: Format = Format {
         let (bytes, probes) = plan(items, rate, Bip37Sizing::Core)?;
         if bytes == 0 || probes == 0 {
             return Err(CreateError::refused(format!(
-                "Bitcoin Core would make a filter of {bytes} bytes and {probes} hash functions, which matches every item: \
+                "Bitcoin Core would make a filter of {bytes} bytes and {probes} hash functions, \
+                which matches every item: \
                  plan at most 144,000 items, and a rate of 0.01 or less"
             )));
         }

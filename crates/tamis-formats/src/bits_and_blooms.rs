@@ -98,7 +98,8 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
 pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     let rule = rule(bits.max(1), probes.max(1)).ok_or_else(|| {
         CreateError::refused(format!(
-            "{bits} bits and {probes} probes: at most {MAX_PROBES} probes, and as many bits as fit into memory"
+            "{bits} bits and {probes} probes: at most {MAX_PROBES} probes, and as many bits as fit \
+            into memory"
         ))
     })?;
     Ok(ForeignBloom::new(rule)?)

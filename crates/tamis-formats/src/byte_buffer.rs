@@ -20,7 +20,8 @@ use crate::rule::Rule;
 pub(crate) const FORMAT: Format = Format {
     name: "byte-buffer",
     extensions: &["bytebuffer"],
-    summary: "ByteBufferBloomFilter of a Java article: eight filters, each with one bit of each byte",
+    summary: "ByteBufferBloomFilter of a Java article: eight filters, each with one bit of each \
+        byte",
     sniff: None,
     items: Items::Default(Funnel::Chars),
     item_domain: ItemDomain::Bytes,

@@ -90,14 +90,18 @@ impl ProbeRule for MaskedSeven {
 
     fn describe(&self, info: &mut FilterInfo) {
         info.warnings.extend([
-            "short items set few different bits: their hashes are small numbers, and all seven hashes of the empty text are 0".into(),
-            "text beyond ASCII is hashed by UTF-16 code units here; a program in C hashes its bytes, signed or unsigned"
+            "short items set few different bits: their hashes are small numbers, and all seven \
+            hashes of the empty text are 0"
+                .into(),
+            "text beyond ASCII is hashed by UTF-16 code units here; a program in C hashes its \
+            bytes, signed or unsigned"
                 .into(),
         ]);
         let used = self.positions() / self.bits as f64;
         if used < 1.0 {
             info.warnings.push(format!(
-                "only {:.0} % of its {} bits can ever be set: the number is not a power of two, and hashes are masked",
+                "only {:.0} % of its {} bits can ever be set: the number is not a power of two, \
+                and hashes are masked",
                 used * 100.0,
                 self.bits
             ));

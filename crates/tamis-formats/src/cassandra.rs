@@ -44,7 +44,8 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// The values of [`DecodeOptions::version`].
-const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2), ma to me (3.x), na on or da (4.0 and later)";
+const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2), ma to me (3.x), \
+    na on or da (4.0 and later)";
 
 /// The releases of Cassandra that write one layout. The file does not store the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -234,14 +235,16 @@ pub fn plan(rate: f64) -> Option<(u64, u32)> {
 pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, CreateError> {
     let (bits, probes) = plan(rate).ok_or_else(|| {
         CreateError::refused(format!(
-            "Cassandra's table has rates from 6.71e-5 to below 1, not {rate}, for any number of items"
+            "Cassandra's table has rates from 6.71e-5 to below 1, not {rate}, for any number of \
+            items"
         ))
     })?;
     let bits = items.checked_mul(bits).and_then(|bits| bits.checked_add(EXCESS_BITS));
     let words = bits.map(|bits| bits.div_ceil(64)).filter(|&words| words <= i32::MAX as u64);
     let words = words.ok_or_else(|| {
         CreateError::refused(format!(
-            "{items} items need more than the 16 GiB that Cassandra has at most: plan fewer, or a higher rate"
+            "{items} items need more than the 16 GiB that Cassandra has at most: plan fewer, or a \
+            higher rate"
         ))
     })?;
     ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
@@ -306,7 +309,8 @@ fn encode(
     let (filter, rule) = ForeignBloom::with_rule::<Cassandra>(contents, "Cassandra")?;
     if rule.order != release.order() {
         return Err(EncodeError::needs_items(
-            "Cassandra up to 2.2 adds the halves of the hash in the other order than since 3.0, so other bits are set",
+            "Cassandra up to 2.2 adds the halves of the hash in the other order than since 3.0, so \
+            other bits are set",
         ));
     }
     out.write_all(&rule.probes.to_be_bytes())?;

@@ -31,7 +31,8 @@ impl CreateError {
             return Ok(());
         }
         Err(Self::refused(format!(
-            "{system} has no filter of {items} items at a rate of {rate}: plan at least one item, and a rate above 0 and below 1"
+            "{system} has no filter of {items} items at a rate of {rate}: plan at least one item, \
+            and a rate above 0 and below 1"
         )))
     }
 }

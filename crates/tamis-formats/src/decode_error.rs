@@ -153,7 +153,8 @@ impl fmt::Display for DecodeError {
             DecodeErrorKind::OtherFormat => f.write_str("not a Tamis filter"),
             DecodeErrorKind::Newer { found, newest } => write!(
                 f,
-                "format version {found} is newer than this release, which reads up to {newest}: use a newer tamis"
+                "format version {found} is newer than this release, which reads up to {newest}: \
+                use a newer tamis"
             ),
             DecodeErrorKind::Unknown { found } => {
                 write!(f, "unknown {field} {found} at byte {at}: damaged, or from a newer tamis")

@@ -51,7 +51,8 @@ fn release_option(options: &DecodeOptions) -> Result<GuavaRelease, CreateError> 
         Some("31") => Ok(GuavaRelease::Until33),
         Some("33") => Ok(GuavaRelease::Since33),
         Some(version) => Err(CreateError::refused(format!(
-            "\"{version}\" is not a release of Guava that this version of tamis knows: expected {VERSIONS}"
+            "\"{version}\" is not a release of Guava that this version of tamis knows: expected \
+            {VERSIONS}"
         ))),
     }
 }
@@ -82,7 +83,8 @@ pub fn decode_start(bytes: &[u8]) -> Result<(ForeignBloom, &[u8]), DecodeError> 
 fn read(reader: &mut ByteReader<'_>) -> Result<ForeignBloom, DecodeError> {
     if is_java_serialized(reader.rest()) {
         let kind = DecodeErrorKind::Damaged {
-            reason: "this is Java's serialized form of an object, not the output of writeTo: read it in Java, and \
+            reason: "this is Java's serialized form of an object, not the output of writeTo: read \
+                it in Java, and \
                      write it with BloomFilter.writeTo",
         };
         return Err(DecodeError::new("strategy", 0, kind));

@@ -65,11 +65,13 @@ impl ProbeRule for Mitz32 {
         let bits = self.bits();
         if bits > MOST + 1 {
             info.warnings.push(format!(
-                "MITZ_32 uses only 2,147,483,648 of the {bits} bits: its rate is above the planned one"
+                "MITZ_32 uses only 2,147,483,648 of the {bits} bits: its rate is above the planned \
+                one"
             ));
         } else if bits == MOST {
             info.warnings.push(
-                "BloomFilterHelper has at most 2,147,483,647 bits: if more items were planned, the rate is above the planned one"
+                "BloomFilterHelper has at most 2,147,483,647 bits: if more items were planned, the \
+                rate is above the planned one"
                     .into(),
             );
         }

@@ -121,7 +121,8 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     let probes = plan_probes(items, bits, rate, GuavaRelease::Until33);
     if bits > i32::MAX as u64 || probes > u64::from(MAX_PROBES) {
         return Err(CreateError::refused(format!(
-            "Hive has at most 2,147,483,647 bits and {MAX_PROBES} probes, not {bits} and {probes}: plan fewer items or a higher rate"
+            "Hive has at most 2,147,483,647 bits and {MAX_PROBES} probes, not {bits} and {probes}: \
+            plan fewer items or a higher rate"
         )));
     }
     let words = bits.div_ceil(64) as u32;

@@ -70,7 +70,8 @@ impl Layers {
             (Growth::Refuses, layers) => {
                 if let Some(full) = layers.iter().find(|layer| layer.added() > layer.capacity) {
                     return Err(ChangeError::refused(format!(
-                        "full: {} of {} items were added, and the original rejects more: build a larger filter",
+                        "full: {} of {} items were added, and the original rejects more: build a \
+                        larger filter",
                         full.added(),
                         full.capacity
                     )));

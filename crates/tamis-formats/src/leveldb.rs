@@ -58,7 +58,8 @@ fn bits_per_key(options: &DecodeOptions) -> Result<u32, CreateError> {
     let bits = (rate < 1.0).then(|| (1..=100).find(|&bits| rate_of(bits) <= rate)).flatten();
     bits.ok_or_else(|| {
         CreateError::refused(format!(
-            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits per key, not {rate}, for any number of items"
+            "LevelDB reaches rates from about 1e-14 to below 1 with up to 100 bits per key, not \
+            {rate}, for any number of items"
         ))
     })
 }
@@ -196,7 +197,8 @@ impl StoredFilter for FilterBlock {
 
     fn insert_each(&mut self, _: &[&[u8]], _: &mut Answers) -> Result<(), ChangeError> {
         Err(ChangeError::refused(
-            "LevelDB has a filter for each part of a table's data, planned for its keys: build the filter again",
+            "LevelDB has a filter for each part of a table's data, planned for its keys: build the \
+            filter again",
         ))
     }
 
@@ -227,7 +229,8 @@ impl StoredFilter for FilterBlock {
         let mut warnings = Vec::new();
         if reserved > 0 {
             warnings.push(format!(
-                "{reserved} filters have more than 30 probes, which marks a kind of filter from a later LevelDB: as in LevelDB, every item may be present"
+                "{reserved} filters have more than 30 probes, which marks a kind of filter from a \
+                later LevelDB: as in LevelDB, every item may be present"
             ));
         }
         FilterInfo {

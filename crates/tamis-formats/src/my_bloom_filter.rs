@@ -91,7 +91,8 @@ pub struct Throws;
 impl std::fmt::Display for Throws {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "MyBloomFilter throws here (bitIndex < 0: -2147483648): it cannot hold this item, use another filter",
+            "MyBloomFilter throws here (bitIndex < 0: -2147483648): it cannot hold this item, use \
+            another filter",
         )
     }
 }
@@ -317,11 +318,16 @@ impl StoredFilter for MyBloomFilter {
                 ("matches", format!("{codes:.0} of all 4294967296 hash codes")),
             ],
             warnings: vec![
-                "its six probes are the same number with some bits cleared, because * binds tighter than & in \
+                "its six probes are the same number with some bits cleared, because * binds \
+                tighter than & in \
                  its hash: it takes up to 256 MiB, not 4 MiB"
                     .into(),
-                "items with the same hashCode are the same item, such as null, 0, 0.0 and the empty text".into(),
-                "it throws for some items, such as the Integer -2147450880, after it has set some of their bits".into(),
+                "items with the same hashCode are the same item, such as null, 0, 0.0 and the \
+                empty text"
+                    .into(),
+                "it throws for some items, such as the Integer -2147450880, after it has set some \
+                of their bits"
+                    .into(),
                 "use another filter for new data: tamis build creates one".into(),
             ],
             ..FilterInfo::default()

@@ -159,7 +159,8 @@ impl RowGroups {
             let probes = number(&mut reader, "numHashFunctions")?;
             let at_words = reader.at();
             if reader.rest().first().is_some_and(|&tag| tag & !7 == OLD_WORDS) {
-                let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: use BLOOM_FILTER_UTF8";
+                let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that \
+                    wrote it: use BLOOM_FILTER_UTF8";
                 return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
             }
             tag(&mut reader, "utf8bitset", WORDS)?;
@@ -189,7 +190,8 @@ impl StoredFilter for RowGroups {
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         let [filter] = &mut self.filters[..] else {
             return Err(ChangeError::refused(
-                "ORC has a filter for each row group, and an item does not name its row group: build one from the items",
+                "ORC has a filter for each row group, and an item does not name its row group: \
+                build one from the items",
             ));
         };
         if keys.iter().any(|key| key.len() != size_of::<u64>()) {

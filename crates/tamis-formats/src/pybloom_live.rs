@@ -105,7 +105,8 @@ fn decode_layer(bytes: &[u8], short: ShortDigest) -> Result<Layer, DecodeError> 
     let invalid = DecodeError::invalid;
     if slices > ProbePositions::MAX.into() && slices <= MOST_SLICES {
         let why = format!(
-            "its rate of {rate:e} takes {slices} slices, more than the {} that tamis reads: create it with a rate of 1e-19 or more",
+            "its rate of {rate:e} takes {slices} slices, more than the {} that tamis reads: create \
+            it with a rate of 1e-19 or more",
             ProbePositions::MAX
         );
         return Err(DecodeError::refused("number of slices", SLICES_AT, why));
@@ -172,7 +173,8 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
 
 fn needs_items() -> EncodeError {
     EncodeError::needs_items(
-        "pybloom_live has a slice of the bits for each probe, and a file format for each of its classes",
+        "pybloom_live has a slice of the bits for each probe, and a file format for each of its \
+        classes",
     )
 }
 

@@ -105,10 +105,12 @@ fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
                     return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("a bit at least")));
                 }
                 Ok(_) => format!(
-                    "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides by them: plan more items or a lower rate"
+                    "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides \
+                    by them: plan more items or a lower rate"
                 ),
                 Err(_) => format!(
-                    "BloomFilterHelper plans a negative number of bits for {items} items at rate {rate}: plan at a rate below 1"
+                    "BloomFilterHelper plans a negative number of bits for {items} items at rate \
+                    {rate}: plan at a rate below 1"
                 ),
             }
         }

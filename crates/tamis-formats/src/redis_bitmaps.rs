@@ -214,7 +214,8 @@ impl StoredFilter for RedisBitmaps {
                 times => format!("{times} times"),
             };
             warnings.push(format!(
-                "it has grown {times}: the false positive rate of all bitmaps together is {rate:.2e}; their \
+                "it has grown {times}: the false positive rate of all bitmaps together is \
+                {rate:.2e}; their \
                  union, as one filter of Guava, would have {union:.2e}"
             ));
         }
@@ -294,7 +295,8 @@ fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> 
         return Ok(());
     }
     let why = format!(
-        "the plan has {planned} bytes, and the bitmap has {found}: give the items and the rate that it was planned for"
+        "the plan has {planned} bytes, and the bitmap has {found}: give the items and the rate \
+        that it was planned for"
     );
     Err(DecodeError { field: "bits", at, kind: DecodeErrorKind::Refused { why: why.into() } })
 }

@@ -53,7 +53,8 @@ pub(crate) fn fitting<'a, R: 'static>(
     }
     let sizes = |rule: &Rule| format!("{} bits and {} probes", rule.bits(), rule.probes());
     Err(EncodeError::needs_items(format!(
-        "{system} plans {} for the given items and rate, and this filter has {} (give the values that it was planned for, \
+        "{system} plans {} for the given items and rate, and this filter has {} (give the values \
+        that it was planned for, \
          if they are others)",
         sizes(&planned),
         sizes(filter.rule())
@@ -85,7 +86,8 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
     let error = |at, kind| DecodeError { field: "bits", at, kind };
     let refused = |at, why: String| Err(error(at, DecodeErrorKind::Refused { why: why.into() }));
     if found == max_bytes + 1 && string.last() == Some(&b'\n') {
-        let why = "a line feed of `redis-cli` follows the bits: print without it, with `redis-cli -D \"\" --raw GET key`";
+        let why = "a line feed of `redis-cli` follows the bits: print without it, with `redis-cli \
+            -D \"\" --raw GET key`";
         return refused(at + max_bytes, why.into());
     }
     let planned =
@@ -94,7 +96,8 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
         return refused(
             at + max_bytes,
             format!(
-                "{}, and the string has {found}: give the items and the rate that it was planned for",
+                "{}, and the string has {found}: give the items and the rate that it was planned \
+                for",
                 planned(&rule)
             ),
         );
@@ -106,7 +109,8 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
         return refused(
             at + max_bytes - 1,
             format!(
-                "{}, and bits behind them are set: give the items and the rate that it was planned for",
+                "{}, and bits behind them are set: give the items and the rate that it was planned \
+                for",
                 planned(&rule)
             ),
         );

@@ -99,7 +99,8 @@ impl Redisson {
         let bits = if items == 0 { 0 } else { plan_bits(items, rate).0 };
         if bits > MAX_BITS {
             return Err(CreateError::refused(format!(
-                "Redisson has at most {MAX_BITS} bits, not {bits}: plan fewer items or a higher rate"
+                "Redisson has at most {MAX_BITS} bits, not {bits}: plan fewer items or a higher \
+                rate"
             )));
         }
         let probes = plan_probes(items, bits, rate, GuavaRelease::Until33) as u32;
@@ -161,7 +162,8 @@ impl ProbeRule for Redisson {
     }
 
     fn describe(&self, info: &mut FilterInfo) {
-        let warning = "items are found only if Redisson uses StringCodec, LongCodec or ByteArrayCodec: the bytes \
+        let warning = "items are found only if Redisson uses StringCodec, LongCodec or \
+            ByteArrayCodec: the bytes \
                        of its default codec cannot be computed here";
         info.warnings.push(warning.into());
     }
@@ -243,8 +245,10 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         return empty(rule, config.at());
     };
     if bitmap.database() != config.database() {
-        return Err(bitmap
-            .refused("and its settings are in different databases: save a server that has both in one database"));
+        return Err(bitmap.refused(
+            "and its settings are in different databases: save a server that has both in \
+                one database",
+        ));
     }
     let string = bitmap.string(rule.bits().div_ceil(8))?;
     redis_string::decode(rule, &string, bitmap.at()).map(Contents::new)
@@ -279,7 +283,8 @@ fn rule_of(
             Ok(rule)
         } else {
             Err(config.refused(format!(
-                "states {} bits and {} probes, and the given items and rate need {} and {}: leave them out",
+                "states {} bits and {} probes, and the given items and rate need {} and {}: leave \
+                them out",
                 rule.bits(),
                 rule.probes(),
                 planned.bits(),

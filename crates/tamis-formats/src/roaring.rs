@@ -206,7 +206,8 @@ fn encode(
         Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => false,
         Some("32") => {
             return Err(EncodeError::refused(
-                "a Roaring bitmap of 32 bits stores values up to at most 4,294,967,295: write one of 64 bits",
+                "a Roaring bitmap of 32 bits stores values up to at most 4,294,967,295: write one \
+                of 64 bits",
             ));
         }
         Some(other) => {

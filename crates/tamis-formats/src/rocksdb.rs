@@ -37,7 +37,8 @@ pub(crate) const FORMAT: Format = Format {
         let (keys, rate) = options.plan()?;
         let bits_per_key = bits_per_key(rate).ok_or_else(|| {
             CreateError::refused(format!(
-                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits per key, not {rate}, for any number of items"
+                "RocksDB reaches rates from about 1e-10 to below 1 with up to 100 bits per key, \
+                not {rate}, for any number of items"
             ))
         })?;
         create(keys, f64::from(bits_per_key), Generation::FastLocal).map(Contents::new)
@@ -266,7 +267,8 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
         }
         RIBBON => {
             let kind = DecodeErrorKind::Unexpected {
-                expected: "a Bloom filter's: 1 or more probes, or -1. -2 is a Ribbon filter, which is not read: let RocksDB \
+                expected: "a Bloom filter's: 1 or more probes, or -1. -2 is a Ribbon filter, which \
+                    is not read: let RocksDB \
                            write the table again with NewBloomFilterPolicy",
                 found: RIBBON.into(),
             };

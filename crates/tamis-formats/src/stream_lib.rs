@@ -112,14 +112,16 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     let plan = cassandra::plan(rate).filter(|&(bits_per_item, _)| bits_per_item <= 15);
     let Some((bits_per_item, probes)) = plan.filter(|_| items > 0) else {
         return Err(CreateError::refused(format!(
-            "stream-lib has no filter of {items} items at a rate of {rate}: plan at least one item, and a rate from 0.00075 to below 1"
+            "stream-lib has no filter of {items} items at a rate of {rate}: plan at least one \
+            item, and a rate from 0.00075 to below 1"
         )));
     };
     let bits = items.checked_mul(bits_per_item).and_then(|bits| bits.checked_add(20));
     let words = bits.map_or(u64::MAX, |bits| bits.div_ceil(64));
     let Some(words) = u32::try_from(words).ok().filter(|&words| words <= MAX_WORDS) else {
         return Err(CreateError::refused(format!(
-            "{items} items at a rate of {rate} need more than the 2,147,483,584 bits of stream-lib: plan fewer items or a higher rate"
+            "{items} items at a rate of {rate} need more than the 2,147,483,584 bits of \
+            stream-lib: plan fewer items or a higher rate"
         )));
     };
     Ok(ForeignBloom::new(Rule::new(StreamLib { words, probes }))?)

@@ -33,7 +33,8 @@ impl fmt::Display for RedisBloomError {
             Self::Rate { rate } => {
                 write!(
                     f,
-                    "the rate {rate:e} is not a usable probability: give one above 1e-300 and below 1"
+                    "the rate {rate:e} is not a usable probability: give one above 1e-300 and \
+                    below 1"
                 )
             }
             Self::Capacity { capacity } => {
@@ -81,18 +82,21 @@ impl fmt::Display for RedisInsertError {
             Self::Full { items } => {
                 write!(
                     f,
-                    "the filter is full at {items} items and cannot grow by its options: reserve a larger one"
+                    "the filter is full at {items} items and cannot grow by its options: reserve a \
+                    larger one"
                 )
             }
             Self::Rate => f.write_str(
-                "the rate of the next layer would be zero, after many growths: reserve a larger one",
+                "the rate of the next layer would be zero, after many growths: reserve a larger \
+                one",
             ),
-            Self::TooLarge => f.write_str(
-                "the filter cannot grow any more: reserve one of larger capacity",
-            ),
+            Self::TooLarge => {
+                f.write_str("the filter cannot grow any more: reserve one of larger capacity")
+            }
             Self::OverLimit { bytes, max_bytes } => write!(
                 f,
-                "the filter is full, and its next part would take {bytes} bytes, above the limit of {max_bytes}: reserve a larger one"
+                "the filter is full, and its next part would take {bytes} bytes, above the limit \
+                of {max_bytes}: reserve a larger one"
             ),
             Self::Memory(error) => error.fmt(f),
         }
@@ -134,7 +138,8 @@ impl fmt::Display for RedisHeaderError {
             RedisHeaderErrorKind::Length { found } => {
                 write!(
                     f,
-                    "a header of {found} bytes is truncated or not a header: load the first reply of SCANDUMP"
+                    "a header of {found} bytes is truncated or not a header: load the first reply \
+                    of SCANDUMP"
                 )
             }
             RedisHeaderErrorKind::Value => {

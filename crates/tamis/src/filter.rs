@@ -267,7 +267,8 @@ pub enum NoRoom {
     Memory(OutOfMemory),
 }
 
-const CROWDED: &str = "too many items belong to one place of the filter, as if an attacker had chosen them; the filter still \
+const CROWDED: &str = "too many items belong to one place of the filter, as if an attacker had \
+    chosen them; the filter still \
                        accepts other items: create a filter with a secret hash key";
 
 impl fmt::Display for InsertError {
@@ -405,7 +406,8 @@ impl fmt::Display for MergeError {
             MergeError::NoRoom(NoRoom::Memory(OutOfMemory { bytes })) => {
                 write!(
                     f,
-                    "the items of both filters do not fit in memory: {bytes} more bytes cannot be allocated"
+                    "the items of both filters do not fit in memory: {bytes} more bytes cannot be \
+                    allocated"
                 )
             }
         }

@@ -130,7 +130,8 @@ impl ProbeRule for Bip37 {
         }
         if self.flags & !Update::MASK != 0 {
             info.warnings.push(format!(
-                "flags {:#04x} have reserved bits: Bitcoin Core ignores them, and other nodes reject the filter",
+                "flags {:#04x} have reserved bits: Bitcoin Core ignores them, and other nodes \
+                reject the filter",
                 self.flags
             ));
         }

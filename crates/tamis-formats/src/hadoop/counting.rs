@@ -213,7 +213,8 @@ impl StoredFilter for CountingFilter {
         let mut warnings = Vec::new();
         if stopped > 0 {
             warnings.push(format!(
-                "{stopped} counters stopped at 15 and never go down: an item that has only such counters cannot be deleted"
+                "{stopped} counters stopped at 15 and never go down: an item that has only such \
+                counters cannot be deleted"
             ));
         }
         FilterInfo {

@@ -145,7 +145,8 @@ impl DynamicFilter {
             let bits = u64::from(self.rule.vector_size);
             if bits > MAX_BITS_PER_RECORD * u64::from(self.records_per_row) {
                 return Err(ChangeError::refused(format!(
-                    "its next row would have {bits} bits for {} records, more than any program plans: the file is damaged, or the plan is a mistake",
+                    "its next row would have {bits} bits for {} records, more than any program \
+                    plans: the file is damaged, or the plan is a mistake",
                     self.records_per_row
                 )));
             }

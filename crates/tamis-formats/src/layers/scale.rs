@@ -34,7 +34,8 @@ impl Scale {
                 let factor = u64::try_from(self.factor).unwrap_or(0);
                 if factor > MAX_FACTOR || last.capacity > last.filter.rule().bits() {
                     return Err(ChangeError::refused(
-                        "its next layer would be far larger than the filter, more than any program plans: the scale or the capacity is damaged",
+                        "its next layer would be far larger than the filter, more than any program \
+                        plans: the scale or the capacity is damaged",
                     ));
                 }
                 (last.capacity.saturating_mul(factor), last.rate)
@@ -71,7 +72,8 @@ pub(crate) fn new_layer(
     let (slices, width) = plan(capacity, rate);
     let rule = Slices::new(slices, width, short).ok_or_else(|| {
         CreateError::refused(format!(
-            "{slices} slices of {width} bits for {capacity} items are too large: at most {} slices, and as many bits as fit into memory",
+            "{slices} slices of {width} bits for {capacity} items are too large: at most {} \
+            slices, and as many bits as fit into memory",
             ProbePositions::MAX
         ))
     })?;

@@ -57,7 +57,8 @@ impl<'a> Walk<'a> {
         let (at, value) = (self.at(), self.from.rest());
         let Some(skip) = skip_of(kind) else {
             let why = format!(
-                "values of type {kind} are unknown, so nothing behind byte {kind_at} can be read: use a newer \
+                "values of type {kind} are unknown, so nothing behind byte {kind_at} can be read: \
+                use a newer \
                  tamis, or save a server without key {:?}",
                 String::from_utf8_lossy(&key)
             );

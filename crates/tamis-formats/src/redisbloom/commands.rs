@@ -100,7 +100,8 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
     if needed != Some(position - 1) {
         let (needed, found) = (needed.map_or("no".into(), |bytes| bytes.to_string()), position - 1);
         let why = format!(
-            "the header states {needed} bytes, and the chunks have {found}: write all chunks of a filter in order"
+            "the header states {needed} bytes, and the chunks have {found}: write all chunks of a \
+            filter in order"
         );
         return Err(first.refused(&why));
     }
@@ -250,7 +251,8 @@ pub(super) fn write_cuckoo(
 ) -> Result<(), EncodeError> {
     if filter.is_empty() {
         return Err(EncodeError::refused(
-            "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or reserve a new one",
+            "a cuckoo filter without items has no chunks: write it without a key, for RESTORE, or \
+            reserve a new one",
         ));
     }
     write(out, LOAD_CUCKOO, key, &filter.header(), |position| filter.chunk(position))

@@ -6,8 +6,10 @@ use tamis_redisbloom::RedisInsertError;
 use crate::change_error::ChangeError;
 
 /// Why filters of RedisBloom do not merge.
-pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits does not count: insert the items of \
-     both into one; of the filters in Redis, those of redis-bitmap, redis-bitmaps and redisson merge";
+pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits \
+    does not count: insert the items of \
+     both into one; of the filters in Redis, those of redis-bitmap, redis-bitmaps and redisson \
+     merge";
 
 /// Returns how large the next part of a filter of `bytes` bytes may be.
 ///

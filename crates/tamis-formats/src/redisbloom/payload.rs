@@ -34,10 +34,12 @@ pub(super) fn of_value(
         RedisValue::Bloom(filter) => return Ok(Contents::new(filter)),
         RedisValue::Cuckoo(filter) => return Ok(Contents::new(filter)),
         RedisValue::String(_) => {
-            "a string, not a filter of RedisBloom: bitmaps are read as redis-bitmap, redis-bitmaps or redisson"
+            "a string, not a filter of RedisBloom: bitmaps are read as redis-bitmap, redis-bitmaps \
+            or redisson"
         }
         RedisValue::Tamis(_) => {
-            "a filter in a layout that only `tamis serve` reads: RESTORE it there, or create filters for \
+            "a filter in a layout that only `tamis serve` reads: RESTORE it there, or create \
+            filters for \
              Redis with `bf-layout redisbloom`"
         }
     }))

@@ -78,11 +78,13 @@ impl fmt::Display for PlanError {
             }
             PlanError::RateTooLow { kind, rate, lowest } => write!(
                 f,
-                "no {kind} filter keeps a rate of {rate:?}: plan a rate of at least {lowest:.1e} or another kind"
+                "no {kind} filter keeps a rate of {rate:?}: plan a rate of at least {lowest:.1e} \
+                or another kind"
             ),
             PlanError::TooLarge { kind, items, rate } => write!(
                 f,
-                "no {kind} filter can hold {items} items at rate {rate:?}: plan fewer items, a higher \
+                "no {kind} filter can hold {items} items at rate {rate:?}: plan fewer items, a \
+                higher \
                  rate or another kind"
             ),
             PlanError::TooSmall { kind, max_bytes } => write!(

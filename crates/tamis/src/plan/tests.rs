@@ -25,7 +25,8 @@ fn a_rate_that_no_growing_filter_keeps_is_refused_with_the_lowest() {
     {
         assert_eq!(
             plan.unwrap_err().to_string(),
-            "no growing filter keeps a rate of 1e-14: plan a rate of at least 2.2e-14 or another kind"
+            "no growing filter keeps a rate of 1e-14: plan a rate of at least 2.2e-14 or another \
+            kind"
         );
     }
     assert!(Plan::for_kind(Kind::Growing, 1, 2.2e-14).is_ok());
