@@ -45,8 +45,8 @@ pub(crate) struct SharedState {
     max_memory_bytes: AtomicU64,
     /// The TLS configuration for new connections; `None` without TLS.
     pub tls: Option<RwLock<Arc<ServerConfig>>>,
-    port: u16,
-    threads: usize,
+    pub port: u16,
+    pub threads: usize,
     is_stopping: AtomicBool,
     stopped: Notify,
 }
@@ -252,14 +252,6 @@ impl SharedState {
     /// Returns why changes cannot be logged at the moment, if they cannot.
     pub fn log_failure(&self) -> Option<String> {
         self.durable.as_ref()?.log.failure()
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn threads(&self) -> usize {
-        self.threads
     }
 
     pub fn stop(&self) {

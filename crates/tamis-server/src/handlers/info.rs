@@ -77,11 +77,11 @@ fn write_section(
             line("arch_bits", &usize::BITS)?;
             line("run_id", &stats.run_id)?;
             line("process_id", &std::process::id())?;
-            line("tcp_port", &server.port())?;
+            line("tcp_port", &server.port)?;
             line("server_time_usec", &(env.now_millis * 1000))?;
             line("uptime_in_seconds", &seconds)?;
             line("uptime_in_days", &(seconds / 86_400))?;
-            line("io_threads", &server.threads())
+            line("io_threads", &server.threads)
         }
         "clients" => {
             line("connected_clients", &server.clients.len())?;

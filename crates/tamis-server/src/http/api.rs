@@ -45,7 +45,7 @@ pub(super) fn overview(console: &Console) -> Json {
         "version": env!("CARGO_PKG_VERSION"),
         "now_millis": now,
         "started_millis": shared.started_millis,
-        "port": shared.port(),
+        "port": shared.port,
         "commands": shared.stats.commands.load(Ordering::Relaxed),
         "commands_per_second": console.history.commands_per_second(),
         "memory_bytes": shared.used_memory(),
@@ -126,7 +126,7 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     let mut body = filter_json(&report);
     let samples = console.sampler.samples(&key);
     body["now_millis"] = json!(now_millis());
-    body["port"] = json!(console.shared.port());
+    body["port"] = json!(console.shared.port);
     body["rate_curve"] = curve_json(&curve);
     body["samples"] = samples.iter().map(|it| json!([it.millis, it.items, it.rate])).collect();
     Ok(body)
@@ -161,7 +161,7 @@ pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, Refusal> {
             plan["rate_curve"] = curve_json(&curve.points);
         }
     }
-    Ok(json!({ "plans": plans, "port": shared.port() }))
+    Ok(json!({ "plans": plans, "port": shared.port }))
 }
 
 /// Tests whether a user may see a filter.

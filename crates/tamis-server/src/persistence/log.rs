@@ -99,7 +99,7 @@ impl Log {
                 }
                 let is_own =
                     inner.state.sync != FsyncPolicy::Always && inner.state.failure().is_none();
-                (is_own && inner.state.has_file_job(), inner.state.is_syncing())
+                (is_own && inner.state.has_file_job(), inner.state.syncing.is_some())
             };
             if can_write && !has_yielded {
                 // The other connections of this thread run their commands first, so that one
@@ -165,7 +165,7 @@ impl Log {
         }
         let (file, end) = {
             let inner = self.core.inner.lock();
-            (inner.file.clone(), inner.state.synced())
+            (inner.file.clone(), inner.state.synced)
         };
         let recorded = file.record_synced(end).and_then(|()| file.file.sync());
         recorded.map_err(|error| without_code(&error))

@@ -87,7 +87,7 @@ impl LogCore {
 
     /// Returns the position after the last change.
     pub fn end(&self) -> u64 {
-        self.with(|state| state.end())
+        self.with(|state| state.end)
     }
 
     /// Returns the length of the open group in bytes; `None` if no group is open.

@@ -113,7 +113,21 @@ impl LogFile {
         let file = disk.open(&path).map_err(fail)?;
         let mut bytes = [0; MAX_HEADER_BYTES];
         let len = file.read_at_most(&mut bytes, 0).map_err(fail)?;
-        let (mut header, mut began, secret, next_field) = parse_header(&bytes[..len]);
+        let (mut header, mut began, secret, next_field) = match header::parse(&bytes[..len], &KIND)
+        {
+            FileHeader::Valid { position, secret } => {
+                let mut fields = bytes[header::bytes(secret)..len].chunks(header::FIELD_BYTES);
+                let [first, second] =
+                    [(); 2].map(|()| header::parse_field(fields.next()?, SYNCED_SEED));
+                let synced = first.max(second);
+                let header = synced.map_or(Header::Invalid, |synced| Header::Valid { synced });
+                // The next sync writes the older field, so that a crash cannot tear both.
+                (header, position, secret, second < first)
+            }
+            FileHeader::OtherVersion => (Header::OtherVersion, 0, 0, false),
+            // A crash may leave the front of the header, followed by zeros.
+            FileHeader::Damaged { position, secret } => (Header::Invalid, position, secret, false),
+        };
         // A valid position is so small that the positions of the frames do not overflow.
         if began.checked_add(file.len().map_err(fail)?).is_none() {
             (header, began) = (Header::Invalid, 0);
@@ -172,22 +186,4 @@ pub(crate) struct BeginError {
 /// Returns the number of bytes before the first frame of a log with this secret.
 pub(super) fn header_bytes(secret: u64) -> u64 {
     (header::bytes(secret) + 2 * header::FIELD_BYTES) as u64
-}
-
-/// Reads a header: its content, the start position of the log, its secret, and the `synced` field
-/// to write next. That is the older field, so that a crash cannot tear both.
-fn parse_header(bytes: &[u8]) -> (Header, u64, u64, bool) {
-    let (began, secret) = match header::parse(bytes, &KIND) {
-        FileHeader::Valid { position, secret } => (position, secret),
-        FileHeader::OtherVersion => return (Header::OtherVersion, 0, 0, false),
-        // A crash may leave the front of the header, followed by zeros.
-        FileHeader::Damaged { position, secret } => {
-            return (Header::Invalid, position, secret, false);
-        }
-    };
-    let fields = bytes.get(header::bytes(secret)..).unwrap_or_default();
-    let mut fields = fields.chunks(header::FIELD_BYTES);
-    let [first, second] = [(); 2].map(|()| header::parse_field(fields.next()?, SYNCED_SEED));
-    let header = first.max(second).map_or(Header::Invalid, |synced| Header::Valid { synced });
-    (header, began, secret, second < first)
 }

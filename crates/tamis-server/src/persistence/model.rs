@@ -172,8 +172,8 @@ impl World {
         world.core.with(|state| _ = state.want_sync());
         while world.core.run_file_job(0) || world.core.run_sync(0) {}
         assert_eq!(
-            world.core.with(|state| (state.synced(), state.failure().is_some())),
-            (world.end(), false)
+            world.core.with(|state| (state.synced, state.failure().is_some())),
+            (world.core.end(), false)
         );
         world
     }
@@ -189,10 +189,6 @@ impl World {
         self.append(&record, None);
     }
 
-    fn end(&self) -> u64 {
-        self.core.end()
-    }
-
     fn append(&mut self, record: &Record<'_>, changes: Option<KeyChange>) {
         self.core.with(|state| state.append(|out| record.encode(out)));
         self.group.extend(changes);
@@ -203,7 +199,7 @@ impl World {
 
     /// Adds a frame to the history.
     fn end_frame(&mut self) {
-        let (changes, end) = (std::mem::take(&mut self.group), self.end());
+        let (changes, end) = (std::mem::take(&mut self.group), self.core.end());
         self.history.push(Logged { changes, end });
     }
 
@@ -397,6 +393,10 @@ impl World {
     }
 
     fn answers(&self, items: Vec<u32>) -> Caller {
-        Caller::Answers { needs: self.core.with(|state| state.needs()), items, end: self.end() }
+        Caller::Answers {
+            needs: self.core.with(|state| state.needs()),
+            items,
+            end: self.core.end(),
+        }
     }
 }

@@ -48,9 +48,10 @@ pub(super) struct LogState {
     /// Whole frames from `written` on, without those of a running job.
     waiting: Vec<u8>,
     /// The position after the last frame.
-    end: u64,
+    pub end: u64,
     written: u64,
-    synced: u64,
+    /// The position up to which the stream is durable.
+    pub synced: u64,
     /// The records of the open group.
     group: Option<Vec<u8>>,
     /// Inserts that may have set bits and have not appended their frame yet.
@@ -63,7 +64,7 @@ pub(super) struct LogState {
     /// A file job runs.
     is_writing: bool,
     /// The position up to which the running sync job makes the stream durable.
-    syncing: Option<u64>,
+    pub syncing: Option<u64>,
     /// The current file is new: neither its header nor its name is durable.
     is_file_new: bool,
     /// A caller requires a sync up to this position, with any `sync` policy.
@@ -98,16 +99,6 @@ impl LogState {
     /// Continues a stream that is durable up to `end`.
     pub fn new(end: u64, sync: FsyncPolicy) -> Self {
         Self { sync, end, written: end, synced: end, ..Self::default() }
-    }
-
-    /// Returns the position after the last frame.
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Returns the position up to which the stream is durable.
-    pub fn synced(&self) -> u64 {
-        self.synced
     }
 
     /// Tests whether the stream is durable up to a position, and so is the current file.
@@ -147,11 +138,6 @@ impl LogState {
     pub fn failure(&self) -> Option<&str> {
         let errors = [&self.sync_error, &self.write_error, &self.gone];
         errors.into_iter().find_map(Option::as_deref)
-    }
-
-    /// Tests whether a sync job runs.
-    pub fn is_syncing(&self) -> bool {
-        self.syncing.is_some()
     }
 
     /// Starts a rotation to the file with this number; returns the position from which the stream
@@ -338,7 +324,7 @@ mod tests {
         assert_eq!(state.next_file_job(), Some(switch));
         assert_eq!(state.next_file_job(), None, "one at a time");
         state.switched();
-        assert_eq!(write(&mut state), (between, (state.end() - between) as usize));
+        assert_eq!(write(&mut state), (between, (state.end - between) as usize));
     }
 
     #[test]
@@ -349,7 +335,7 @@ mod tests {
         state.append(|out| out.extend(b"one"));
         let between = state.rotate(1).unwrap();
         state.append(|out| out.extend(b"two"));
-        assert_eq!(state.end(), between, "a group has no position before it ends");
+        assert_eq!(state.end, between, "a group has no position before it ends");
         state.end_group();
         write(&mut state);
         assert!(matches!(state.next_file_job(), Some(FileJob::Switch { .. })));
@@ -368,7 +354,7 @@ mod tests {
         let mut needs = state.needs();
         assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Failed("full".to_owned()));
         assert_eq!(state.readiness(&mut needs, false, 0), Readiness::Ready);
-        assert_eq!(write(&mut state), (0, state.end() as usize));
+        assert_eq!(write(&mut state), (0, state.end as usize));
         assert_eq!(state.failure(), None);
     }
 
@@ -381,6 +367,6 @@ mod tests {
         state.sync_ended(Err("lost".to_owned()), true);
         state.append(|out| out.extend(b"two"));
         assert_eq!((state.next_file_job(), state.next_sync(9000)), (None, None));
-        assert!(state.is_done() && state.synced() == 0);
+        assert!(state.is_done() && state.synced == 0);
     }
 }

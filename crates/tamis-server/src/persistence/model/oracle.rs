@@ -38,7 +38,7 @@ impl World {
         random: &mut Random,
     ) -> Result<Self, String> {
         let sync = self.core.with(|state| state.sync);
-        let synced = self.core.with(|state| state.synced());
+        let synced = self.core.with(|state| state.synced);
         let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
         // The snapshot refers to this disk until the end of the test.
         self.saver = Saver::Idle;
@@ -102,7 +102,7 @@ impl World {
             }
         }
         let end_of = |n: usize| n.checked_sub(1).map_or(0, |last| self.history[last].end);
-        let end = self.end();
+        let end = self.core.end();
         let Some(&n) = fits.iter().find(|n| end_of(**n) == end) else {
             return Err(format!(
                 "{counters:?} and {counted} items are not the state at position {end}: \

@@ -67,7 +67,7 @@ impl World {
                 let is_reading = observed.is_some();
                 let observed = observed.or_else(|| {
                     self.keyspace.shared().read(key.as_bytes(), 0, |value| {
-                        value.map(|value| (self.end(), value.counted_items()))
+                        value.map(|value| (self.core.end(), value.counted_items()))
                     })
                 });
                 if observed.is_some() && key == "filter" && !is_reading {

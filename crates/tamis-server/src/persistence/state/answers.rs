@@ -99,7 +99,7 @@ mod tests {
         state.end_insert(other);
         assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Waits, "not durable");
         write(&mut state);
-        assert_eq!(state.next_sync(0), Some((state.end(), false)));
+        assert_eq!(state.next_sync(0), Some((state.end, false)));
         assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Waits);
         state.sync_ended(Ok(()), true);
         assert_eq!(state.readiness(&mut needs, true, 0), Readiness::Ready);
