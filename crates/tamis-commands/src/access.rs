@@ -54,7 +54,7 @@ mod tests {
     use crate::table::{COMMANDS, find};
 
     #[test]
-    fn what_changes_keys_writes_and_what_does_not_never_does() {
+    fn only_commands_that_change_keys_have_write_access() {
         for command in COMMANDS {
             let (first, others) = command.keys.access(&[]);
             if command.has(Flag::Write) && command.keys != Keys::NONE {

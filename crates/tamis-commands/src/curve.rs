@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_keeps_its_rate_and_has_no_curve() {
+    fn growing_filters_have_no_curve() {
         for line in ["TM.RESERVE k KIND growing ITEMS 10 RATE 0.01", "BF.ADD k a"] {
             let value = made(line);
             assert!(value.rate_curve(9, 0.0).is_empty(), "{line}");

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_filter_of_every_kind_takes_little_memory_and_is_built_as_it_was() {
+    fn an_empty_filter_of_every_kind_takes_little_memory_and_is_rebuilt_exactly() {
         for new in new_filters(100) {
             let (image, kind, bytes) = (new.to_image(), new.kind_name(), new.memory_bytes());
             let mut empty = new.without_bits();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn large_filters_and_those_with_items_keep_their_bits() {
+    fn large_filters_and_filters_with_items_keep_their_bits() {
         for large in new_filters(100_000) {
             // A growing filter allocates no memory in advance.
             let is_small = large.memory_bytes() <= MAX_BYTES;

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_found_where_the_row_says() {
+    fn keys_are_at_the_positions_of_the_row() {
         let words: [&[u8]; 4] = [b"DEL", b"a", b"b", b"c"];
         let of = |keys: Keys, len: usize| -> Vec<&[u8]> { keys.of(&words[..len]).collect() };
         assert_eq!(of(Keys::ALL, 4), [b"a", b"b", b"c"]);

@@ -62,8 +62,8 @@ impl Permission {
             None => Some(Permission { command: find(name)?, subcommand: None }),
             Some(at) => {
                 let command = find(&name[..at])?;
-                let action = Permission::of(command, &[name, &name[at + 1..]]);
-                action.subcommand.is_some().then_some(action)
+                let permission = Permission::of(command, &[name, &name[at + 1..]]);
+                permission.subcommand.is_some().then_some(permission)
             }
         }
     }
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actions_are_numbered_without_gaps() {
+    fn permissions_are_numbered_without_gaps() {
         let mut numbers: Vec<usize> = Permission::all().map(Permission::index).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..Permission::count()));
-        for action in Permission::all() {
-            let found = Permission::find(action.name().as_bytes()).unwrap();
-            assert_eq!(found.index(), action.index(), "{}", action.name());
+        for permission in Permission::all() {
+            let found = Permission::find(permission.name().as_bytes()).unwrap();
+            assert_eq!(found.index(), permission.index(), "{}", permission.name());
         }
     }
 

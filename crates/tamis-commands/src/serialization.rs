@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_or_longer_image_is_refused() {
+    fn a_truncated_or_extended_image_is_refused() {
         for value in values() {
             let mut bytes = value.to_image();
             for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_no_filter_has_are_refused() {
+    fn an_image_with_impossible_parts_is_refused() {
         let mut growing = ScalableBloom::growing(100, 0.01, 2, Hasher::default()).unwrap();
         growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
         let sound = Value::Bloom(Box::new(growing)).to_image();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_while_an_image_was_written_is_counted_once_when_it_comes_again() {
+    fn items_inserted_while_an_image_is_written_are_counted_once_after_replay() {
         let mut filter = ScalableBloom::reserve(2, 0.01, Some(2)).unwrap();
         let hashes = [b"a", b"b", b"c"].map(|item| Hasher::default().hash(item));
         assert_eq!(filter.insert_hash(hashes[0]), Ok(true));
@@ -441,6 +441,6 @@ mod tests {
         let Value::Bloom(mut back) = back else { panic!() };
         assert_eq!(back.items(), 1);
         back.restore_hashes(&hashes[1..]).unwrap();
-        assert_eq!((back.items(), back.parts()), (3, 2), "the last one came to the overflow");
+        assert_eq!((back.items(), back.parts()), (3, 2), "the last item is in the overflow part");
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_every_length_are_kept_and_resized() {
+    fn strings_of_every_length_are_kept_and_resized() {
         for len in 0..60_usize {
             let bytes: Vec<u8> = (1..=len as u8).collect();
             assert_eq!(*SmallBytes::from(&bytes[..]), bytes[..]);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_three_words_and_a_small_string_takes_no_more() {
+    fn a_value_takes_three_words_and_a_small_string_has_no_heap_memory() {
         assert_eq!(size_of::<Option<Value>>(), 24);
         let text = Value::Bytes(b"1234567890123456789012".to_vec().into());
         assert_eq!(text.heap_bytes(), 0);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_filter_has_no_bits_and_every_answer_of_one_that_has() {
+    fn an_empty_filter_allocates_no_bits_and_answers_like_one_with_bits() {
         let filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         let items: [&[u8]; 2] = [b"a", b"b"];
         let mut answers = Answers::new();
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(empty.heap_bytes(), 160, "one allocation");
         let bytes = empty.to_image();
         let Value::Bloom(mut filter) = Value::from_dump(&bytes).unwrap() else { panic!() };
-        assert_eq!(filter.heap_bytes(), 0, "its image says so");
+        assert_eq!(filter.heap_bytes(), 0, "the image has no set bit");
         assert!(!insert_shared(&filter, &items, &mut answers));
         assert_eq!(filter.insert_each(&items, &mut answers), Ok(()));
         assert!(insert_shared(&filter, &items, &mut answers));

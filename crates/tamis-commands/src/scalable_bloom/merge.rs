@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_has_all_items_of_all() {
+    fn a_merged_filter_contains_the_items_of_all_sources() {
         let made: [fn() -> ScalableBloom; 4] = [
             || ScalableBloom::reserve(1000, 0.01, Some(2)).unwrap(),
             || ScalableBloom::reserve(5000, 0.000_01, None).unwrap(),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_is_counted_about_once() {
+    fn items_of_both_filters_are_counted_about_once() {
         let made = || ScalableBloom::reserve(10_000, 0.01, None).unwrap();
         let mut one = filled(made(), 0..9000);
         one.merge(&[&filled(made(), 0..9000)]).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_items_of_both_are_over_the_rate() {
+    fn a_merge_of_too_many_items_is_over_the_rate() {
         for expansion in [None, Some(2)] {
             let made = || ScalableBloom::reserve(10_000, 0.01, expansion).unwrap();
             let mut one = filled(made(), 0..10_000);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_is_computed_at_once_whatever_an_image_says() {
+    fn the_capacity_is_computed_at_once_for_any_image() {
         for (capacity, expansion, reported) in
             [(0, 2, u64::MAX), (0, 1, u64::MAX), (1, 0, u64::MAX), (u64::MAX, 2, u64::MAX)]
         {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_planned_otherwise_is_merged_into_an_empty_one() {
+    fn a_filter_with_another_plan_merges_into_its_emptied_copy() {
         let other = filled(with_another_plan(1000), 0..200);
         let mut made = other.emptied().unwrap();
         assert!(made.is_made_as(&other) && made.items() == 0);

@@ -57,14 +57,12 @@ pub const NO_SUCH_PASSWORD: Text =
     "The password you are trying to remove from the user does not exist";
 
 /// Returns the error for a user without permission for a command.
-#[must_use]
 pub fn no_command(user: &[u8], command: &str) -> Reply {
     let user = shown(user);
     Reply::error(format!("NOPERM User {user} has no permissions to run the '{command}' command"))
 }
 
 /// `EXEC`: returns the error for a queued command that is no longer allowed.
-#[must_use]
 pub fn no_longer(is_key: bool) -> Reply {
     let why = if is_key {
         "no permission to access one of the keys used as arguments"
@@ -78,39 +76,33 @@ pub fn no_longer(is_key: bool) -> Reply {
 }
 
 /// `ACL SETUSER`: returns the error for an invalid rule.
-#[must_use]
 pub fn bad_rule(rule: &[u8], why: Text) -> Reply {
     let rule = shown(rule);
     Reply::error(format!("ERR Error in ACL SETUSER modifier '{rule}': {why}"))
 }
 
 /// `ACL LOAD`: returns the error for a file that cannot be loaded.
-#[must_use]
 pub fn not_loaded(why: impl std::fmt::Display) -> Reply {
     Reply::error(format!("ERR {why}. No user was changed"))
 }
 
 /// `ACL SETUSER`: returns the error for a selector without a closing parenthesis.
-#[must_use]
 pub fn unmatched(selector: &[u8]) -> Reply {
     let selector = shown(selector);
     Reply::error(format!("ERR Unmatched parenthesis in acl selector starting at '{selector}'."))
 }
 
 /// Returns the error for an unknown user.
-#[must_use]
 pub fn no_user(name: &[u8]) -> Reply {
     Reply::error(format!("ERR User '{}' not found", shown(name)))
 }
 
 /// Returns the error for an unknown command.
-#[must_use]
 pub fn no_such_command(name: &[u8]) -> Reply {
     Reply::error(format!("ERR Command '{}' not found", shown(name)))
 }
 
 /// Returns the error for an unknown category.
-#[must_use]
 pub fn no_category(name: &[u8]) -> Reply {
     Reply::error(format!("ERR Unknown category '{}'", shown(name)))
 }

@@ -98,43 +98,36 @@ pub const NO_LFU: Text = "ERR An LFU maxmemory policy is not selected, access fr
     take some time to adjust.";
 
 /// `LATENCY GRAPH`: the event has no samples.
-#[must_use]
 pub fn no_samples(event: &str) -> Reply {
     Reply::error(format!("ERR No samples available for event '{event}'"))
 }
 
 /// `HELLO`: the option is unknown.
-#[must_use]
 pub fn hello_option(option: &str) -> Reply {
     Reply::error(format!("ERR Syntax error in HELLO option '{option}'"))
 }
 
 /// `CLIENT SETINFO`: the field is unknown.
-#[must_use]
 pub fn client_option(option: &str) -> Reply {
     Reply::error(format!("ERR Unrecognized option '{option}'"))
 }
 
 /// `CLIENT KILL USER`: the user does not exist.
-#[must_use]
 pub fn no_user(name: &str) -> Reply {
     Reply::error(format!("ERR No such user '{name}'"))
 }
 
 /// `EXPIRE` and similar commands: the expiry time is invalid.
-#[must_use]
 pub fn expire_time(command: &str) -> Reply {
     Reply::error(format!("ERR invalid expire time in '{command}' command"))
 }
 
 /// `EXPIRE` and similar commands: the condition is unknown.
-#[must_use]
 pub fn expire_option(option: &str) -> Reply {
     Reply::error(format!("ERR Unsupported option {option}"))
 }
 
 /// `DEBUG RELOAD`: a value does not match its encoded bytes.
-#[must_use]
 pub fn not_reloaded(key: &[u8], why: impl Display) -> Reply {
     Reply::error(format!(
         "ERR the value of the key {:?} is not reloaded: {why}",
@@ -143,43 +136,36 @@ pub fn not_reloaded(key: &[u8], why: impl Display) -> Reply {
 }
 
 /// The subcommand is unknown.
-#[must_use]
 pub fn unknown_subcommand(command: &str, word: &str) -> Reply {
     Reply::error(format!("ERR unknown subcommand '{word}'. Try {command} HELP."))
 }
 
 /// `EXEC`: no command of the transaction ran.
-#[must_use]
 pub fn discarded(why: &str) -> Reply {
     Reply::error(format!("EXECABORT Transaction discarded because of: {why}"))
 }
 
 /// `CONFIG REWRITE`: the file was not written.
-#[must_use]
 pub fn not_rewritten(why: impl Display) -> Reply {
     Reply::error(format!("ERR the config file was not changed: {why}"))
 }
 
 /// `CONFIG SET`: the option is unknown.
-#[must_use]
 pub fn no_option(name: &str) -> Reply {
     Reply::error(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
 }
 
 /// `CONFIG SET`: the option rejects the value.
-#[must_use]
 pub fn option_value(name: &str, why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
 }
 
 /// `CONFIG SET`: the options contradict each other.
-#[must_use]
 pub fn options(why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed - {why}"))
 }
 
 /// `CONFIG SET maxclients`: the limit of open files is too low for this number.
-#[must_use]
 pub fn max_clients(fitting: usize) -> Reply {
     option_value(
         "maxclients",
@@ -191,7 +177,6 @@ pub fn max_clients(fitting: usize) -> Reply {
 }
 
 /// The server rejects changes, because it cannot write them to the log.
-#[must_use]
 pub fn no_log(why: &str) -> String {
     format!("MISCONF the log cannot be written, so writes are refused: {why}")
 }

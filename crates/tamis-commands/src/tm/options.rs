@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_the_memory_is_found_for_every_shape() {
+    fn a_plan_for_a_memory_size_fits_for_every_geometry() {
         for line in [
             "KIND counting COUNTER 8",
             "KIND cuckoo BUCKET 4",

@@ -55,7 +55,7 @@ impl Bits {
     }
 }
 
-/// A command, as far as it is random.
+/// A command with random arguments.
 #[derive(Clone, Debug)]
 enum Step {
     SetBit(usize, bool),
@@ -68,7 +68,7 @@ enum Step {
     Combine(usize, Vec<u8>),
 }
 
-/// Around the ends of two pages.
+/// The length of the string: two pages and a part of a third.
 const BYTES: usize = 9000;
 
 fn place(unit: i64) -> impl Strategy<Value = i64> {
@@ -287,20 +287,21 @@ proptest! {
             let bytes = bits.as_ref().map(Bits::bytes);
             let len = bytes.as_ref().map_or(0, Vec::len) as i64;
             prop_assert_eq!(run(&mut value, &["STRLEN", "k"]), Reply::Integer(len));
-            prop_assert!(run(&mut value, &["GET", "k"]) == bytes.map_or(Reply::Null, Reply::Bulk), "{:?}", step);
+            let whole = bytes.map_or(Reply::Null, Reply::Bulk);
+            prop_assert!(run(&mut value, &["GET", "k"]) == whole, "{:?}", step);
         }
     }
 }
 
 #[test]
-fn one_bit_far_out_takes_little_memory() {
+fn one_bit_at_a_large_offset_takes_little_memory() {
     let mut value = None;
     assert_eq!(run(&mut value, &["SETBIT", "k", "4294967295", "1"]), Reply::Integer(0));
     assert_eq!(run(&mut value, &["STRLEN", "k"]), Reply::Integer(512 << 20));
     let memory = value.as_ref().unwrap().memory_bytes();
     assert!(memory < 1 << 21, "{memory}");
 
-    // Nor does what it is combined into.
+    // The result of `BITOP` takes little memory too.
     let words: [&[u8]; 5] = [b"BITOP", b"XOR", b"to", b"k", b"k2"];
     let mut operation = BitOp::new(&words).unwrap();
     operation.take(value.as_ref()).unwrap();

@@ -1,5 +1,5 @@
-//! `docs/commands.md` is written from the table: `TAMIS_WRITE_DOCS=1 cargo test -p tamis-commands docs::` writes
-//! the page.
+//! `docs/commands.md` is generated from the table:
+//! `TAMIS_WRITE_DOCS=1 cargo test -p tamis-commands docs::` writes the page.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,12 @@ type IsIn = fn(&Command) -> bool;
 fn page() -> String {
     let mut page = String::from(
         "# Commands\n\n\
-         After reading this page you can call every command of `tamis serve`, and set how new filters are made.\n\n\
-         The page is generated from the table of commands; `redis-cli HELP` and `COMMAND DOCS` show the same.\n\
-         Words in brackets may be left out. `BF.*` and `CF.*` answer as RedisBloom does, to the letter.\n",
+         After reading this page you can call every command of `tamis serve`, and set how new \
+         filters are made.\n\n\
+         The page is generated from the table of commands; `redis-cli HELP` and `COMMAND DOCS` \
+         show the same.\n\
+         Words in brackets may be left out. `BF.*` and `CF.*` answer exactly as RedisBloom \
+         does.\n",
     );
     let groups: [(&str, IsIn); 8] = [
         ("Ours", |it| it.name.starts_with("TM.")),

@@ -19,7 +19,7 @@ struct Host {
 impl Host {
     fn new(scene: &Scene, protocol: Protocol) -> Self {
         let mut settings = Settings::default();
-        // The server that runs the same lists over TCP has the same key.
+        // The server tests run the same lists over TCP with the same key.
         settings.set_hash_key(Some(*b"0123456789abcdef"));
         for (name, value) in &scene.settings {
             settings.set(name, value.as_bytes()).unwrap();
@@ -83,7 +83,7 @@ impl Host {
 }
 
 #[test]
-fn the_lists_hold_in_memory() {
+fn every_exchange_has_its_recorded_reply() {
     let lists = [
         ("bf.txt", include_str!("../../../../tests/exchanges/bf.txt")),
         ("cf.txt", include_str!("../../../../tests/exchanges/cf.txt")),

@@ -54,7 +54,7 @@ fn no_code_outside_the_table_compares_a_command_name() {
 }
 
 #[test]
-fn comparisons_are_found() {
+fn the_search_finds_comparisons_with_names() {
     for line in [
         r#""PING" => client::ping(words),"#,
         r#""DEL" | "UNLINK" => 1,"#,

@@ -59,7 +59,7 @@ impl Host {
     }
 }
 
-/// One of every kind, as it is reserved.
+/// The options of `TM.RESERVE` for each kind.
 const KINDS: [&str; 9] = [
     "KIND split-block ITEMS 500",
     "KIND classic ITEMS 500 RATE 0.001",
@@ -105,9 +105,9 @@ proptest! {
         let refresh = if refreshes { "REFRESH" } else { "SLICES" };
         let slices_word = format!("SLICES {slices}");
         let tail = if refreshes { format!("{slices_word} {refresh}") } else { slices_word };
-        let line = format!("TM.RESERVE k KIND window WINDOW 1000 ITEMS 1000 RATE 0.000000001 {tail}");
+        let line = format!("TM.RESERVE k KIND window WINDOW 1000 ITEMS 1000 RATE 1e-9 {tail}");
         prop_assert_eq!(host.line(&line), Reply::ok());
-        // When an item was last stored.
+        // The time of the last insert of each item.
         let mut stored: BTreeMap<u32, u64> = BTreeMap::new();
         let most = 1000 + 1000_u64.div_ceil(slices) + slices;
         for (later, item, is_added) in steps {
@@ -168,7 +168,8 @@ proptest! {
         let at = at.index(bytes.len());
         if is_cut { damaged.truncate(at) } else { damaged[at] ^= change }
         for data in [damaged, noise] {
-            for words in [&[&b"TM.LOAD"[..], b"k", &data, b"REPLACE"][..], &[b"TM.LOAD", b"new", &data]] {
+            let replace: [&[u8]; 4] = [b"TM.LOAD", b"k", &data, b"REPLACE"];
+    for words in [&replace[..], &[b"TM.LOAD", b"new", &data]] {
                 let Reply::Error(text) = host.say(words) else { panic!("it was taken") };
                 prop_assert!(text.starts_with("ERR ") && !text.contains('\n'), "{text}");
             }
@@ -213,16 +214,17 @@ proptest! {
     }
 
     #[test]
-    fn what_is_counted_is_there_until_it_is_deleted_as_often(
+    fn an_item_is_present_until_it_is_deleted_as_often_as_it_was_added(
         kind in prop::sample::select(vec![KINDS[3], KINDS[4], KINDS[5]]),
         steps in prop::collection::vec((0_u32..12, any::<bool>()), 1..150),
     ) {
         let mut host = Host::default();
-        prop_assert_eq!(host.line(&format!("TM.RESERVE k {kind} RATE 0.000001").replace("MEMORY 4000", "ITEMS 800")), Reply::ok());
+        let line = format!("TM.RESERVE k {kind} RATE 0.000001").replace("MEMORY 4000", "ITEMS 800");
+        prop_assert_eq!(host.line(&line), Reply::ok());
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         for (item, is_added) in steps {
             let count = counts.entry(item).or_default();
-            // Up to this number, both kinds count exactly.
+            // Both kinds count up to three copies exactly.
             if is_added && *count < 3 {
                 prop_assert_eq!(host.say(&words("TM.ADD", "k", [item])), Reply::Bool(*count == 0));
                 *count += 1;
@@ -239,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn no_words_do_harm(
+    fn any_arguments_get_a_reply(
         name in prop::sample::select(vec!["TM.RESERVE", "TM.PLAN"]),
         tail in prop::collection::vec(prop::sample::select(vec![
             "KIND", "classic", "window", "cuckoo", "counting", "growing", "ITEMS", "RATE", "MEMORY",
@@ -270,7 +272,7 @@ fn clearing_keeps_kind_and_plan() {
 
 #[test]
 fn a_forged_capacity_does_not_make_a_large_filter() {
-    // RedisBloom's header of one layer of 8 bytes that is said to be planned for 10¹² items.
+    // The header of a RedisBloom filter with one layer of 8 bytes and a forged capacity of 10¹².
     let mut header =
         [0_u64.to_le_bytes().as_slice(), &1_u32.to_le_bytes(), &5_u32.to_le_bytes()].concat();
     header.extend(2_u32.to_le_bytes());
@@ -298,7 +300,7 @@ fn a_forged_capacity_does_not_make_a_large_filter() {
 fn items_that_are_refused_take_no_longer_than_others() {
     let mut host = Host::default();
     assert_eq!(host.line("TM.RESERVE k KIND growing RATE 1e-9"), Reply::ok());
-    // Items of one page of the filter: their hashes begin with six zeros.
+    // These items share a page of the filter, because their hashes begin with six zeros.
     let hasher = host.settings.hasher;
     let mut crowd = (0_u64..)
         .map(|i| i.to_string().into_bytes())
@@ -320,7 +322,7 @@ fn items_that_are_refused_take_no_longer_than_others() {
             _ => quickest = quickest.min(took),
         }
     }
-    // Each refused item once cost the hashes of a thousand others.
+    // In an older version each refused item took the time of a thousand other items.
     let refusing = (0..3).map(|_| add(&mut crowd).1).min().unwrap();
     assert!(refusing < 50 * quickest, "{refusing:?}, inserted in {quickest:?}");
 }
@@ -343,13 +345,13 @@ fn reserved_bloom_filters_merge() {
         // An item in the reserved part of one filter and in the growing part of another counts
         // twice.
         assert!((3000..if is_fixed { 3200 } else { 4500 }).contains(&items), "{items}");
-        // Reserved parts that were full hold three times as much then.
+        // A reserved part that was full then holds three times its capacity.
         assert_eq!(host.field("d", "over_rate"), Reply::Bool(!is_fixed));
     }
 }
 
 #[test]
-fn a_merge_says_why_bloom_filters_do_not_fit() {
+fn a_refused_merge_of_bloom_filters_names_the_difference() {
     let mut host = Host::default();
     for line in [
         "BF.RESERVE a 0.01 1000",
@@ -395,7 +397,7 @@ fn a_reserved_bloom_filter_is_a_file_until_it_grows() {
 }
 
 #[test]
-fn a_full_cuckoo_filter_cuts_the_answers() {
+fn the_answers_of_a_full_cuckoo_filter_end_with_its_error() {
     let mut host = Host::default();
     host.line("TM.RESERVE k KIND cuckoo ITEMS 100");
     let Reply::Array(answers) = host.say(&words("TM.MADD", "k", 0..1000)) else { panic!() };
@@ -441,7 +443,7 @@ fn info_reports_how_much_room_every_kind_has_left() {
     for kind in KINDS {
         let mut host = Host { now_millis: 5_000, ..Host::default() };
         host.line(&format!("TM.RESERVE k {kind}"));
-        // At most as many items as fit in a slice.
+        // Fewer items than the capacity of a slice.
         host.say(&words("TM.MADD", "k", 0..150));
         let Reply::Integer(items) = host.field("k", "items") else { panic!() };
         assert!((145..=155).contains(&items), "{kind}: {items}");
@@ -479,7 +481,7 @@ fn a_plan_shows_all_kinds_side_by_side() {
 #[test]
 fn an_item_whose_place_is_crowded_is_refused_and_others_go_in() {
     let hasher = tamis::Hasher::default();
-    // What an attacker can compute: items whose hashes all begin alike.
+    // Without a secret key, an attacker can compute items whose hashes begin with the same bits.
     let chosen = (0_u64..).map(u64::to_le_bytes).filter(|item| hasher.hash(item) >> 58 == 0);
     let chosen: Vec<_> = chosen.take(40_000).collect();
     let errors =
@@ -511,7 +513,7 @@ fn an_item_whose_place_is_crowded_is_refused_and_others_go_in() {
                     .extend(pairs.filter(|(_, it)| !matches!(it, Reply::Error(_))).map(|it| *it.0));
             }
             assert_eq!(taken.len() == chosen.len(), is_keyed, "{add}: {}", taken.len());
-            // Others, with a chosen one among them that is refused.
+            // One chosen item among other items is refused.
             let mut others: Vec<_> = (1_u64 << 60..).take(1000).map(u64::to_le_bytes).collect();
             others[500] = chosen[chosen.len() - 1];
             let refused = errors(&say(add, &others));
