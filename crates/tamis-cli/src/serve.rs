@@ -131,13 +131,13 @@ fn heed_signals(server: &Server) -> Result<(), Failure> {
 
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| Failure::io("cannot wait for signals", &error))?;
-    let (stopper, renewer) = (server.stopper(), server.renewer());
+    let server = server.handle();
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal != SIGHUP {
-                return stopper.stop();
+                return server.stop();
             }
-            match renewer.renew() {
+            match server.reload_tls() {
                 Ok(true) => tracing::info!("the TLS files are reloaded"),
                 Ok(false) => tracing::info!("nothing is reloaded: TLS is off"),
                 Err(error) => {

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_is_read() {
+    fn every_type_is_decoded() {
         let one = || Reply::Integer(1);
         for (input, reply) in [
             ("+OK\r\n", Reply::ok()),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_refused() {
+    fn invalid_replies_are_rejected() {
         let value = |of| ProtocolError::ReplyValue { of };
         for (input, error) in [
             ("PING\r\n", ProtocolError::ReplyType { found: b'P' }),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_announced_is_waited_for() {
+    fn announced_lengths_beyond_the_input_are_incomplete() {
         for of in ["$", "*", "%", "~", ">", "=", "!", "|"] {
             for length in [1_000_000, isize::MAX] {
                 let input = format!("{of}{length}\r\n+a\r\n");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_its_form_in_both_protocols() {
+    fn every_type_is_encoded_in_both_protocols() {
         let values = || vec![Reply::Integer(1), Reply::Bool(false)];
         for (reply, resp2, resp3) in [
             (Reply::ok(), "+OK\r\n", "+OK\r\n"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_without_a_word_are_no() {
+    fn missing_mask_words_encode_as_no() {
         let reply = Reply::Bools { mask: vec![], len: 2 };
         assert_eq!(bytes(&reply, Protocol::Resp2), "*2\r\n:0\r\n:0\r\n");
         assert_eq!(bytes(&Reply::Bools { mask: vec![7], len: 0 }, Protocol::Resp2), "*0\r\n");

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_parted_and_unquoted_as_redis_does() {
+    fn lines_are_split_and_unquoted_as_in_redis() {
         let cases: &[(&[u8], &[&[u8]])] = &[
             (b"", &[]),
             (b" \t ", &[]),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn open_quotes_and_text_behind_closed_ones_are_refused() {
+    fn unbalanced_quotes_are_rejected() {
         for line in
             ["\"", "'", "a \"b", "a 'b", "\"a\"b", "'a'b", "\"a\"\"b\"", "\"\\\"", "'\\'", "\"a\\"]
         {

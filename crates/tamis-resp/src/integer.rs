@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_way_to_write_a_number_is_read() {
+    fn only_the_canonical_notation_is_parsed() {
         for (digits, value) in [
             ("0", Some(0)),
             ("7", Some(7)),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_written_whole() {
+    fn the_smallest_and_largest_integers_are_written() {
         assert_eq!(pushed(i64::MIN), "-9223372036854775808");
         assert_eq!(pushed(i64::MAX), "9223372036854775807");
     }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_redis_says() {
+    fn errors_have_the_texts_of_redis() {
         let authenticated = Limits::default();
         let stranger = Limits { authenticated: false, ..authenticated };
         let long = |prefix: &str| [prefix.as_bytes(), &[b'1'; MAX_LINE]].concat();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_a_limit_is_waited_for() {
+    fn a_request_at_a_limit_is_incomplete_not_an_error() {
         let stranger = Limits { authenticated: false, ..Limits::default() };
         let line = vec![b'G'; MAX_LINE];
         let cases: &[(&[u8], Limits)] = &[
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_keeps_no_room_of_an_earlier_command() {
+    fn a_decoder_keeps_no_capacity_of_an_earlier_command() {
         let mut words = Vec::with_capacity(1_000_000);
         let mut input = b"*1000\r\n".to_vec();
         for count in 1..500 {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_a_word_are_skipped_unseen() {
+    fn the_two_bytes_after_a_word_are_skipped() {
         let input = b"*2\rx$4\ryPINGab$0\r\ncd";
         let mut words = Vec::new();
         let request = RequestDecoder::new(Limits::default()).next(input, &mut words);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_shrinks_is_waited_for() {
+    fn a_shrunken_input_is_incomplete() {
         let mut decoder = RequestDecoder::new(Limits::default());
         for input in [&b"*2\r\n$4\r\nPING\r\n"[..], b"*2", b"*2\r\n$4\r\nPING\r\n", b"", b"GET"] {
             assert_eq!(decoder.next(input, &mut Vec::new()), Ok(None));

@@ -7,7 +7,7 @@ import { nothing } from "./nothing.js";
 import { bytes, clock, count, decimal, duration, perSecond, rate, tick } from "./numbers.js";
 import { bar, command, fillText, h, itemsText, mark, shownKey, textOf, typed } from "./page.js";
 import { ask } from "./server.js";
-import { has, kindName, t } from "./words.js";
+import { has, kindName, t } from "./translations.js";
 
 /** Opens the view of a key, percent-encoded, in an element; returns what brings it up to date. */
 export function filterPage(root, keyEncoded) {

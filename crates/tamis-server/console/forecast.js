@@ -2,7 +2,7 @@
 
 import { duration } from "./numbers.js";
 import { mark } from "./page.js";
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 const SOON_DAYS = 7;
 

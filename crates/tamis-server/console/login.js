@@ -2,7 +2,7 @@
 
 import { h } from "./page.js";
 import { ask, logIn } from "./server.js";
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 /** Shows the form in an element; calls `done` when the server has accepted a user. */
 export function login(root, done) {

@@ -9,7 +9,7 @@ import { overview } from "./overview.js";
 import { h } from "./page.js";
 import { language, setLanguage, setTheme, theme } from "./settings.js";
 import { sizing } from "./sizing.js";
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 const PERIOD_MILLIS = 2000;
 

@@ -2,7 +2,7 @@
 
 import { overviewAddress } from "./address.js";
 import { h } from "./page.js";
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 /** Makes the text of a page that is not there, with a way on. */
 export function nothing(text, key = null) {

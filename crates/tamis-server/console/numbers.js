@@ -1,7 +1,7 @@
 // Numbers as people read them, in the style of the program `tamis`: 1,234,567 items, 1.5 MiB, a rate of 0.0101, 43.2 %.
 // All numbers of the page are written here.
 
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 const NONE = "–";
 const isNone = (number) => number === null || number === undefined || !Number.isFinite(number);

@@ -7,7 +7,7 @@ import { bytes, clock, count, duration, perSecond, rate } from "./numbers.js";
 import { bar, command, h, itemsText, mark, program, shownKey } from "./page.js";
 import { ask } from "./server.js";
 import { serverCharts } from "./trends.js";
-import { kindName, t } from "./words.js";
+import { kindName, t } from "./translations.js";
 
 /** Filters on a page. */
 const PAGE = 100;

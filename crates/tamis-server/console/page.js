@@ -1,7 +1,7 @@
 // Pieces of the page. Text goes in as text, never as markup: keys may be anything.
 
 import { count, percent } from "./numbers.js";
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 /** Makes an element: attributes by name, `on…` as listeners, children as nodes or text. */
 export function h(tag, attributes = {}, ...children) {

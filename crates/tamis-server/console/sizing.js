@@ -4,7 +4,7 @@ import { lineChart } from "./chart.js";
 import { bytes, count, decimal, rate, readCount, readRate, tick } from "./numbers.js";
 import { command, h, mark, program } from "./page.js";
 import { ask } from "./server.js";
-import { has, kindName, t } from "./words.js";
+import { has, kindName, t } from "./translations.js";
 
 const COLUMNS = ["kind", "memory", "bits", "probes", "lines", "what"];
 

@@ -4,7 +4,7 @@ import { lineChart } from "./chart.js";
 import { clock, micros, tick } from "./numbers.js";
 import { h } from "./page.js";
 import { ask } from "./server.js";
-import { t } from "./words.js";
+import { t } from "./translations.js";
 
 const HEIGHT = 190;
 

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::background_save;
-use crate::clients::{Clients, Greeted};
+use crate::clients::{Clients, PendingConnection};
 use crate::clock::now_millis;
 use crate::config::BindAddress;
 use crate::connection;
@@ -29,7 +29,7 @@ pub(crate) struct Arrival {
     stream: std::net::TcpStream,
     tls: Option<Arc<ServerConfig>>,
     /// Counts the connection from the moment it is accepted.
-    greeted: Greeted,
+    pending: PendingConnection,
     /// The bytes that the client has sent already.
     input: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl Arrival {
     /// Converts a client that connected while the server loaded its data.
     pub fn early(early: EarlyClient, clients: &Clients) -> Self {
         _ = early.stream.set_nodelay(true);
-        Self { stream: early.stream, tls: None, greeted: clients.greet(), input: early.input }
+        Self { stream: early.stream, tls: None, pending: clients.add_pending(), input: early.input }
     }
 }
 
@@ -120,14 +120,14 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
                 Some(_) = connections.join_next() => continue,
                 () = shared.stopping() => break,
             };
-            let Some(Arrival { stream, tls, greeted, input }) = arrival else { break };
+            let Some(Arrival { stream, tls, pending, input }) = arrival else { break };
             let shared = shared.clone();
             match (TcpStream::from_std(stream), tls) {
                 (Ok(stream), None) => {
-                    connections.spawn_local(connection::run(shared, stream, greeted, input));
+                    connections.spawn_local(connection::run(shared, stream, pending, input));
                 }
                 (Ok(stream), Some(tls)) => {
-                    connections.spawn_local(connection::run_tls(shared, stream, tls, greeted));
+                    connections.spawn_local(connection::run_tls(shared, stream, tls, pending));
                 }
                 (Err(error), _) => {
                     tracing::warn!(%error, "an accepted connection failed before its first command");
@@ -168,19 +168,12 @@ pub(crate) fn admit(
                 accept(&shared, &listener, is_tls, &senders, &next).await;
             });
         }
-        let (sweeping, saving, ended) = (shared.clone(), shared.clone(), shared.clone());
-        tokio::task::spawn_local(async move { sweep(&sweeping).await });
-        let measuring = shared.clone();
-        tokio::task::spawn_local(async move { measure(&measuring).await });
-        tokio::task::spawn_local(async move {
-            loop {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                background_save::save_if_due(&saving);
-                saving.stats.sample();
-                saving.stats.note_memory(saving.used_memory());
-            }
-        });
-        ended.stopping().await;
+        tokio::select! {
+            () = sweep(shared) => {}
+            () = measure(shared) => {}
+            () = save_and_sample(shared) => {}
+            () = shared.stopping() => {}
+        }
     });
 }
 
@@ -208,9 +201,9 @@ async fn accept(
                 let sender = &senders[next.get() % senders.len()];
                 next.set(next.get().wrapping_add(1));
                 let tls = shared.tls.as_ref().filter(|_| is_tls).map(|it| it.read().clone());
-                let greeted = shared.clients.greet();
+                let pending = shared.clients.add_pending();
                 if let Ok(stream) = stream.into_std() {
-                    _ = sender.send(Arrival { stream, tls, greeted, input: Vec::new() });
+                    _ = sender.send(Arrival { stream, tls, pending, input: Vec::new() });
                 }
             }
             Err(error) => {
@@ -222,23 +215,29 @@ async fn accept(
     }
 }
 
+/// Saves a snapshot when it is due and samples the statistics, once per second.
+async fn save_and_sample(shared: &Arc<SharedState>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        background_save::save_if_due(shared);
+        shared.stats.sample();
+        shared.stats.note_memory(shared.used_memory());
+    }
+}
+
 /// Measures the filters, one shard at a time, and all of them in about half a minute.
 async fn measure(shared: &SharedState) {
-    let mut part = 0;
-    loop {
+    for part in 0.. {
         tokio::time::sleep(Duration::from_millis(30)).await;
         shared.keyspace.measure(part, now_millis());
-        part += 1;
     }
 }
 
 /// Removes expired keys, one shard at a time, and checks all shards in about ten seconds.
 async fn sweep(shared: &SharedState) {
-    let mut part = 0;
-    loop {
+    for part in 0.. {
         tokio::time::sleep(Duration::from_millis(10)).await;
         let swept = shared.keyspace.sweep(part, now_millis());
         shared.stats.expired_keys.fetch_add(swept as u64, Ordering::Relaxed);
-        part += 1;
     }
 }

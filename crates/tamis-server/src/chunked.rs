@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_are_answered_as_one() {
+    fn the_replies_to_chunks_form_one_reply() {
         let replies = [
             (Reply::Bools { mask: vec![0b01], len: 2 }, false),
             (Reply::Array(vec![Reply::Integer(-1), Reply::Bool(true)]), false),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_cut_short_announces_its_length() {
+    fn a_reply_that_ends_early_announces_its_actual_length() {
         let full = Reply::error(text::bf::FULL);
         let replies =
             [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::Array(vec![full]), true)];
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_reply_that_became_an_error() {
+    fn an_error_replaces_the_reply_written_so_far() {
         let replies =
             [(Reply::Bools { mask: vec![0], len: 2 }, false), (Reply::error("WRONGTYPE"), false)];
         assert_eq!(written(&replies, 4), (vec![Next::Chunk, Next::Refusal], "+OK\r\n".to_owned()));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::output::OutputMemory;
+use crate::held_memory::HeldMemory;
 use crate::users::DEFAULT;
 
 /// The connections of a server.
@@ -16,18 +16,18 @@ use crate::users::DEFAULT;
 pub(crate) struct Clients {
     last_id: AtomicU64,
     /// The memory of unread replies of all clients together.
-    pub output: Arc<OutputMemory>,
+    pub output: HeldMemory,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// Connections that were accepted and are not registered as clients yet: they wait for their
     /// thread and the TLS handshake.
-    greeted: Arc<AtomicUsize>,
+    pending: Arc<AtomicUsize>,
 }
 
 /// Counts a connection that is not registered as a client yet, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Greeted(Arc<AtomicUsize>);
+pub(crate) struct PendingConnection(Arc<AtomicUsize>);
 
-impl Drop for Greeted {
+impl Drop for PendingConnection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -57,15 +57,15 @@ pub(crate) struct Client {
     pub connected_millis: u64,
     pub last_millis: AtomicU64,
     /// The memory of replies that the client has not read yet.
-    pub output: Arc<OutputMemory>,
-    pub about: Mutex<About>,
+    pub output: HeldMemory,
+    pub properties: Mutex<ClientProperties>,
     /// Notified when the connection must end.
     pub killed: Notify,
 }
 
 /// The properties that a client sets for itself, and its last command.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct ClientProperties {
     pub name: String,
     /// The user that the connection runs as; `None` before it has authenticated.
     pub user: Option<Vec<u8>>,
@@ -85,8 +85,8 @@ impl Clients {
             local,
             connected_millis: now_millis,
             last_millis: AtomicU64::new(now_millis),
-            output: Arc::default(),
-            about: Mutex::new(About { resp: 2, ..About::default() }),
+            output: HeldMemory::default(),
+            properties: Mutex::new(ClientProperties { resp: 2, ..ClientProperties::default() }),
             killed: Notify::new(),
         });
         self.all.lock().insert(id, client.clone());
@@ -98,14 +98,14 @@ impl Clients {
     }
 
     /// Counts a connection that is not registered as a client yet.
-    pub fn greet(&self) -> Greeted {
-        self.greeted.fetch_add(1, Ordering::Relaxed);
-        Greeted(self.greeted.clone())
+    pub fn add_pending(&self) -> PendingConnection {
+        self.pending.fetch_add(1, Ordering::Relaxed);
+        PendingConnection(self.pending.clone())
     }
 
     /// Returns the number of connections, including those that are not registered as clients yet.
     pub fn connections(&self) -> usize {
-        self.len() + self.greeted.load(Ordering::Relaxed)
+        self.len() + self.pending.load(Ordering::Relaxed)
     }
 
     /// Returns all clients, oldest first.
@@ -119,7 +119,7 @@ impl Clients {
     }
 }
 
-impl About {
+impl ClientProperties {
     /// Returns the name of the user.
     pub fn user(&self) -> &[u8] {
         self.user.as_deref().unwrap_or(DEFAULT)
@@ -129,10 +129,11 @@ impl About {
 impl Client {
     /// Returns the line of `CLIENT LIST`.
     pub fn line(&self, now_millis: u64) -> String {
-        let about = self.about.lock();
+        let properties = self.properties.lock();
         let seconds = |since: u64| now_millis.saturating_sub(since) / 1000;
         let omem = self.output.bytes();
-        let command = if about.last_command.is_empty() { "NULL" } else { about.last_command };
+        let command =
+            if properties.last_command.is_empty() { "NULL" } else { properties.last_command };
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 \
              multi={} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
@@ -140,16 +141,16 @@ impl Client {
             self.id,
             self.peer,
             self.local,
-            about.name,
+            properties.name,
             seconds(self.connected_millis),
             seconds(self.last_millis.load(Ordering::Relaxed)),
-            if about.queued.is_some() { "x" } else { "N" },
-            about.queued.map_or(-1, |queued| queued as i64),
+            if properties.queued.is_some() { "x" } else { "N" },
+            properties.queued.map_or(-1, |queued| queued as i64),
             command.to_ascii_lowercase().replacen(' ', "|", 1),
-            String::from_utf8_lossy(about.user()),
-            about.resp,
-            about.library,
-            about.library_version,
+            String::from_utf8_lossy(properties.user()),
+            properties.resp,
+            properties.library,
+            properties.library_version,
         )
     }
 }
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_panics_leaves_its_place() {
+    fn a_connection_that_panics_is_removed() {
         let clients = Clients::default();
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
         let run = || {

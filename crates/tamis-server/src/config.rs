@@ -17,10 +17,10 @@ use tamis_commands::Settings;
 
 use crate::hash_key::HashKey;
 use crate::persistence::FsyncPolicy;
-pub use bind::{BindAddress, NoAddress};
+pub use bind::BindAddress;
 pub use config_option::{ConfigOption, OptionGroup};
-pub use error::ConfigError;
-pub use output_limit::{OutputLimit, OutputLimitError};
+pub use error::{ConfigError, OptionValueError};
+pub use output_limit::OutputLimit;
 
 /// The options of a server.
 #[derive(Clone, Debug, PartialEq)]

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_what_differs_from_the_programs_defaults() {
+    fn a_file_gets_the_options_that_differ_from_the_defaults_of_the_program() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tamis.toml");
         for (flag, written) in
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_given_with_its_place() {
+    fn errors_name_the_line_or_the_option() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tamis.toml");
         for (text, expected) in [

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::clients::Greeted;
+use crate::clients::PendingConnection;
 use crate::clock::now_millis;
 use crate::held_memory::Hold;
 use crate::output::OutputBuffer;
@@ -59,11 +59,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(crate) async fn run(
     shared: Arc<SharedState>,
     stream: TcpStream,
-    greeted: Greeted,
+    pending: PendingConnection,
     input: Vec<u8>,
 ) {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
-    handle(shared, stream, peer, local, greeted, input).await;
+    handle(shared, stream, peer, local, pending, input).await;
 }
 
 /// Serves a connection over TLS until it ends.
@@ -71,16 +71,17 @@ pub(crate) async fn run_tls(
     shared: Arc<SharedState>,
     stream: TcpStream,
     tls: Arc<ServerConfig>,
-    greeted: Greeted,
+    pending: PendingConnection,
 ) {
     let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
+    let handshake = TlsAcceptor::from(tls).accept(stream);
     let accepted = tokio::select! {
-        accepted = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)) => accepted,
+        accepted = tokio::time::timeout(HANDSHAKE, handshake) => accepted,
         () = shared.stopping() => return,
     };
     match accepted {
         Ok(Ok(mut stream)) => {
-            handle(shared, &mut stream, peer, local, greeted, Vec::new()).await;
+            handle(shared, &mut stream, peer, local, pending, Vec::new()).await;
             _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
         }
         Ok(Err(error)) => tracing::info!(%peer, %error, "TLS handshake failed"),
@@ -93,11 +94,11 @@ async fn handle<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     peer: SocketAddr,
     local: SocketAddr,
-    greeted: Greeted,
+    pending: PendingConnection,
     input: Vec<u8>,
 ) {
     let connected = shared.clients.add(peer, local, now_millis());
-    drop(greeted);
+    drop(pending);
     let client = &connected.client;
     tracing::debug!(%peer, id = client.id, "connected");
     let id = client.id;
@@ -109,7 +110,7 @@ async fn handle<S: AsyncRead + AsyncWrite + Unpin>(
         found: Vec::new(),
         held: shared.held.hold(0),
         output: Vec::new(),
-        waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
+        waiting: OutputBuffer::new([shared.clients.output.hold(0), client.output.hold(0)]),
     };
     let ended = tokio::select! {
         ended = connection.serve() => ended,
@@ -139,7 +140,7 @@ struct Connection<S> {
 }
 
 /// A command of the input. Its arguments are spans of the input or separate strings.
-enum Words {
+enum ParsedCommand {
     Spans(std::ops::Range<usize>),
     /// A command with very many arguments. The spans count from byte `start` of the input.
     Long {
@@ -203,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         // A client that waits for each reply sends one short command: no memory is allocated for
         // it.
         let mut spans = SmallVec::<[WordSpan; 8]>::new();
-        let mut commands = SmallVec::<[Words; 2]>::new();
+        let mut commands = SmallVec::<[ParsedCommand; 2]>::new();
         let mut found = std::mem::take(&mut self.found);
         let (mut consumed, mut failed) = (0, None);
         // A client that has not authenticated may send only a little. Its commands are read one at
@@ -218,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     if found.len() > TURN_WORDS {
                         // The spans are moved, not copied: a copy would take longer than other
                         // connections should wait.
-                        commands.push(Words::Long {
+                        commands.push(ParsedCommand::Long {
                             start: consumed,
                             spans: std::mem::take(&mut found),
                         });
@@ -230,11 +231,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         start: span.start + consumed,
                         end: span.end + consumed,
                     }));
-                    commands.push(Words::Spans(first..spans.len()));
+                    commands.push(ParsedCommand::Spans(first..spans.len()));
                     consumed += bytes;
                 }
                 Ok(Some(Request::Quoted { consumed: bytes, argv })) => {
-                    commands.push(Words::Quoted(argv));
+                    commands.push(ParsedCommand::Quoted(argv));
                     consumed += bytes;
                 }
                 Ok(Some(Request::Nothing { consumed: bytes })) => consumed += bytes,
@@ -257,9 +258,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut apart: Vec<Vec<&[u8]>> = Vec::new();
         for command in &commands {
             match command {
-                Words::Spans(_) => {}
-                Words::Quoted(argv) => apart.push(argv.iter().map(Vec::as_slice).collect()),
-                Words::Long { start, spans } => {
+                ParsedCommand::Spans(_) => {}
+                ParsedCommand::Quoted(argv) => apart.push(argv.iter().map(Vec::as_slice).collect()),
+                ParsedCommand::Long { start, spans } => {
                     apart.push(long_words(&input[*start..], spans).await);
                 }
             }
@@ -268,8 +269,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let ready: SmallVec<[&[&[u8]]; 2]> = commands
             .iter()
             .map(|command| match command {
-                Words::Spans(range) => &argv[range.clone()],
-                Words::Quoted(_) | Words::Long { .. } => {
+                ParsedCommand::Spans(range) => &argv[range.clone()],
+                ParsedCommand::Quoted(_) | ParsedCommand::Long { .. } => {
                     next_apart.next().expect("one entry for each quoted or long command").as_slice()
                 }
             })
@@ -292,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             give_back(&mut argv).await;
         }
         for command in commands {
-            if let Words::Long { mut spans, .. } = command {
+            if let ParsedCommand::Long { mut spans, .. } = command {
                 spans.clear();
                 give_back(&mut spans).await;
             }
@@ -313,7 +314,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && input_bytes > self.session.server.read_config(|config| config.max_query_bytes)
         {
             let peer = self.session.client.peer;
-            tracing::warn!(%peer, "a client was disconnected: its command exceeds client-query-buffer-limit");
+            tracing::warn!(
+                %peer,
+                "a client was disconnected: its command exceeds client-query-buffer-limit"
+            );
             Reply::error(text::server::LARGE_COMMAND)
                 .encode(self.session.protocol, &mut self.output);
             self.session.is_closing = true;

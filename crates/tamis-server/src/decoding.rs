@@ -1,9 +1,10 @@
 //! Decodes values that commands carry as data, before the command accesses the keyspace. A large
 //! value is decoded in the background.
 
-use tamis_commands::{Argv, Command, Data, Env, Value, decode_file, load_refusal, text};
+use tamis_commands::{Data, Env, Value, decode_file, load_refusal, text};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::held_memory::Hold;
 use crate::not_decoded::NotDecoded;
 use crate::shared_state::SharedState;
@@ -34,14 +35,12 @@ impl Decoded {
 /// Decodes the value that a command carries as data; `None` if the command carries none.
 pub(crate) async fn decode(
     server: &SharedState,
-    command: &Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    Call { command, argv, env }: Call<'_>,
 ) -> Option<Result<Decoded, NotDecoded>> {
     Some(match command.data(argv)? {
         Data::Payload(data) => {
             // The memory that is left limits the size of the decoded value.
-            decode_data(server, data, 0, payload_decoder(server, env)).await
+            decode_data(server, data, 0, payload_decoder(server, &env)).await
         }
         Data::File(data) => {
             // A decoded file takes about as much memory as its data.
@@ -94,15 +93,10 @@ fn payload_decoder(
 
 /// Tests whether a command with data would fail now, independent of its data; false for a command
 /// without data.
-pub(crate) fn refuses_data(
-    command: &Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    server: &SharedState,
-) -> bool {
+pub(crate) fn refuses_data(server: &SharedState, Call { command, argv, env }: Call<'_>) -> bool {
     let keys = server.keyspace.shared();
     match command.data(argv) {
-        Some(Data::Payload(_)) => restore_refusal(argv, env, &keys).is_some(),
+        Some(Data::Payload(_)) => restore_refusal(argv, &env, &keys).is_some(),
         Some(Data::File(_)) => {
             let is_there = keys.read(argv[1], env.now_millis, |value| value.is_some());
             load_refusal(is_there, argv).is_some()
@@ -120,7 +114,7 @@ mod tests {
     use crate::test_server;
 
     #[test]
-    fn data_is_decoded_before_the_keys_are_taken() {
+    fn data_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
         // A command that accesses the keyspace waits for this.
@@ -134,8 +128,8 @@ mod tests {
                 let load: [&[u8]; 3] = [b"TM.LOAD", b"k", &data];
                 let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &data];
                 for argv in [&load[..], &restore] {
-                    let command = find(argv[0]).unwrap();
-                    let decoding = decode(&thread, command, argv, &env);
+                    let decoding =
+                        decode(&thread, Call { command: find(argv[0]).unwrap(), argv, env });
                     let result = crate::runtime::runtime().block_on(decoding);
                     sender.send(result.is_some_and(|it| it.is_err())).unwrap();
                 }

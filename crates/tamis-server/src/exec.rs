@@ -14,6 +14,7 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Command, Env, Flag, Handler, WriteKeys, text};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::clock::now_millis;
 use crate::decoding::Decoded;
 use crate::handlers::dump::restore_decoded;
@@ -23,7 +24,7 @@ use crate::handlers::{read_keys, run_server_command_at_once, write_keys};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
 use crate::transaction::Watched;
-use crate::users::{Refusal, User};
+use crate::users::{Denied, User};
 use decode_ahead::{MAX_DECODED_BYTES, decode_each};
 use places::reserve_places;
 use prepared::{Prepared, TURN_COMMANDS};
@@ -69,8 +70,7 @@ pub(crate) async fn exec(
     let mut decoded = decoded.into_iter().peekable();
     let is_meant = |leased: &[u8]| {
         prepared.iter().any(|(command, argv)| {
-            command.may_change()
-                && (command.keys.first == 0 || command.keys.of(argv).any(|key| key == leased))
+            command.may_change() && Call { command, argv, env: *env }.may_access(leased)
         })
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
@@ -88,7 +88,9 @@ pub(crate) async fn exec(
             let bytes = prepared
                 .iter()
                 .map(|(command, argv)| match command.handler {
-                    Handler::WriteKeys(handler) => image_bytes(handler, argv, env, &alone),
+                    Handler::WriteKeys(handler) => {
+                        image_bytes(handler, Call { command, argv, env: *env }, &alone)
+                    }
                     _ => 0,
                 })
                 .fold(0, u64::saturating_add);
@@ -128,28 +130,25 @@ pub(crate) async fn exec(
             continue;
         }
         session.show(command, &[argv], &config);
-        let env = &Env {
+        let env = Env {
             settings: &config.filters,
             max_reply_bytes: left_bytes.saturating_sub(replies.len()),
             ..*env
         };
+        let call = Call { command, argv, env };
         let reply = match (command.handler, decoded) {
             (Handler::Key(handler), decoded) => {
                 let decoded =
                     decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
-                session.run_one(handler, command, argv, &alone, env, decoded)
+                session.run_one(handler, call, &alone, decoded)
             }
-            (Handler::Answer(answer), _) => answer(argv, env),
-            (Handler::Server(handler), _) => {
-                run_server_command_at_once(session, handler, command, argv, env)
-            }
-            (Handler::ReadKeys(handler), _) => {
-                read_keys(session, handler, command, argv, env, &alone)
-            }
+            (Handler::Answer(answer), _) => answer(argv, &env),
+            (Handler::Server(handler), _) => run_server_command_at_once(session, handler, call),
+            (Handler::ReadKeys(handler), _) => read_keys(session, handler, call, &alone),
             (Handler::WriteKeys(WriteKeys::Restore), Some(decoded)) => {
-                restore_decoded(&server, argv, env, &alone, decoded)
+                restore_decoded(&server, call, &alone, decoded)
             }
-            (Handler::WriteKeys(handler), _) => write_keys(&server, handler, argv, env, &alone),
+            (Handler::WriteKeys(handler), _) => write_keys(&server, handler, call, &alone),
         };
         if command.has(Flag::Admin) {
             // Later commands use the options that this command has set.
@@ -213,6 +212,6 @@ fn check(session: &mut Session, command: &'static Command, argv: Argv<'_>) -> Re
     session.refresh_user()?;
     session.user.check(command, argv).map_err(|refusal| {
         session.log_refusal(&refusal);
-        text::acl::no_longer(matches!(refusal, Refusal::Key(_)))
+        text::acl::no_longer(matches!(refusal, Denied::Key(_)))
     })
 }

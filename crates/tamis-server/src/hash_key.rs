@@ -1,7 +1,7 @@
 //! The secret key that new filters hash with.
 //!
 //! ```text
-//! hash-key random (default)   a key from the system, drawn at the first start and kept in DIR/hash-key
+//! hash-key random (default)   a key that the first start draws and keeps in DIR/hash-key
 //!          none               no key: the fold hash, which anyone can compute
 //!          32 hex digits      this key, such as that of another server
 //! ```
@@ -10,10 +10,12 @@
 //! filters that are created later.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::hex;
+use crate::replace_file::replace_file;
 use crate::system_error::without_code;
 
 /// The option `hash-key`: which key new filters hash with.
@@ -41,14 +43,14 @@ impl HashKey {
         match text.to_ascii_lowercase().as_str() {
             "random" => Some(HashKey::Random),
             "none" => Some(HashKey::None),
-            digits => parse_hex(digits).map(HashKey::Fixed),
+            digits => hex::decode(digits.as_bytes()).map(HashKey::Fixed),
         }
     }
 
     /// Returns the value of the option with the key: for a configuration file, never for a client.
     pub(crate) fn text(self) -> String {
         match self {
-            HashKey::Fixed(key) => hex(key),
+            HashKey::Fixed(key) => hex::encode(&key),
             _ => self.shown().to_owned(),
         }
     }
@@ -105,20 +107,18 @@ impl std::error::Error for HashKeyError {}
 fn of_folder(dir: &Path) -> Result<[u8; 16], HashKeyError> {
     let path = dir.join("hash-key");
     match fs::read(&path) {
-        Ok(text) => {
-            let key = std::str::from_utf8(&text).ok().and_then(|text| parse_hex(text.trim_ascii()));
-            key.ok_or_else(|| {
-                HashKeyError::new(
-                    &path,
-                    "no key of 32 hexadecimal digits; restore the file, or remove it: new filters then get \
-                     another key and do not merge with old ones, which keep theirs",
-                )
-            })
-        }
+        Ok(text) => hex::decode(&text.trim_ascii().to_ascii_lowercase()).ok_or_else(|| {
+            HashKeyError::new(
+                &path,
+                "no key of 32 hexadecimal digits; restore the file, or remove it: new filters \
+                     then get another key and do not merge with old ones, which keep theirs",
+            )
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let make = || {
                 let key = random()?;
-                write_whole(dir, &path, &key)?;
+                replace_file(&path, format!("{}\n", hex::encode(&key)).as_bytes())?;
+                File::open(dir)?.sync_all()?;
                 Ok::<_, io::Error>(key)
             };
             make().map_err(|error| HashKeyError::new(&path, without_code(&error)))
@@ -134,37 +134,6 @@ fn random() -> io::Result<[u8; 16]> {
     Ok(key)
 }
 
-/// Writes the whole file or nothing. Only its owner can read it.
-fn write_whole(dir: &Path, path: &Path, key: &[u8; 16]) -> io::Result<()> {
-    let part = path.with_extension("part");
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&part)?;
-    file.write_all(format!("{}\n", hex(*key)).as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&part, path)?;
-    File::open(dir)?.sync_all()
-}
-
-fn parse_hex(text: &str) -> Option<[u8; 16]> {
-    let digits = text.as_bytes();
-    if digits.len() != 32 {
-        return None;
-    }
-    let mut key = [0; 16];
-    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
-        let digit = |c: u8| char::from(c).to_digit(16);
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-    }
-    Some(key)
-}
-
-fn hex(key: [u8; 16]) -> String {
-    key.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_key_is_made_once_in_a_folder() {
+    fn a_random_key_is_created_once_in_a_folder() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let keys = dirs.each_ref().map(|dir| random_key(dir.path()).unwrap());
         assert!(keys[0].is_some() && keys[0] != keys[1], "two folders have two keys");

@@ -1,5 +1,5 @@
-//! Memory that belongs to no key: incomplete commands, queued transactions, watched keys,
-//! copies and dumps.
+//! Memory that belongs to no key: incomplete commands, queued transactions, watched keys, unread
+//! replies, copies and dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,6 +48,12 @@ impl Hold {
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.sum.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts `bytes` bytes less.
+    pub fn sub(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.sum.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Replaces the counted number of bytes.

@@ -21,7 +21,7 @@
 //!
 //! | type | meaning |
 //! | --- | --- |
-//! | [`Server`], [`Stopper`] | a running server; stops it from another thread |
+//! | [`Server`], [`ServerHandle`] | a running server; stops it from another thread |
 //! | [`Config`], [`ConfigFile`], [`ConfigOption`] | the options of a server; a file of options; the table of all options |
 //! | [`check_data`], [`repair_data`], [`DataReport`] | verify or repair the data folder of a stopped server |
 //! | [`HashKey`] | the secret key with which the server hashes items |
@@ -32,6 +32,7 @@
 
 mod acceptor;
 mod background_save;
+mod call;
 mod change_replies;
 mod chunk_pacing;
 mod chunked;
@@ -47,6 +48,7 @@ mod exec;
 mod handlers;
 mod hash_key;
 mod held_memory;
+mod hex;
 mod http;
 pub mod keyspace;
 mod loading;
@@ -79,11 +81,11 @@ mod write_keys;
 
 pub use config::{
     BindAddress, ClientCertificates, Config, ConfigError, ConfigFile, ConfigOption, DebugCommand,
-    HttpPort, NoAddress, OptionGroup, OutputLimit, OutputLimitError,
+    HttpPort, OptionGroup, OptionValueError, OutputLimit,
 };
 pub use hash_key::{HashKey, HashKeyError};
 pub use persistence::{DataReport, DurabilityError, FsyncPolicy, check_data, repair_data};
-pub use server::{Renewer, Server, Stopper};
+pub use server::{Server, ServerHandle};
 pub use server_error::ServerError;
 pub use tls::TlsError;
 pub use users::UsersError;

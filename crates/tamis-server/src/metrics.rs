@@ -1,9 +1,7 @@
 //! The metrics of a server for Prometheus, in the text format 0.0.4.
 
 use std::fmt::{Display, Write as _};
-use std::sync::atomic::Ordering;
-
-use tamis_commands::COMMANDS;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::now_millis;
 use crate::procfs::memory_of_process;
@@ -25,58 +23,45 @@ pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> Str
 
 fn of_server(out: &mut Exposition, shared: &SharedState) {
     let stats = &shared.stats;
-    let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
-    out.family("tamis_build_info", "gauge", "The version that runs.");
+    let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+    out.family("tamis_build_info", "The version that runs.");
     out.sample("tamis_build_info", &[("version", env!("CARGO_PKG_VERSION").as_bytes())], 1);
-    out.one("tamis_loading", "gauge", "1 while the server reads its data.", 0);
+    out.one("tamis_loading", "1 while the server reads its data.", 0);
     let started = shared.started_millis as f64 / 1000.0;
-    out.one("tamis_start_time_seconds", "gauge", "When the server started, since 1970.", started);
-    out.one("tamis_connected_clients", "gauge", "Connections.", shared.clients.len());
-    out.one("tamis_connections_total", "counter", "Connections there were.", shared.clients.ever());
+    out.one("tamis_start_time_seconds", "When the server started, since 1970.", started);
+    out.one("tamis_connected_clients", "Connections.", shared.clients.len());
+    out.one("tamis_connections_total", "Connections there were.", shared.clients.ever());
     let rejected = count(&stats.rejected);
-    out.one("tamis_rejected_connections_total", "counter", "Connections refused.", rejected);
+    out.one("tamis_rejected_connections_total", "Connections refused.", rejected);
     let (bytes_in, bytes_out) = (count(&stats.bytes_in), count(&stats.bytes_out));
-    out.one("tamis_network_input_bytes_total", "counter", "Bytes that clients sent.", bytes_in);
-    out.one("tamis_network_output_bytes_total", "counter", "Bytes sent to clients.", bytes_out);
-    let keys = shared.keyspace.shared();
-    out.one("tamis_keys", "gauge", "Keys, expired ones included until they are swept.", keys.len());
-    drop(keys);
-    let expiring = shared.keyspace.expiring();
-    out.one("tamis_expiring_keys", "gauge", "Keys with a time.", expiring);
-    let expired = count(&stats.expired_keys);
-    out.one("tamis_expired_keys_total", "counter", "Keys whose time came.", expired);
-    let bytes = shared.used_memory();
-    out.one(
-        "tamis_memory_bytes",
-        "gauge",
-        "Memory of keys and values, and of what waits for clients.",
-        bytes,
-    );
+    out.one("tamis_network_input_bytes_total", "Bytes that clients sent.", bytes_in);
+    out.one("tamis_network_output_bytes_total", "Bytes sent to clients.", bytes_out);
+    let keys = shared.keyspace.shared().len();
+    out.one("tamis_keys", "Keys, expired ones included until they are swept.", keys);
+    out.one("tamis_expiring_keys", "Keys with a time.", shared.keyspace.expiring());
+    out.one("tamis_expired_keys_total", "Keys whose time came.", count(&stats.expired_keys));
+    let help = "Memory of keys and values, and of what waits for clients.";
+    out.one("tamis_memory_bytes", help, shared.used_memory());
     let limit = shared.config().max_memory_bytes;
-    out.one("tamis_memory_limit_bytes", "gauge", "maxmemory; 0 for no limit.", limit);
+    out.one("tamis_memory_limit_bytes", "maxmemory; 0 for no limit.", limit);
     if let Some(bytes) = memory_of_process() {
-        let name = "process_resident_memory_bytes";
-        out.one(name, "gauge", "Memory of the process that is in use.", bytes);
+        out.one("process_resident_memory_bytes", "Memory of the process that is in use.", bytes);
     }
     let Some(durable) = &shared.durable else { return };
-    out.one("tamis_log_bytes", "gauge", "Length of the present log.", durable.log_bytes());
+    out.one("tamis_log_bytes", "Length of the present log.", durable.log_bytes());
     let failed = u8::from(durable.log.failure().is_some());
-    out.one("tamis_log_failed", "gauge", "1 while changes are refused for the log's sake.", failed);
+    out.one("tamis_log_failed", "1 while changes are refused for the log's sake.", failed);
     let saved = count(&durable.last_save_millis) as f64 / 1000.0;
-    let name = "tamis_last_save_timestamp_seconds";
-    out.one(name, "gauge", "When the last snapshot was complete, since 1970.", saved);
+    let help = "When the last snapshot was complete, since 1970.";
+    out.one("tamis_last_save_timestamp_seconds", help, saved);
     let saving = u8::from(durable.is_saving());
-    out.one("tamis_save_in_progress", "gauge", "1 while a snapshot is written.", saving);
+    out.one("tamis_save_in_progress", "1 while a snapshot is written.", saving);
 }
 
 fn of_commands(out: &mut Exposition, shared: &SharedState) {
-    let called: Vec<(String, Called)> = COMMANDS
-        .iter()
-        .map(|command| (command.name.to_ascii_lowercase(), shared.stats.calls.of(command.index())))
-        .filter(|(_, called)| called.calls() + called.rejected > 0)
-        .collect();
+    let called: Vec<(String, Called)> = shared.stats.calls.each_called().collect();
     let mut each = |name, help, number: fn(&Called) -> u64| {
-        out.family(name, "counter", help);
+        out.family(name, help);
         for (command, called) in &called {
             out.sample(name, &[("command", command.as_bytes())], number(called));
         }
@@ -86,7 +71,7 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
     each("tamis_command_rejections_total", "Commands refused before they ran.", |it| it.rejected);
 
     let name = "tamis_command_duration_seconds";
-    out.family(name, "histogram", "How long commands took.");
+    out.family_of("histogram", name, "How long commands took.");
     for (command, called) in &called {
         let command = command.as_bytes();
         let mut sum = 0;
@@ -105,9 +90,9 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
 
     let slow = shared.stats.slow.ever();
     let help = "Commands slower than slowlog-log-slower-than.";
-    out.one("tamis_slow_commands_total", "counter", help, slow);
+    out.one("tamis_slow_commands_total", help, slow);
 
-    out.family("tamis_errors_total", "counter", "Replies that were errors, by their code.");
+    out.family("tamis_errors_total", "Replies that were errors, by their code.");
     for (code, count) in shared.stats.errors_by_code() {
         out.sample("tamis_errors_total", &[("code", code.as_bytes())], count);
     }
@@ -119,11 +104,11 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     let mut found = filter_reports(&shared.keyspace, &config.filters, limit, now_millis());
     found.reports.retain(|report| may_see(&report.key));
     let omitted = found.filters.saturating_sub(found.reports.len() as u64);
-    out.one("tamis_filters", "gauge", "Filters.", found.filters);
+    out.one("tamis_filters", "Filters.", found.filters);
     let help = "Filters without metrics of their own: metrics-max-filters says how many have some.";
-    out.one("tamis_filters_omitted", "gauge", help, omitted);
+    out.one("tamis_filters_omitted", help, omitted);
     let mut each = |name, help, number: fn(&FilterReport) -> Option<f64>| {
-        out.family(name, "gauge", help);
+        out.family(name, help);
         for report in &found.reports {
             // If all bits are set, the estimated number of items is infinite.
             if let Some(number) = number(report).filter(|number| number.is_finite()) {
@@ -166,8 +151,12 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
 struct Exposition(String);
 
 impl Exposition {
-    /// Writes the header lines of a metric.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    /// Writes the header lines of a counter, whose name ends in `_total`, or of a gauge.
+    fn family(&mut self, name: &str, help: &str) {
+        self.family_of(if name.ends_with("_total") { "counter" } else { "gauge" }, name, help);
+    }
+
+    fn family_of(&mut self, kind: &str, name: &str, help: &str) {
         writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("writing to text");
     }
 
@@ -208,8 +197,8 @@ impl Exposition {
     }
 
     /// Writes a metric with a single number.
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
+    fn one(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, help);
         self.sample(name, &[], value);
     }
 }
@@ -317,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_the_format_wants() {
+    fn the_text_follows_the_format() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().to_owned();
         // With this limit, every command is slow.
@@ -328,22 +317,18 @@ mod tests {
         assert_eq!(empty["tamis_slow_commands_total"][0].1, 0.0);
         assert!(!empty.contains_key("tamis_commands_total"));
 
-        say(
-            &server,
-            b"BF.RESERVE full 0.01 10 NONSCALING\r\nBF.RESERVE k 0.01 1000 NONSCALING\r\n",
-        );
-        say(
-            &server,
-            b"BF.MADD full 1 2 3 4 5 6 7 8 9 10\r\nBF.ADD k 1\r\nBF.ADD k 2\r\nSET text a\r\n",
-        );
-        say(
-            &server,
-            b"TM.RESERVE over KIND classic ITEMS 10\r\nBF.RESERVE k 1\r\nTM.ADD text a\r\n",
-        );
+        for lines in [
+            "BF.RESERVE full 0.01 10 NONSCALING\r\nBF.RESERVE k 0.01 1000 NONSCALING\r\n",
+            "BF.MADD full 1 2 3 4 5 6 7 8 9 10\r\nBF.ADD k 1\r\nBF.ADD k 2\r\nSET text a\r\n",
+            "TM.RESERVE over KIND classic ITEMS 10\r\nBF.RESERVE k 1\r\nTM.ADD text a\r\n",
+        ] {
+            say(&server, lines.as_bytes());
+        }
         let many: Vec<String> = (0..1000).map(|item| item.to_string()).collect();
         say(&server, format!("TM.MADD over {}\r\n", many.join(" ")).as_bytes());
         say(&server, b"BF.ADD \"hostile\\n\\\"}\\\\ \\xff\\x00\" a\r\nCF.ADD cuckoo a\r\n");
-        say(&server, b"TM.RESERVE w KIND window WINDOW 1000 ITEMS 10\r\nCONFIG SET bf-layout redisbloom\r\nBF.ADD layers a\r\n");
+        say(&server, b"TM.RESERVE w KIND window WINDOW 1000 ITEMS 10\r\n");
+        say(&server, b"CONFIG SET bf-layout redisbloom\r\nBF.ADD layers a\r\n");
         let scraped = read(&text(server.shared(), |_| true));
         assert_eq!(*of(&scraped["tamis_commands_total"], "command", "bf.add"), 4.0);
         assert_eq!(*of(&scraped["tamis_command_failures_total"], "command", "tm.add"), 1.0);
@@ -378,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_stay_apart_and_on_their_line() {
+    fn labels_stay_distinct_and_on_one_line() {
         let label = |text: &[u8]| {
             let mut out = Exposition::default();
             out.label(text);

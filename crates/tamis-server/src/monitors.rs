@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::clients::Client;
 use crate::clock::since_1970;
-use crate::output::OutputMemory;
+use crate::held_memory::{HeldMemory, Hold};
 use crate::stats::shown;
 
 /// The monitors of a server.
@@ -28,16 +28,18 @@ pub(crate) struct Monitors {
 pub(crate) struct Feed {
     /// The ID of the client, which does not receive its own commands.
     client: u64,
-    lines: Mutex<Lines>,
-    /// The memory of unread replies of all clients and of this client. Both include the lines.
-    memory: [Arc<OutputMemory>; 2],
+    lines: Mutex<MonitorLines>,
+    /// The memory of unread replies of this client, including the lines.
+    unread: HeldMemory,
     /// Notified when lines are added, or when users change.
     pub changed: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Lines {
+#[derive(Debug)]
+struct MonitorLines {
     bytes: Vec<u8>,
+    /// The memory of the lines, counted for all clients and for this one.
+    memory: [Hold; 2],
     /// True if the lines exceeded the limit and some were dropped.
     is_over: bool,
 }
@@ -52,36 +54,25 @@ impl Feed {
         if lines.is_over {
             return None;
         }
-        let bytes = std::mem::take(&mut lines.bytes);
-        self.memory.iter().for_each(|it| it.sub(bytes.capacity() as u64));
-        Some(bytes)
+        lines.memory.iter_mut().for_each(|it| it.set(0));
+        Some(std::mem::take(&mut lines.bytes))
     }
 
     /// Appends a line. Drops all lines instead if the unread bytes of the client, including its
     /// replies, would exceed `most`.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
-        let before = lines.bytes.capacity() as u64;
-        if self.memory[1].bytes() - before + (lines.bytes.len() + line.len()) as u64 > most {
-            *lines = Lines { bytes: Vec::new(), is_over: true };
+        let others = self.unread.bytes() - lines.memory[1].bytes();
+        if others + (lines.bytes.len() + line.len()) as u64 > most {
+            (lines.bytes, lines.is_over) = (Vec::new(), true);
         }
         if !lines.is_over {
             lines.bytes.extend_from_slice(line);
         }
-        let after = lines.bytes.capacity() as u64;
-        for memory in &self.memory {
-            memory.add(after);
-            memory.sub(before);
-        }
+        let bytes = lines.bytes.capacity() as u64;
+        lines.memory.iter_mut().for_each(|it| it.set(bytes));
         drop(lines);
         self.changed.notify_one();
-    }
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        let bytes = self.lines.get_mut().bytes.capacity() as u64;
-        self.memory.iter().for_each(|it| it.sub(bytes));
     }
 }
 
@@ -102,11 +93,15 @@ impl Drop for Monitoring {
 
 impl Monitors {
     /// Registers a client as a monitor. `all` is the memory of unread replies of all clients.
-    pub fn begin(self: &Arc<Self>, client: &Client, all: &Arc<OutputMemory>) -> Monitoring {
+    pub fn begin(self: &Arc<Self>, client: &Client, all: &HeldMemory) -> Monitoring {
         let feed = Arc::new(Feed {
             client: client.id,
-            lines: Mutex::default(),
-            memory: [all.clone(), client.output.clone()],
+            lines: Mutex::new(MonitorLines {
+                bytes: Vec::new(),
+                memory: [all.hold(0), client.output.hold(0)],
+                is_over: false,
+            }),
+            unread: client.output.clone(),
             changed: Notify::new(),
         });
         let mut feeds = self.feeds.lock();
@@ -177,10 +172,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_as_redis_writes_it() {
+    fn a_line_has_the_format_of_redis() {
         let argv = [b"SET".to_vec(), b"a \"b\\\n\r\t\x07\x08".to_vec(), b"\x00\xff~".to_vec()];
         let line = line(Duration::from_micros(1_500_000_042), "127.0.0.1:9", &argv);
-        let expected = "+1500.000042 [0 127.0.0.1:9] \"SET\" \"a \\\"b\\\\\\n\\r\\t\\a\\b\" \"\\x00\\xff~\"\r\n";
+        let expected = r#"+1500.000042 [0 127.0.0.1:9] "SET" "a \"b\\\n\r\t\a\b" "\x00\xff~""#
+            .to_owned()
+            + "\r\n";
         assert_eq!(String::from_utf8(line).unwrap(), expected);
     }
 
@@ -199,13 +196,13 @@ mod tests {
         assert_eq!(one.feed.take(), Some(b"+a\r\n".to_vec()));
         assert_eq!((own.bytes(), clients.output.bytes()), (0, 0));
         // Unread replies of the client count towards the limit.
-        own.add(3);
+        let unread = own.hold(3);
         one.feed.push(b"+a\r\n", 10);
         one.feed.push(b"+a\r\n", 10);
         assert_eq!((one.feed.take(), other.feed.take()), (None, Some(Vec::new())));
-        assert_eq!(own.bytes(), 3);
+        assert_eq!(own.bytes(), unread.bytes());
         other.feed.push(&[b'x'; 100], 1000);
-        drop((one, other));
+        drop((one, other, unread));
         assert!(!monitors.are_there());
         assert_eq!(clients.output.bytes(), 0);
     }

@@ -5,7 +5,7 @@
 //! and keeps the replies here.
 //!
 //! ```text
-//! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket, as fast as the client reads
+//! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket
 //! ```
 //!
 //! The buffer holds only replies that may be sent. `client-output-buffer-limit` limits its length.
@@ -13,42 +13,19 @@
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWrite;
 
 use crate::config::OutputLimit;
+use crate::held_memory::Hold;
 
 /// How many bytes are written to the socket before other connections of the thread get their turn.
 const TURN_BYTES: usize = 256 << 10;
 
 /// Short replies are gathered in pieces of this length.
 const PIECE_BYTES: usize = 16 << 10;
-
-/// The memory of all output buffers of a server, in bytes, including the lines that wait for
-/// clients that monitor.
-#[derive(Debug, Default)]
-pub(crate) struct OutputMemory(AtomicU64);
-
-impl OutputMemory {
-    /// Returns the memory of all unsent replies, in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Adds the memory of new unsent replies.
-    pub fn add(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Subtracts the memory of replies that are no longer waiting.
-    pub fn sub(&self, bytes: u64) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
 
 /// The unread replies of one connection, oldest first.
 #[derive(Debug)]
@@ -60,11 +37,8 @@ pub(crate) struct OutputBuffer {
     len: usize,
     /// Written bytes may still be in a TLS buffer.
     must_flush: bool,
-    /// The memory of the pieces, as counted in `all` and `own`.
-    memory: u64,
-    all: Arc<OutputMemory>,
-    /// The memory of this client alone, for `CLIENT LIST`.
-    own: Arc<OutputMemory>,
+    /// The memory of the pieces, counted for all clients and for this one.
+    memory: [Hold; 2],
     /// Since when the buffer exceeds the soft limit, and that limit in bytes.
     soft_since: Option<(Instant, u64)>,
     /// When the socket last accepted bytes. For replies that enter an empty buffer: when the socket
@@ -76,7 +50,7 @@ pub(crate) struct OutputBuffer {
 
 /// Why a client that does not read its replies is disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overflow {
+pub(crate) enum OutputOverflow {
     /// More bytes wait than the hard limit allows.
     Hard,
     /// More bytes than the soft limit waited for longer than its time.
@@ -84,16 +58,14 @@ pub(crate) enum Overflow {
 }
 
 impl OutputBuffer {
-    /// Creates an empty buffer that counts its memory in `all` and `own`.
-    pub fn new(all: Arc<OutputMemory>, own: Arc<OutputMemory>) -> Self {
+    /// Creates an empty buffer that counts its memory for all clients and for its own.
+    pub fn new(memory: [Hold; 2]) -> Self {
         Self {
             pieces: VecDeque::new(),
             written: 0,
             len: 0,
             must_flush: false,
-            memory: 0,
-            all,
-            own,
+            memory,
             soft_since: None,
             progress: Instant::now(),
             is_untried: false,
@@ -132,17 +104,8 @@ impl OutputBuffer {
     }
 
     fn add_piece(&mut self, piece: Vec<u8>) {
-        let bytes = piece.capacity() as u64;
-        self.memory += bytes;
-        self.all.add(bytes);
-        self.own.add(bytes);
+        self.memory.iter_mut().for_each(|it| it.add(piece.capacity() as u64));
         self.pieces.push_back(piece);
-    }
-
-    fn uncount(&mut self, bytes: u64) {
-        self.memory -= bytes;
-        self.all.sub(bytes);
-        self.own.sub(bytes);
     }
 
     /// Writes as much as the socket accepts. Ready once all bytes are written and flushed. The
@@ -183,7 +146,7 @@ impl OutputBuffer {
             if self.written == self.pieces[0].len() {
                 self.written = 0;
                 let mut piece = self.pieces.pop_front().expect("just seen");
-                self.uncount(piece.capacity() as u64);
+                self.memory.iter_mut().for_each(|it| it.sub(piece.capacity() as u64));
                 if spare.capacity() == 0 && piece.capacity() <= TURN_BYTES {
                     piece.clear();
                     *spare = piece;
@@ -204,11 +167,11 @@ impl OutputBuffer {
         limit: OutputLimit,
         longest: usize,
         now: Instant,
-    ) -> Result<(), Overflow> {
+    ) -> Result<(), OutputOverflow> {
         let is_over = |most: u64| most > 0 && self.len as u64 > most;
         if is_over(limit.hard_bytes) && (self.len - longest.min(self.len)) as u64 > limit.hard_bytes
         {
-            return Err(Overflow::Hard);
+            return Err(OutputOverflow::Hard);
         }
         if !is_over(limit.soft_bytes) {
             self.soft_since = None;
@@ -216,7 +179,7 @@ impl OutputBuffer {
         }
         let (since, _) = *self.soft_since.get_or_insert((now, limit.soft_bytes));
         if now.duration_since(since) > Duration::from_secs(limit.soft_seconds) {
-            return Err(Overflow::Soft);
+            return Err(OutputOverflow::Soft);
         }
         Ok(())
     }
@@ -227,18 +190,15 @@ impl OutputBuffer {
     }
 }
 
-impl Drop for OutputBuffer {
-    fn drop(&mut self) {
-        self.uncount(self.memory);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::held_memory::HeldMemory;
 
-    fn buffer() -> OutputBuffer {
-        OutputBuffer::new(Arc::default(), Arc::default())
+    /// Returns an empty buffer and the counter of its memory.
+    fn buffer() -> (OutputBuffer, HeldMemory) {
+        let all = HeldMemory::default();
+        (OutputBuffer::new([all.hold(0), HeldMemory::default().hold(0)]), all)
     }
 
     /// Accepts `room` bytes, and then none until it has more room.
@@ -279,9 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn replies_come_out_in_order_however_little_the_socket_takes() {
-        let mut output = buffer();
-        let all = output.all.clone();
+    fn replies_keep_their_order_when_the_socket_accepts_few_bytes() {
+        let (mut output, all) = buffer();
         let mut socket = Socket { room: 0, taken: Vec::new(), flushed: 0 };
         let mut expected = Vec::new();
         for i in 0..2000_u32 {
@@ -305,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn one_client_does_not_write_for_long() {
-        let mut output = buffer();
+    fn a_client_yields_after_a_limited_number_of_written_bytes() {
+        let (mut output, _) = buffer();
         output.push(&mut vec![1; 3 * TURN_BYTES]);
         let mut socket = Socket { room: usize::MAX, taken: Vec::new(), flushed: 0 };
         assert!(write(&mut output, &mut socket).is_pending());
@@ -314,9 +273,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_broken_connection_leaves_is_no_longer_counted() {
-        let mut output = buffer();
-        let all = output.all.clone();
+    fn the_memory_of_a_dropped_buffer_is_no_longer_counted() {
+        let (mut output, all) = buffer();
         output.push(&mut vec![1; 100_000]);
         assert_eq!(all.bytes(), 100_000);
         drop(output);
@@ -324,9 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_for_all_that_waits_and_for_a_time() {
+    fn the_hard_limit_applies_at_once_and_the_soft_limit_after_its_time() {
         let limit = OutputLimit { hard_bytes: 1000, soft_bytes: 100, soft_seconds: 10 };
-        let mut output = buffer();
+        let (mut output, _) = buffer();
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         output.push(&mut vec![1; 100]);
@@ -336,13 +294,13 @@ mod tests {
         assert_eq!(output.check(limit, 100, start), Ok(()));
         assert_eq!(output.soft_deadline(limit), Some(at(10)));
         assert_eq!(output.check(limit, 100, at(10)), Ok(()));
-        assert_eq!(output.check(limit, 100, at(11)), Err(Overflow::Soft));
+        assert_eq!(output.check(limit, 100, at(11)), Err(OutputOverflow::Soft));
         let hard = OutputLimit { soft_bytes: 0, ..limit };
         assert_eq!(output.check(hard, 100, at(11)), Ok(()), "no soft limit");
         output.push(&mut vec![1; 5000]);
         assert_eq!(output.check(hard, 5000, at(11)), Ok(()), "one reply may be long");
         output.push(&mut vec![1; 801]);
-        assert_eq!(output.check(hard, 5000, at(11)), Err(Overflow::Hard));
+        assert_eq!(output.check(hard, 5000, at(11)), Err(OutputOverflow::Hard));
         assert_eq!(output.check(OutputLimit { hard_bytes: 0, ..hard }, 0, at(11)), Ok(()));
     }
 }

@@ -9,6 +9,7 @@ use tamis_commands::{
 };
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::chunk_pacing::{ITEMS, most_items};
 use crate::clock::now_millis;
 use crate::config::Config;
@@ -82,7 +83,7 @@ impl Session {
             turn.began = Instant::now();
             return 1;
         }
-        self.client.about.lock().last_command = command.name;
+        self.client.properties.lock().last_command = command.name;
         if self.transaction.is_some() && command.in_multi != InMulti::AtOnce {
             self.queue(argv).encode(self.protocol, out);
             turn.began = Instant::now();
@@ -90,6 +91,7 @@ impl Session {
         }
         let reply_start = out.len();
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
+        let call = Call { command, argv, env };
         let ran = match command.handler {
             Handler::Key(handler) => {
                 self.run_key_commands(handler, command, commands, config, turn, out).await
@@ -100,7 +102,7 @@ impl Session {
             }
             Handler::Server(handler) => {
                 self.show(command, &commands[..1], config);
-                let reply = handlers::run_server_command(self, handler, command, argv, &env).await;
+                let reply = handlers::run_server_command(self, handler, call).await;
                 if command.has(Flag::Admin) {
                     turn.new_config = Some(self.server.config());
                     // `SAVE` and `DEBUG RELOAD` take seconds.
@@ -120,14 +122,14 @@ impl Session {
             }
             Handler::ReadKeys(handler) => {
                 self.show(command, &commands[..1], config);
-                let reply = handlers::run_read_keys(self, handler, command, argv, &env).await;
+                let reply = handlers::run_read_keys(self, handler, call).await;
                 turn.now_millis = now_millis();
                 self.answer(command, &reply, out);
                 1
             }
             Handler::WriteKeys(handler) => {
                 self.show(command, &commands[..1], config);
-                let reply = handlers::run_write_keys(self, handler, command, argv, &env).await;
+                let reply = handlers::run_write_keys(self, handler, call).await;
                 turn.now_millis = now_millis();
                 self.answer(command, &reply, out);
                 1
@@ -200,7 +202,8 @@ impl Session {
         if self.server.http_warnings.is_due(now_millis()) {
             tracing::warn!(
                 peer = %self.client.peer,
-                "possible attack: a client sent HTTP to the Redis port, as a web page can; its connection was closed"
+                "possible attack: a client sent HTTP to the Redis port, as a web page can; its \
+                 connection was closed"
             );
         }
     }
@@ -222,7 +225,7 @@ impl Session {
             return Reply::error(text::server::MEMORY);
         }
         let is_kept = transaction.push(argv);
-        self.client.about.lock().queued = Some(transaction.queued.len());
+        self.client.properties.lock().queued = Some(transaction.queued.len());
         if is_kept { Reply::simple("QUEUED") } else { Reply::error(text::server::LARGE_MULTI) }
     }
 }
@@ -327,8 +330,8 @@ mod tests {
         let config = shared.config();
         let env = Env::new(&config.filters, Protocol::Resp2, now_millis());
         let before = shared.held.bytes();
-        let command = find(b"TM.LOAD").unwrap();
-        let decoded = runtime.block_on(session.decode(command, &load, &env)).unwrap().unwrap();
+        let call = Call { command: find(b"TM.LOAD").unwrap(), argv: &load, env };
+        let decoded = runtime.block_on(session.decode(call)).unwrap().unwrap();
         assert!(shared.held.bytes() >= before + 100_000, "{}", shared.held.bytes() - before);
         drop(decoded);
         assert_eq!(shared.held.bytes(), before);

@@ -13,7 +13,7 @@ pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
     // Replace the target of a symbolic link, not the link.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
+    beside.push(format!(".{}.part", std::process::id()));
     let beside = PathBuf::from(beside);
     let written = write_beside(&beside, path, text).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {

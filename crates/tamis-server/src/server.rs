@@ -75,15 +75,14 @@ impl Server {
         };
         let load = || Loading::begin(&listeners, config.max_clients, may_ask_info);
         let loading = config.append_only.then(load).transpose().map_err(ServerError::Thread)?;
-        let durable =
-            config.append_only.then(|| Durable::open(&config.dir, config.sync, &keyspace));
-        let durable = durable.transpose().map_err(ServerError::Durability)?;
+        let open = || Durable::open(&config.dir, config.sync, &keyspace);
+        let durable = config.append_only.then(open).transpose().map_err(ServerError::Durability)?;
         // After the lock of the folder is taken.
         let dir = config.append_only.then_some(config.dir.as_path());
         let key = config.hash_key.key(dir).map_err(ServerError::HashKey)?;
         config.filters.set_hash_key(key);
-        let state = SharedState::new(config, users, keyspace, durable, tls, port, threads);
-        let shared = Arc::new(state);
+        let shared =
+            Arc::new(SharedState::new(config, users, keyspace, durable, tls, port, threads));
         shared.stats.saves.begin(shared.keyspace.changes());
         let server = Arc::downgrade(&shared);
         shared.keyspace.on_expired(move |key| {
@@ -127,17 +126,10 @@ impl Server {
         name: &str,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), ServerError> {
+        // On an error, the caller drops the server, which stops it.
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-        match thread {
-            Ok(thread) => {
-                self.threads.push(thread);
-                Ok(())
-            }
-            Err(error) => {
-                self.stop();
-                Err(ServerError::Thread(error))
-            }
-        }
+        self.threads.push(thread.map_err(ServerError::Thread)?);
+        Ok(())
     }
 
     /// Returns the addresses on which the server listens without TLS.
@@ -168,16 +160,10 @@ impl Server {
         self.shared.stop();
     }
 
-    /// Returns a handle that stops the server from another thread.
+    /// Returns a handle that controls the server from another thread.
     #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        Stopper(self.shared.clone())
-    }
-
-    /// Returns a handle that reloads the TLS files from another thread.
-    #[must_use]
-    pub fn renewer(&self) -> Renewer {
-        Renewer(self.shared.clone())
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle(self.shared.clone())
     }
 
     /// Waits until the server has ended.
@@ -233,30 +219,24 @@ fn fit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Stops a server from another thread.
+/// Controls a server from another thread.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<SharedState>);
+pub struct ServerHandle(Arc<SharedState>);
 
-impl Stopper {
+impl ServerHandle {
     /// Stops the server, as [`Server::stop`] does.
     pub fn stop(&self) {
         self.0.stop();
     }
-}
 
-/// Reloads the TLS files from another thread.
-#[derive(Clone, Debug)]
-pub struct Renewer(Arc<SharedState>);
-
-impl Renewer {
     /// Reloads the TLS files. New connections use their current contents. Returns false if the
     /// server does not use TLS.
     ///
     /// # Errors
     ///
     /// [`TlsError`] if the files cannot be used. Nothing changes then.
-    pub fn renew(&self) -> Result<bool, TlsError> {
-        self.0.renew_tls()
+    pub fn reload_tls(&self) -> Result<bool, TlsError> {
+        self.0.reload_tls()
     }
 }
 

@@ -66,7 +66,8 @@ impl fmt::Display for ServerError {
             ServerError::Listen { address, error } if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(
                     f,
-                    "cannot listen on {address}: another server does; stop it or choose another --port"
+                    "cannot listen on {address}: another server does; stop it or choose another \
+                     --port"
                 )
             }
             ServerError::Listen { address, error } => {
@@ -90,8 +91,8 @@ impl fmt::Display for ServerError {
             ServerError::Users(error) => write!(f, "aclfile: {error}"),
             ServerError::Files { reserved } => write!(
                 f,
-                "the limit of open files is too low: the server needs {reserved} and one for each client; raise it \
-                 with ulimit -n"
+                "the limit of open files is too low: the server needs {reserved} and one for each \
+                 client; raise it with ulimit -n"
             ),
             ServerError::Thread(error) => {
                 write!(f, "cannot start a thread: {}", without_code(error))

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Argv, Command, Env, Handler, ServerCommand, find};
+use tamis_commands::{Argv, Command, Handler, ServerCommand, find};
 use tamis_resp::{Protocol, Reply};
 
+use crate::call::Call;
 use crate::change_replies::ChangeReplies;
 use crate::chunk_pacing::ChunkPacing;
 use crate::clients::Client;
@@ -90,16 +91,11 @@ impl Session {
     /// Decodes the value that a command carries as data. Returns `None` if the command carries no
     /// data or will be refused. The command then refuses, or decodes the data itself if the key was
     /// removed meanwhile.
-    pub(crate) async fn decode(
-        &self,
-        command: &Command,
-        argv: Argv<'_>,
-        env: &Env<'_>,
-    ) -> Option<Result<Decoded, NotDecoded>> {
-        if command.data(argv).is_none() || refuses_data(command, argv, env, &self.server) {
+    pub(crate) async fn decode(&self, call: Call<'_>) -> Option<Result<Decoded, NotDecoded>> {
+        if call.command.data(call.argv).is_none() || refuses_data(&self.server, call) {
             return None;
         }
-        decode(&self.server, command, argv, env).await
+        decode(&self.server, call).await
     }
 
     /// Counts commands that ran, and the keys that they looked up.
@@ -143,7 +139,8 @@ impl Session {
         self.server.stats.overflows.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
             peer = %self.client.peer,
-            "a client was disconnected: the replies of its transaction exceed client-output-buffer-limit or maxmemory"
+            "a client was disconnected: the replies of its transaction exceed \
+             client-output-buffer-limit or maxmemory"
         );
     }
 

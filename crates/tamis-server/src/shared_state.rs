@@ -135,7 +135,7 @@ impl SharedState {
     }
 
     /// Reloads the TLS files; false if the server does not use TLS.
-    pub fn renew_tls(&self) -> Result<bool, TlsError> {
+    pub fn reload_tls(&self) -> Result<bool, TlsError> {
         let Some(tls) = &self.tls else { return Ok(false) };
         // The read lock prevents a concurrent CONFIG SET, whose reload would be undone.
         let config = self.config.read();

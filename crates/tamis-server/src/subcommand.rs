@@ -4,6 +4,8 @@ use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Command, Permission};
 use tamis_resp::Reply;
 
+use crate::call::Call;
+
 /// Replies to an unknown subcommand, or to one with a wrong number of arguments.
 pub(crate) fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
     if let Some(permission) = Permission::find(&[command.as_bytes(), b"|", word].concat()) {
@@ -13,7 +15,7 @@ pub(crate) fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {
 }
 
 /// Tests whether the arguments request the `HELP` of a command with subcommands.
-pub(crate) fn asks_for_help(command: &Command, argv: Argv<'_>) -> bool {
+pub(crate) fn asks_for_help(Call { command, argv, .. }: Call<'_>) -> bool {
     !command.subcommands.is_empty() && argv.len() == 2 && argv[1].eq_ignore_ascii_case(b"HELP")
 }
 

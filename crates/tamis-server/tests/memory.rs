@@ -34,7 +34,7 @@ fn compressed(copies: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_compressed_payload_takes_no_more_than_is_left() {
+fn a_compressed_payload_decodes_within_the_memory_left() {
     let (_server, mut client) = start(1 << 20);
     let restore = |key: &str, copies: usize| -> Vec<Vec<u8>> {
         vec![b"RESTORE".to_vec(), key.into(), b"0".to_vec(), compressed(copies)]
@@ -279,7 +279,7 @@ fn keys_fill_maxmemory_and_deletes_make_room_again() {
 }
 
 #[test]
-fn what_would_pass_maxmemory_is_refused_before_it_takes_effect() {
+fn a_command_that_would_exceed_maxmemory_is_rejected_without_effect() {
     let (_server, mut client) = start(1 << 20);
     let refused = |client: &mut Client, command: Vec<Vec<u8>>, key: &str| {
         assert_eq!(client.say(&command), Reply::error(OOM), "{key}");
@@ -304,7 +304,7 @@ fn what_would_pass_maxmemory_is_refused_before_it_takes_effect() {
 }
 
 #[test]
-fn a_transaction_that_waits_counts() {
+fn the_memory_of_queued_transactions_counts() {
     let (server, mut client) = start(1 << 20);
     assert_eq!(client.say(&line("MULTI")), Reply::ok());
     let text = "x".repeat(1000);
@@ -322,7 +322,7 @@ fn a_transaction_that_waits_counts() {
 }
 
 #[test]
-fn a_layer_that_would_pass_maxmemory_is_not_added() {
+fn a_layer_that_would_exceed_maxmemory_is_not_added() {
     let (_server, mut client) = start(1 << 20);
     assert_eq!(client.say(&line("CONFIG SET bf-layout redisbloom")), Reply::ok());
     assert_eq!(client.say(&line("BF.RESERVE layers 0.01 100 EXPANSION 32768")), Reply::ok());
@@ -340,7 +340,7 @@ fn a_layer_that_would_pass_maxmemory_is_not_added() {
 }
 
 #[test]
-fn a_dump_that_would_pass_maxmemory_is_refused() {
+fn a_dump_that_would_exceed_maxmemory_is_rejected() {
     let (_server, mut client) = start(3 << 20);
     assert_eq!(client.say(&line("BF.RESERVE large 0.01 1000000")), Reply::ok());
     assert!(
@@ -364,7 +364,7 @@ fn refuses_reply(client: &mut Client, command: &str) {
 }
 
 #[test]
-fn a_sparse_string_is_as_long_in_replies_as_it_says() {
+fn a_sparse_string_has_its_full_length_in_replies() {
     let (_server, mut client) = start(8 << 20);
     // Some 800 KB of memory, and 95 MB of zeros to send.
     assert_eq!(client.say(&line("SETRANGE s 100000000 x")), Reply::Integer(100_000_001));
@@ -379,7 +379,7 @@ fn a_sparse_string_is_as_long_in_replies_as_it_says() {
 }
 
 #[test]
-fn every_way_to_dump_is_refused_to_clients_that_do_not_read() {
+fn dumps_are_rejected_while_clients_do_not_read_theirs() {
     const MAX: u64 = 80 << 20;
     // The part of a reply that the socket does not accept counts.
     const REPLY: u64 = 16 << 20;
@@ -437,7 +437,7 @@ fn replies_of_a_transaction_fit_in_memory_together() {
 }
 
 #[test]
-fn a_transaction_whose_replies_pass_the_limit_runs_and_ends_the_connection() {
+fn a_transaction_whose_replies_exceed_the_limit_runs_and_ends_the_connection() {
     let (server, mut client) = start(0);
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 3mb 0 0"];
     assert_eq!(client.say(&limit), Reply::ok());
@@ -468,7 +468,7 @@ fn wait_used(client: &mut Client, range: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_command_that_arrives_counts_and_is_limited() {
+fn the_memory_of_an_incomplete_command_counts_and_is_limited() {
     use std::io::Write as _;
     let (server, mut client) = start(0);
     assert_eq!(client.say(&line("CONFIG SET client-query-buffer-limit 2mb")), Reply::ok());
@@ -489,7 +489,7 @@ fn a_command_that_arrives_counts_and_is_limited() {
 }
 
 #[test]
-fn watched_keys_count_until_they_are_forgotten() {
+fn the_memory_of_watched_keys_counts_until_unwatch() {
     let (_server, mut client) = start(1 << 20);
     let key = |i: usize| vec![b"WATCH".to_vec(), format!("{i:0>1000}").into_bytes()];
     let watched = (0..2000).take_while(|i| client.say(&key(*i)) == Reply::ok()).count();

@@ -79,7 +79,7 @@ fn reply() -> impl Strategy<Value = Reply> {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded_again(reply in reply(), behind: Vec<u8>) {
+    fn an_encoded_reply_decodes_to_itself(reply in reply(), behind: Vec<u8>) {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
             let mut bytes = Vec::new();
             reply.encode(protocol, &mut bytes);

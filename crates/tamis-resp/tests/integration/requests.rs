@@ -142,7 +142,7 @@ fn request() -> impl Strategy<Value = (Vec<u8>, Option<Command>)> {
 
 proptest! {
     #[test]
-    fn any_cut_gives_the_commands_that_were_sent(
+    fn input_split_anywhere_gives_the_commands_that_were_sent(
         requests in prop::collection::vec(request(), 0..12),
         sizes in prop::collection::vec(1_usize..60, 1..20),
     ) {
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn any_cut_of_any_bytes_gives_the_same_commands_and_error(
+    fn any_bytes_split_anywhere_give_the_same_commands_and_error(
         input in prop::collection::vec(prop::sample::select(&b"*$$11112205\r\r\n\n\n- a'\"\\x"[..]), 0..80),
         sizes in prop::collection::vec(1_usize..10, 1..10),
         authenticated: bool,
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn arrays_are_read_as_the_obvious_reader_does(
+    fn arrays_are_decoded_as_by_a_simple_decoder(
         lines in prop::collection::vec(
             "(\\*[0-2]|\\*[0-9+-]{0,10}|\\$[0-4]|\\$[0-4]|[$:][0-9+-]{0,10}|a{0,4})\r[\n-a]", 0..16
         ),
@@ -180,7 +180,7 @@ proptest! {
 }
 
 #[test]
-fn a_command_of_many_words_in_many_pieces_is_not_read_again() {
+fn a_long_command_in_many_pieces_is_decoded_once() {
     // Reading the whole command again for each piece would take hours.
     let words: Command = (0..1_000_000).map(|word| format!("item{word}").into_bytes()).collect();
     let input = array(&words);

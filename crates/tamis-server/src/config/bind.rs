@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::str::FromStr;
 
+use crate::config::error::OptionValueError;
+
 /// An address to listen on, or a host name with its addresses. A host name is resolved once, when
 /// the option is parsed.
 ///
@@ -24,17 +26,8 @@ pub struct BindAddress {
     addresses: Vec<IpAddr>,
 }
 
-/// The text is neither an address nor a name that resolves to one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoAddress;
-
-impl fmt::Display for NoAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no IP address, nor a name that leads to one")
-    }
-}
-
-impl std::error::Error for NoAddress {}
+const NO_ADDRESS: OptionValueError =
+    OptionValueError("no IP address, nor a name that leads to one");
 
 impl BindAddress {
     /// Returns the addresses, at least one.
@@ -67,25 +60,25 @@ impl From<IpAddr> for BindAddress {
 }
 
 impl FromStr for BindAddress {
-    type Err = NoAddress;
+    type Err = OptionValueError;
 
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
+    fn from_str(text: &str) -> Result<Self, OptionValueError> {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(address.into());
         }
         // Do not query the network for a text that cannot be a name.
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if text.is_empty() || !text.chars().all(is_name) {
-            return Err(NoAddress);
+            return Err(NO_ADDRESS);
         }
         let mut addresses: Vec<IpAddr> = Vec::new();
-        for found in (text, 0).to_socket_addrs().map_err(|_| NoAddress)? {
+        for found in (text, 0).to_socket_addrs().map_err(|_| NO_ADDRESS)? {
             if !addresses.contains(&found.ip()) {
                 addresses.push(found.ip());
             }
         }
         if addresses.is_empty() {
-            return Err(NoAddress);
+            return Err(NO_ADDRESS);
         }
         Ok(Self { name: Some(text.to_owned()), addresses })
     }

@@ -3,13 +3,13 @@
 use tamis_commands::{SettingError, Settings};
 
 use crate::config::Config;
-use crate::config::config_option::{ConfigOption, OptionGroup};
+use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
 use crate::config::error::ConfigError;
 use crate::config::network_options::NETWORK;
-use crate::config::options::{Entry, HASH_KEY, OPTIONS};
+use crate::config::options::{HASH_KEY, OPTIONS};
 
 /// Returns every option of the server itself.
-fn entries() -> impl Iterator<Item = &'static Entry> {
+fn rows() -> impl Iterator<Item = &'static ConfigOption> {
     NETWORK.iter().chain(&OPTIONS)
 }
 
@@ -27,17 +27,14 @@ impl Config {
     /// ```
     #[must_use]
     pub fn options() -> Vec<ConfigOption> {
-        let own = entries().map(|&Entry { name, group, value, help, is_secret, .. }| {
-            ConfigOption { name, group, value, help, is_secret }
-        });
         let filters = Settings::ALL.iter().map(|setting| ConfigOption {
             name: setting.name,
             group: OptionGroup::Filters,
             value: "VALUE",
             help: setting.summary,
-            is_secret: false,
+            ..DEFAULT_ROW
         });
-        let mut options: Vec<ConfigOption> = own.chain(filters).collect();
+        let mut options: Vec<ConfigOption> = rows().copied().chain(filters).collect();
         options.sort_by_key(|option| option.group);
         options
     }
@@ -47,12 +44,12 @@ impl Config {
         let filters = Settings::ALL
             .iter()
             .filter_map(|setting| Some((setting.name, self.filters.get(setting.name)?)));
-        entries().map(|entry| (entry.name, (entry.get)(self))).chain(filters)
+        rows().map(|row| (row.name, (row.get)(self))).chain(filters)
     }
 
     /// Tests whether the value of this option must not appear in logs and error messages.
     pub(crate) fn is_secret(name: &[u8]) -> bool {
-        entries().any(|entry| entry.is_secret && name.eq_ignore_ascii_case(entry.name.as_bytes()))
+        rows().any(|row| row.is_secret && name.eq_ignore_ascii_case(row.name.as_bytes()))
     }
 
     /// Returns every option with the value that a client may see. No client sees a fixed hash key.
@@ -82,9 +79,9 @@ impl Config {
     /// ```
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let name = name.to_ascii_lowercase();
-        match entries().find(|entry| entry.name == name) {
-            Some(entry) => (entry.set)(self, value)
-                .ok_or(ConfigError::Invalid { name: entry.name, expected: entry.expected }),
+        match rows().find(|row| row.name == name) {
+            Some(row) => (row.set)(self, value)
+                .ok_or(ConfigError::Invalid { name: row.name, expected: row.expected }),
             None => self.filters.set(&name, value.as_bytes()).map_err(|error| match error {
                 SettingError::Unknown => ConfigError::Unknown { name },
                 error => ConfigError::Filters(error),
@@ -105,8 +102,8 @@ impl Config {
                 expected: "a password, since the server listens off loopback",
             });
         }
-        match entries().find(|entry| entry.name.eq_ignore_ascii_case(name)) {
-            Some(entry) if !entry.is_live => Err(ConfigError::Fixed { name: entry.name }),
+        match rows().find(|row| row.name.eq_ignore_ascii_case(name)) {
+            Some(row) if !row.is_live => Err(ConfigError::Fixed { name: row.name }),
             _ => self.set(name, value),
         }
     }

@@ -1,7 +1,9 @@
-//! The description of an option, for a command line.
+//! The row of an option: its name, help and value.
 
-/// The description of an option, for a command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use crate::config::Config;
+
+/// An option of the server. The command line builds its flags from these rows.
+#[derive(Clone, Copy, Debug)]
 pub struct ConfigOption {
     /// The name, as in `CONFIG GET`.
     pub name: &'static str,
@@ -13,7 +15,25 @@ pub struct ConfigOption {
     pub help: &'static str,
     /// True if the value, such as a password, must not appear in logs and error messages.
     pub is_secret: bool,
+    /// True if `CONFIG SET` may change the option.
+    pub(super) is_live: bool,
+    pub(super) expected: &'static str,
+    pub(super) get: fn(&Config) -> String,
+    pub(super) set: fn(&mut Config, &str) -> Option<()>,
 }
+
+/// The usual values of a row: an option that is set before the start and is no secret.
+pub(super) const DEFAULT_ROW: ConfigOption = ConfigOption {
+    name: "",
+    group: OptionGroup::Limits,
+    value: "",
+    help: "",
+    is_secret: false,
+    is_live: false,
+    expected: "",
+    get: |_| String::new(),
+    set: |_, _| None,
+};
 
 /// The groups of options, in the order of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -43,3 +43,15 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// Why a text is no value of an option: what the option expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionValueError(pub(super) &'static str);
+
+impl fmt::Display for OptionValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for OptionValueError {}

@@ -1,9 +1,9 @@
 //! The options for addresses, ports and TLS, one row each.
 
 use crate::config::ClientCertificates;
-use crate::config::options::{ENTRY, Entry};
+use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
 use crate::config::values::{name_of, named, parse_path, parse_port, put, shown_path, shown_port};
-use crate::config::{BindAddress, HttpPort, OptionGroup};
+use crate::config::{BindAddress, HttpPort};
 
 const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
     (ClientCertificates::Required, "yes"),
@@ -11,8 +11,8 @@ const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
     (ClientCertificates::Unasked, "no"),
 ];
 
-pub(super) static NETWORK: [Entry; 9] = [
-    Entry {
+pub(super) static NETWORK: [ConfigOption; 9] = [
+    ConfigOption {
         name: "bind",
         group: OptionGroup::Network,
         value: "ADDRESSES",
@@ -25,9 +25,9 @@ pub(super) static NETWORK: [Entry; 9] = [
             config.bind = parsed.ok().filter(|all| !all.is_empty())?;
             Some(())
         },
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "http-bind",
         group: OptionGroup::Network,
         value: "ADDRESS",
@@ -35,9 +35,9 @@ pub(super) static NETWORK: [Entry; 9] = [
         expected: "an IP address",
         get: |config| config.http_bind.to_string(),
         set: |config, text| put(&mut config.http_bind, text.parse().ok()),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "http-port",
         group: OptionGroup::Network,
         value: "PORT",
@@ -56,9 +56,9 @@ pub(super) static NETWORK: [Entry; 9] = [
             };
             Some(())
         },
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "port",
         group: OptionGroup::Network,
         value: "PORT",
@@ -71,9 +71,9 @@ pub(super) static NETWORK: [Entry; 9] = [
             config.port = port.unwrap_or(config.port);
             Some(())
         },
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "tls-auth-clients",
         group: OptionGroup::Tls,
         value: "WHETHER",
@@ -82,9 +82,9 @@ pub(super) static NETWORK: [Entry; 9] = [
         expected: "'yes', 'no' or 'optional'",
         get: |config| name_of(config.tls_auth_clients, &CLIENT_CERTIFICATES),
         set: |config, text| put(&mut config.tls_auth_clients, named(text, &CLIENT_CERTIFICATES)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "tls-ca-cert-file",
         group: OptionGroup::Tls,
         value: "FILE",
@@ -93,9 +93,9 @@ pub(super) static NETWORK: [Entry; 9] = [
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
         set: |config, text| put(&mut config.tls_ca_cert_file, Some(parse_path(text))),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "tls-cert-file",
         group: OptionGroup::Tls,
         value: "FILE",
@@ -104,9 +104,9 @@ pub(super) static NETWORK: [Entry; 9] = [
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_cert_file.as_ref()),
         set: |config, text| put(&mut config.tls_cert_file, Some(parse_path(text))),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "tls-key-file",
         group: OptionGroup::Tls,
         value: "FILE",
@@ -115,9 +115,9 @@ pub(super) static NETWORK: [Entry; 9] = [
         expected: "a file, or empty for none",
         get: |config| shown_path(config.tls_key_file.as_ref()),
         set: |config, text| put(&mut config.tls_key_file, Some(parse_path(text))),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "tls-port",
         group: OptionGroup::Tls,
         value: "PORT",
@@ -125,6 +125,6 @@ pub(super) static NETWORK: [Entry; 9] = [
         expected: "0 to 65535, or no",
         get: |config| shown_port(config.tls_port),
         set: |config, text| put(&mut config.tls_port, parse_port(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
 ];

@@ -2,41 +2,13 @@
 
 use tamis_commands::parse_integer;
 
+use crate::config::DebugCommand;
+use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
 use crate::config::values::{
-    name_of, named, parse_bytes, parse_path, parse_yes, put, shown_path, yes,
+    name_of, named, parse_bytes, parse_path, parse_up_to, parse_yes, put, shown_path, yes,
 };
-use crate::config::{Config, DebugCommand, OptionGroup};
 use crate::hash_key::HashKey;
 use crate::persistence::FsyncPolicy;
-
-/// An option of the server itself.
-pub(super) struct Entry {
-    pub name: &'static str,
-    pub group: OptionGroup,
-    /// The placeholder of the value in the help text.
-    pub value: &'static str,
-    pub help: &'static str,
-    /// True if `CONFIG SET` may change the option.
-    pub is_live: bool,
-    /// True if the value must not appear in logs and error messages.
-    pub is_secret: bool,
-    pub expected: &'static str,
-    pub get: fn(&Config) -> String,
-    pub set: fn(&mut Config, &str) -> Option<()>,
-}
-
-/// The usual values of a row: an option that is set before the start and is no secret.
-pub(super) const ENTRY: Entry = Entry {
-    name: "",
-    group: OptionGroup::Limits,
-    value: "",
-    help: "",
-    is_live: false,
-    is_secret: false,
-    expected: "",
-    get: |_| String::new(),
-    set: |_, _| None,
-};
 
 /// The option whose value clients never see.
 pub(super) const HASH_KEY: &str = "hash-key";
@@ -50,8 +22,8 @@ const SYNC: [(FsyncPolicy, &str); 3] = [
 const DEBUG_COMMAND: [(DebugCommand, &str); 3] =
     [(DebugCommand::No, "no"), (DebugCommand::Local, "local"), (DebugCommand::Yes, "yes")];
 
-pub(super) static OPTIONS: [Entry; 21] = [
-    Entry {
+pub(super) static OPTIONS: [ConfigOption; 21] = [
+    ConfigOption {
         name: "aclfile",
         group: OptionGroup::Access,
         value: "FILE",
@@ -59,9 +31,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "a file, or empty for none",
         get: |config| shown_path(config.users_file.as_ref()),
         set: |config, text| put(&mut config.users_file, Some(parse_path(text))),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "acllog-max-len",
         group: OptionGroup::Access,
         value: "N",
@@ -69,12 +41,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         is_live: true,
         expected: "0 to 1000000",
         get: |config| config.max_refusals.to_string(),
-        set: |config, text| {
-            put(&mut config.max_refusals, text.parse().ok().filter(|&n| n <= 1_000_000))
-        },
-        ..ENTRY
+        set: |config, text| put(&mut config.max_refusals, parse_up_to(1_000_000, text)),
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "appendfsync",
         group: OptionGroup::Durability,
         value: "WHEN",
@@ -83,9 +53,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "'always', 'everysec' or 'no'",
         get: |config| name_of(config.sync, &SYNC),
         set: |config, text| put(&mut config.sync, named(text, &SYNC)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "appendonly",
         group: OptionGroup::Durability,
         value: "YES|NO",
@@ -93,9 +63,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "'yes' or 'no'",
         get: |config| yes(config.append_only),
         set: |config, text| put(&mut config.append_only, parse_yes(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "auto-aof-rewrite-min-size",
         group: OptionGroup::Durability,
         value: "SIZE",
@@ -104,9 +74,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "a memory value",
         get: |config| config.rewrite_bytes.to_string(),
         set: |config, text| put(&mut config.rewrite_bytes, parse_bytes(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "client-output-buffer-limit",
         group: OptionGroup::Limits,
         value: "LIMIT",
@@ -115,9 +85,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "'normal <hard> <soft> <seconds>', with memory values",
         get: |config| config.output_limit.to_string(),
         set: |config, text| put(&mut config.output_limit, text.parse().ok()),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "client-query-buffer-limit",
         group: OptionGroup::Limits,
         value: "SIZE",
@@ -128,9 +98,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         set: |config, text| {
             put(&mut config.max_query_bytes, parse_bytes(text).filter(|&bytes| bytes >= 1 << 20))
         },
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "dir",
         group: OptionGroup::Durability,
         value: "DIR",
@@ -138,9 +108,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "a folder",
         get: |config| config.dir.display().to_string(),
         set: |config, text| put(&mut config.dir, parse_path(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: HASH_KEY,
         group: OptionGroup::Access,
         value: "KEY",
@@ -149,9 +119,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "'random', 'none' or 32 hexadecimal digits",
         get: |config| config.hash_key.text(),
         set: |config, text| put(&mut config.hash_key, HashKey::parse(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "enable-debug-command",
         group: OptionGroup::Monitoring,
         value: "WHO",
@@ -159,19 +129,19 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "'no', 'local' or 'yes'",
         get: |config| name_of(config.debug_command, &DEBUG_COMMAND),
         set: |config, text| put(&mut config.debug_command, named(text, &DEBUG_COMMAND)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "io-threads",
         group: OptionGroup::Limits,
         value: "N",
         help: "Run this many threads for connections; 0 is one for each core [default: 0]",
         expected: "0 to 1024",
         get: |config| config.threads.to_string(),
-        set: |config, text| put(&mut config.threads, text.parse().ok().filter(|&n| n <= 1024)),
-        ..ENTRY
+        set: |config, text| put(&mut config.threads, parse_up_to(1024, text)),
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "maxclients",
         group: OptionGroup::Limits,
         value: "N",
@@ -180,14 +150,12 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "1 to 4294967295",
         get: |config| config.max_clients.to_string(),
         set: |config, text| {
-            put(
-                &mut config.max_clients,
-                text.parse::<u32>().ok().filter(|&n| n > 0).map(|n| n as usize),
-            )
+            let clients = text.parse::<u32>().ok().filter(|&n| n > 0);
+            put(&mut config.max_clients, clients.map(|n| n as usize))
         },
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "maxmemory",
         group: OptionGroup::Limits,
         value: "SIZE",
@@ -196,9 +164,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "a memory value",
         get: |config| config.max_memory_bytes.to_string(),
         set: |config, text| put(&mut config.max_memory_bytes, parse_bytes(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "maxmemory-policy",
         group: OptionGroup::Limits,
         value: "POLICY",
@@ -206,9 +174,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "noeviction: a filter without some of its items would lie",
         get: |_| "noeviction".to_owned(),
         set: |_, text| (text == "noeviction").then_some(()),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "metrics-max-filters",
         group: OptionGroup::Monitoring,
         value: "N",
@@ -216,12 +184,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         is_live: true,
         expected: "0 to 100000",
         get: |config| config.metrics_max_filters.to_string(),
-        set: |config, text| {
-            put(&mut config.metrics_max_filters, text.parse().ok().filter(|&n| n <= 100_000))
-        },
-        ..ENTRY
+        set: |config, text| put(&mut config.metrics_max_filters, parse_up_to(100_000, text)),
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "protected-mode",
         group: OptionGroup::Access,
         value: "YES|NO",
@@ -229,9 +195,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "'yes' or 'no'",
         get: |config| yes(config.protected_mode),
         set: |config, text| put(&mut config.protected_mode, parse_yes(text)),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "requirepass",
         group: OptionGroup::Access,
         value: "PASSWORD",
@@ -242,7 +208,7 @@ pub(super) static OPTIONS: [Entry; 21] = [
         get: |config| config.password.clone(),
         set: |config, text| put(&mut config.password, Some(text.to_owned())),
     },
-    Entry {
+    ConfigOption {
         name: "save",
         group: OptionGroup::Durability,
         value: "TEXT",
@@ -250,9 +216,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "empty: the log says when a snapshot is due",
         get: |_| String::new(),
         set: |_, text| text.is_empty().then_some(()),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "slowlog-log-slower-than",
         group: OptionGroup::Monitoring,
         value: "MICROSECONDS",
@@ -261,9 +227,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "a number of microseconds",
         get: |config| config.slow_micros.to_string(),
         set: |config, text| put(&mut config.slow_micros, parse_integer(text.as_bytes())),
-        ..ENTRY
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "slowlog-max-len",
         group: OptionGroup::Monitoring,
         value: "N",
@@ -271,12 +237,10 @@ pub(super) static OPTIONS: [Entry; 21] = [
         is_live: true,
         expected: "0 to 1000000",
         get: |config| config.slow_entries.to_string(),
-        set: |config, text| {
-            put(&mut config.slow_entries, text.parse().ok().filter(|&n| n <= 1_000_000))
-        },
-        ..ENTRY
+        set: |config, text| put(&mut config.slow_entries, parse_up_to(1_000_000, text)),
+        ..DEFAULT_ROW
     },
-    Entry {
+    ConfigOption {
         name: "timeout",
         group: OptionGroup::Limits,
         value: "SECONDS",
@@ -285,11 +249,9 @@ pub(super) static OPTIONS: [Entry; 21] = [
         expected: "a number of seconds",
         get: |config| config.timeout_seconds.to_string(),
         set: |config, text| {
-            put(
-                &mut config.timeout_seconds,
-                parse_integer(text.as_bytes()).and_then(|n| n.try_into().ok()),
-            )
+            let seconds = parse_integer(text.as_bytes());
+            put(&mut config.timeout_seconds, seconds.and_then(|n| n.try_into().ok()))
         },
-        ..ENTRY
+        ..DEFAULT_ROW
     },
 ];

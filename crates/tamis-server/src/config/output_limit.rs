@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::config::error::OptionValueError;
 use crate::config::values::parse_bytes;
 
 /// The limit of unread replies per client. The server disconnects a client above it.
@@ -33,42 +34,32 @@ impl fmt::Display for OutputLimit {
     }
 }
 
-/// The text is not a list of `<class> <hard> <soft> <seconds>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutputLimitError;
-
-impl fmt::Display for OutputLimitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected 'normal <hard> <soft> <seconds>'")
-    }
-}
-
-impl std::error::Error for OutputLimitError {}
+const INVALID: OptionValueError = OptionValueError("expected 'normal <hard> <soft> <seconds>'");
 
 impl FromStr for OutputLimit {
-    type Err = OutputLimitError;
+    type Err = OptionValueError;
 
     /// Parses Redis's list of classes. The server has only normal clients: it validates the limits
     /// of replicas and subscribers, which have no effect.
-    fn from_str(text: &str) -> Result<Self, OutputLimitError> {
+    fn from_str(text: &str) -> Result<Self, OptionValueError> {
         let argv: Vec<&str> = text.split_ascii_whitespace().collect();
         if argv.is_empty() || !argv.len().is_multiple_of(4) {
-            return Err(OutputLimitError);
+            return Err(INVALID);
         }
         let mut limit = None;
         for class in argv.chunks_exact(4) {
             let read = OutputLimit {
-                hard_bytes: parse_bytes(class[1]).ok_or(OutputLimitError)?,
-                soft_bytes: parse_bytes(class[2]).ok_or(OutputLimitError)?,
-                soft_seconds: class[3].parse().map_err(|_| OutputLimitError)?,
+                hard_bytes: parse_bytes(class[1]).ok_or(INVALID)?,
+                soft_bytes: parse_bytes(class[2]).ok_or(INVALID)?,
+                soft_seconds: class[3].parse().map_err(|_| INVALID)?,
             };
             match class[0].to_ascii_lowercase().as_str() {
                 "normal" => limit = Some(read),
                 "slave" | "replica" | "pubsub" => {}
-                _ => return Err(OutputLimitError),
+                _ => return Err(INVALID),
             }
         }
-        limit.ok_or(OutputLimitError)
+        limit.ok_or(INVALID)
     }
 }
 
@@ -77,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_as_redis_writes_them() {
+    fn limits_are_parsed_as_in_redis() {
         let limit = OutputLimit { hard_bytes: 1 << 20, soft_bytes: 1000, soft_seconds: 60 };
         for text in [
             "normal 1mb 1k 60",
@@ -99,7 +90,7 @@ mod tests {
             "pubsub 1 1 1",
             "other 1 1 1",
         ] {
-            assert_eq!(text.parse::<OutputLimit>(), Err(OutputLimitError), "{text}");
+            assert_eq!(text.parse::<OutputLimit>(), Err(INVALID), "{text}");
         }
     }
 }

@@ -20,6 +20,11 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
+/// Parses a number from 0 to `most`.
+pub(super) fn parse_up_to(most: usize, text: &str) -> Option<usize> {
+    text.parse().ok().filter(|&n| n <= most)
+}
+
 pub(super) fn parse_yes(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "yes" => Some(true),

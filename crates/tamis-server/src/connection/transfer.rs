@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use crate::connection::{Connection, KEEP_BYTES, TURN_BYTES};
-use crate::output::Overflow;
+use crate::output::OutputOverflow;
 
 /// How long a closing connection waits while its client reads none of the last replies.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// The event that ends a wait of a connection.
-enum Came {
+enum Event {
     /// Received this many bytes from the client; 0 at the end of the stream.
     Input(usize),
     /// Lines are ready for a client that monitors.
@@ -39,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 if !self.session.may_monitor() {
                     return Ok(0);
                 }
-                let mut lines = feed.take().ok_or_else(|| self.overflow(Overflow::Hard))?;
+                let mut lines = feed.take().ok_or_else(|| self.overflow(OutputOverflow::Hard))?;
                 self.waiting.push(&mut lines);
                 if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
                     return Err(self.overflow(overflow));
@@ -65,21 +65,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // The buffer of a long command may have room for all bytes of the socket, so one
                 // read is limited.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
-                let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Came::Input);
+                let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Event::Input);
                 // Input comes first: lines may be ready all the time, and the client's commands
                 // must still run.
                 if read.is_pending() && notified.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(Ok(Came::Lines));
+                    return Poll::Ready(Ok(Event::Lines));
                 }
                 read
             });
-            let came = match deadline {
+            let event = match deadline {
                 None => Some(read.await?),
                 Some(at) => tokio::time::timeout_at(at.into(), read).await.ok().transpose()?,
             };
-            match came {
-                Some(Came::Input(bytes)) => return Ok(bytes),
-                Some(Came::Lines) => continue,
+            match event {
+                Some(Event::Input(bytes)) => return Ok(bytes),
+                Some(Event::Lines) => continue,
                 None => {}
             }
             if let Err(overflow) = self.waiting.check(limit, 0, Instant::now()) {
@@ -143,12 +143,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    fn overflow(&self, overflow: Overflow) -> io::Error {
+    fn overflow(&self, overflow: OutputOverflow) -> io::Error {
         let server = &self.session.server;
         server.stats.overflows.fetch_add(1, Ordering::Relaxed);
         let limit = match overflow {
-            Overflow::Hard => "hard",
-            Overflow::Soft => "soft",
+            OutputOverflow::Hard => "hard",
+            OutputOverflow::Soft => "soft",
         };
         let peer = self.session.client.peer;
         let bytes = self.waiting.len();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_feed_does_not_keep_a_monitor_from_being_heard() {
+    fn commands_of_a_monitor_run_while_its_feed_is_busy() {
         let server = test_server::start();
         let (shared, address) = (server.shared().clone(), server.addresses()[0]);
         let [client, other] = [0; 2].map(|_| shared.clients.add(address, address, 0));
@@ -238,7 +238,7 @@ mod tests {
             found: Vec::new(),
             held: shared.held.hold(0),
             output: Vec::new(),
-            waiting: OutputBuffer::new(shared.clients.output.clone(), client.output.clone()),
+            waiting: OutputBuffer::new([shared.clients.output.hold(0), client.output.hold(0)]),
         };
         let read = crate::runtime::runtime().block_on(async {
             let read = connection.read_while_writing();

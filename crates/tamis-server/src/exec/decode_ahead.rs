@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use tamis_commands::{Argv, Command, Env};
 
+use crate::call::Call;
 use crate::clock::now_millis;
 use crate::decoding::{Decoded, decode, refuses_data};
 use crate::exec::prepared::{Prepared, TURN_COMMANDS};
@@ -38,13 +39,12 @@ pub(super) async fn decode_each(
             tokio::task::yield_now().await;
         }
         if command.data(argv).is_some() {
+            let call = Call { command, argv, env: *env };
             // The effect of an earlier command on the key is not known yet.
-            if !changed.has(command, argv)
-                && refuses_data(command, argv, &env.at(now_millis()), server)
-            {
+            if !changed.has(command, argv) && refuses_data(server, call.at(now_millis())) {
                 continue;
             }
-            let decoded = decode(server, command, argv, env).await.expect("it has data");
+            let decoded = decode(server, call).await.expect("it has data");
             if let Ok(decoded) = &decoded {
                 left_bytes = left_bytes.saturating_sub(decoded.bytes());
             }

@@ -12,7 +12,7 @@ use crate::shared_state::SharedState;
 pub(super) async fn reserve_places(
     server: &Arc<SharedState>,
     prepared: &Prepared<'_>,
-) -> Option<Places> {
+) -> Option<ReservedPlaces> {
     if prepared.commands.len() <= TURN_COMMANDS {
         return None;
     }
@@ -28,7 +28,7 @@ pub(super) async fn reserve_places(
     if hashes.len() <= TURN_COMMANDS {
         return None;
     }
-    let places = Places(server.clone());
+    let places = ReservedPlaces(server.clone());
     let server = server.clone();
     let reserving = move || server.keyspace.reserve(hashes, server.memory_left());
     tokio::task::spawn_blocking(reserving).await.ok()?;
@@ -37,9 +37,9 @@ pub(super) async fn reserve_places(
 
 /// Reserved places for new keys. Dropping this releases the unused places; the keys must not be
 /// locked then.
-pub(super) struct Places(Arc<SharedState>);
+pub(super) struct ReservedPlaces(Arc<SharedState>);
 
-impl Drop for Places {
+impl Drop for ReservedPlaces {
     fn drop(&mut self) {
         let server = self.0.clone();
         tokio::task::spawn_blocking(move || server.keyspace.shrink());

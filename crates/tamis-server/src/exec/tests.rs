@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::test_server;
 
 #[test]
-fn commands_without_keys_run_beside_a_transaction() {
+fn commands_without_keys_run_during_a_transaction() {
     let server = test_server::start();
     let shared = server.shared().clone();
     let alone = server.shared().keyspace.exclusive();
@@ -34,7 +34,7 @@ fn commands_without_keys_run_beside_a_transaction() {
 }
 
 #[test]
-fn a_transaction_decodes_data_before_it_has_the_keys() {
+fn a_transaction_decodes_data_before_it_locks_the_keys() {
     const LEN: usize = 300_000;
     let server = test_server::start();
     let (shared, _address) = (server.shared().clone(), server.addresses()[0]);
@@ -165,7 +165,7 @@ fn a_transaction_is_refused_if_the_log_fails_while_it_waits() {
 }
 
 #[test]
-fn a_transaction_decodes_nothing_that_is_refused_anyway() {
+fn a_transaction_does_not_decode_data_of_commands_that_will_fail() {
     const LEN: usize = 1 << 20;
     let server = test_server::start();
     for key in [b"a", b"b", b"c"] {
@@ -222,7 +222,7 @@ fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
 }
 
 #[test]
-fn data_beyond_a_limit_is_left_to_its_command() {
+fn data_beyond_the_limit_is_decoded_by_its_command() {
     const LEN: u64 = 100_000;
     let server = test_server::start();
     let payload = RedisValue::String(vec![b'x'; LEN as usize]).to_payload();

@@ -4,14 +4,17 @@ use tamis_commands::text::{self, acl as texts, shown};
 use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::handlers::client::{end_those_of, map};
+use crate::hex;
 use crate::session::Session;
 use crate::subcommand::unknown_subcommand;
-use crate::users::{DEFAULT, Permissions, Refusal};
+use crate::users::{DEFAULT, Denied, Permissions, category_named};
 
-pub(super) fn acl(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+pub(super) fn acl(session: &mut Session, call: Call<'_>) -> Result<Reply, Reply> {
+    let Call { argv, env, .. } = call;
     let name = argv[1].to_ascii_uppercase();
-    match (name.as_slice(), &argv[2..]) {
+    Ok(match (name.as_slice(), &argv[2..]) {
         (b"CAT", []) => {
             Reply::Array(Category::ALL.iter().map(|it| Reply::bulk(it.name())).collect())
         }
@@ -27,33 +30,30 @@ pub(super) fn acl(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply
         (b"LIST", []) => Reply::Array(
             session.server.users.all().iter().map(|it| Reply::bulk(it.line())).collect(),
         ),
-        (b"LOAD", []) => load(session),
-        (b"LOG", []) => log(session, 10, env),
+        (b"LOAD", []) => load(session)?,
+        (b"LOG", []) => log(session, 10, &env),
         (b"LOG", [word]) if word.eq_ignore_ascii_case(b"RESET") => {
-            session.server.users.refusals.clear();
+            session.server.users.log.clear();
             Reply::ok()
         }
         (b"LOG", [count]) => match parse_integer(count) {
-            Some(count) if count >= 0 => log(session, count as usize, env),
+            Some(count) if count >= 0 => log(session, count as usize, &env),
             _ => Reply::error(text::NO_INTEGER),
         },
-        (b"SAVE", []) => save(session),
-        (b"SETUSER", [user, rules @ ..]) => set(session, user, rules),
+        (b"SAVE", []) => save(session)?,
+        (b"SETUSER", [user, rules @ ..]) => set(session, user, rules)?,
         (b"USERS", []) => Reply::Array(
             session.server.users.all().iter().map(|it| Reply::bulk(it.name.as_slice())).collect(),
         ),
         (b"WHOAMI", []) => Reply::bulk(session.user.name.as_slice()),
         _ => unknown_subcommand("ACL", argv[1]),
-    }
+    })
 }
 
 fn members(category: &[u8]) -> Reply {
-    let is_named = |it: &&Category| category.eq_ignore_ascii_case(it.name().as_bytes());
-    let Some(&category) = Category::ALL.iter().find(is_named) else {
-        return texts::no_category(category);
-    };
-    let members = Permission::all().filter(|action| action.is_in(category));
-    Reply::Array(members.map(|action| Reply::bulk(action.name())).collect())
+    let Some(category) = category_named(category) else { return texts::no_category(category) };
+    let members = Permission::all().filter(|permission| permission.is_in(category));
+    Reply::Array(members.map(|permission| Reply::bulk(permission.name())).collect())
 }
 
 fn password(bits: usize) -> Reply {
@@ -63,22 +63,18 @@ fn password(bits: usize) -> Reply {
     if getrandom::fill(&mut bytes).is_err() {
         return Reply::error(texts::NO_RANDOM);
     }
-    let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hex::encode(&bytes);
     text.truncate(digits);
     Reply::bulk(text)
 }
 
-fn set(session: &mut Session, name: &[u8], rules: Argv<'_>) -> Reply {
-    match session.server.users.set(name, rules) {
-        Ok(user) => {
-            session.server.monitors.users_changed();
-            if !user.is_on {
-                end_those_of(session, |other| other == name);
-            }
-            Reply::ok()
-        }
-        Err(refusal) => refusal,
+fn set(session: &mut Session, name: &[u8], rules: Argv<'_>) -> Result<Reply, Reply> {
+    let user = session.server.users.set(name, rules)?;
+    session.server.monitors.users_changed();
+    if !user.is_on {
+        end_those_of(session, |other| other == name);
     }
+    Ok(Reply::ok())
 }
 
 fn delete(session: &mut Session, names: Argv<'_>) -> Reply {
@@ -90,25 +86,21 @@ fn delete(session: &mut Session, names: Argv<'_>) -> Reply {
     Reply::Integer(deleted as i64)
 }
 
-fn load(session: &mut Session) -> Reply {
-    let config = session.server.config();
-    let Some(path) = &config.users_file else { return Reply::error(texts::NO_FILE) };
-    if let Err(refusal) = session.server.users.load(path, &config.password) {
-        return refusal;
-    }
+fn load(session: &mut Session) -> Result<Reply, Reply> {
     let server = session.server.clone();
+    let config = server.config();
+    let path = config.users_file.as_ref().ok_or(Reply::error(texts::NO_FILE))?;
+    server.users.load(path, &config.password)?;
     server.monitors.users_changed();
     end_those_of(session, |name| !server.users.get(name).is_some_and(|user| user.is_on));
-    Reply::ok()
+    Ok(Reply::ok())
 }
 
-fn save(session: &Session) -> Reply {
+fn save(session: &Session) -> Result<Reply, Reply> {
     let config = session.server.config();
-    let Some(path) = &config.users_file else { return Reply::error(texts::NO_FILE) };
-    match session.server.users.save(path) {
-        Ok(()) => Reply::ok(),
-        Err(error) => Reply::error(format!("ERR {error}")),
-    }
+    let path = config.users_file.as_ref().ok_or(Reply::error(texts::NO_FILE))?;
+    let saved = session.server.users.save(path);
+    saved.map(|()| Reply::ok()).map_err(|error| Reply::error(format!("ERR {error}")))
 }
 
 fn describe(session: &Session, name: &[u8]) -> Reply {
@@ -146,20 +138,21 @@ fn try_out(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
     }
     match user.check(command, argv) {
         Ok(()) => Reply::ok(),
-        Err(Refusal::Command(command)) => {
-            let name = shown(name);
-            Reply::bulk(format!("User {name} has no permissions to run the '{command}' command"))
-        }
-        Err(Refusal::Key(key)) => {
-            let (name, key) = (shown(name), shown(&key));
-            Reply::bulk(format!("User {name} has no permissions to access the '{key}' key"))
-        }
+        Err(Denied::Command(command)) => Reply::bulk(format!(
+            "User {} has no permissions to run the '{command}' command",
+            shown(name)
+        )),
+        Err(Denied::Key(key)) => Reply::bulk(format!(
+            "User {} has no permissions to access the '{}' key",
+            shown(name),
+            shown(&key)
+        )),
     }
 }
 
 fn log(session: &Session, most: usize, env: &Env<'_>) -> Reply {
     let seconds = |millis: u64| env.now_millis.saturating_sub(millis) as f64 / 1000.0;
-    let entries = session.server.users.refusals.newest(most).into_iter().map(|it| {
+    let entries = session.server.users.log.newest(most).into_iter().map(|it| {
         map([
             ("count", Reply::Integer(it.count as i64)),
             ("reason", Reply::bulk(it.reason)),

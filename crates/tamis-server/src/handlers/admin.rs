@@ -49,11 +49,8 @@ pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if session.server.durable.is_none() {
         return Reply::error(server::NOTHING_SAVED);
     }
-    if save_in_background(&session.server) {
-        Reply::simple(reply)
-    } else {
-        Reply::error(server::SAVING)
-    }
+    let begins = save_in_background(&session.server);
+    if begins { Reply::simple(reply) } else { Reply::error(server::SAVING) }
 }
 
 /// `SAVE`: saves as `BGSAVE` does, but replies at the end. Only this client waits.
@@ -79,10 +76,10 @@ pub(super) fn config(session: &mut Session, argv: Argv<'_>) -> Reply {
     match argv[1].to_ascii_uppercase().as_slice() {
         b"GET" if argv.len() > 2 => {
             let config = session.server.config();
-            let is_asked = |name: &str| {
-                argv[2..].iter().any(|word| matches(&word.to_ascii_lowercase(), name.as_bytes()))
-            };
-            let found = config.shown().filter(|(name, _)| is_asked(name));
+            let patterns: Vec<_> = argv[2..].iter().map(|word| word.to_ascii_lowercase()).collect();
+            let found = config.shown().filter(|(name, _)| {
+                patterns.iter().any(|pattern| matches(pattern, name.as_bytes()))
+            });
             Reply::Map(found.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
         }
         b"SET" if argv.len() > 2 && argv.len().is_multiple_of(2) => set(session, &argv[2..]),
@@ -107,16 +104,11 @@ fn set(session: &mut Session, pairs: Argv<'_>) -> Reply {
     session.server.change_config(is_about_tls, |config| {
         for pair in pairs.chunks(2) {
             let name = String::from_utf8_lossy(pair[0]).into_owned();
-            let value = String::from_utf8_lossy(pair[1]);
-            match config.set_live(&name, &value) {
-                Ok(()) => {}
-                Err(ConfigError::Unknown { .. }) => {
-                    return Err(server::no_option(&name));
-                }
-                Err(error) => {
-                    return Err(server::option_value(&name, error));
-                }
-            }
+            let set = config.set_live(&name, &String::from_utf8_lossy(pair[1]));
+            set.map_err(|error| match error {
+                ConfigError::Unknown { .. } => server::no_option(&name),
+                error => server::option_value(&name, error),
+            })?;
         }
         Ok(())
     })

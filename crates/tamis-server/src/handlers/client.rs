@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use tamis_commands::text::{self, acl, server};
+use tamis_commands::text::{self, Text, acl, server};
 use tamis_commands::{Argv, Env, parse_integer};
 use tamis_resp::{Protocol, Reply};
 
-use crate::clients::Client;
+use crate::call::Call;
+use crate::clients::{Client, ClientProperties};
 use crate::handlers::transaction;
 use crate::session::Session;
 use crate::subcommand::unknown_subcommand;
@@ -17,7 +18,7 @@ pub(super) fn ping(argv: Argv<'_>) -> Reply {
     match argv {
         [_] => Reply::simple("PONG"),
         [_, message] => Reply::bulk(*message),
-        _ => tamis_commands::text::wrong_arity("ping"),
+        _ => text::wrong_arity("ping"),
     }
 }
 
@@ -30,7 +31,7 @@ pub(super) fn select(argv: Argv<'_>) -> Reply {
     match parse_integer(argv[1]) {
         Some(0) => Reply::ok(),
         Some(_) => Reply::error(server::DB_INDEX),
-        None => Reply::error(tamis_commands::text::NO_INTEGER),
+        None => Reply::error(text::NO_INTEGER),
     }
 }
 
@@ -46,59 +47,49 @@ pub(super) fn reset(session: &mut Session) -> Reply {
     transaction::end(session);
     session.monitoring = None;
     session.protocol = Protocol::Resp2;
-    *session.client.about.lock() = crate::clients::About { resp: 2, ..Default::default() };
+    *session.client.properties.lock() = ClientProperties { resp: 2, ..Default::default() };
     session.reset_user();
     Reply::simple("RESET")
 }
 
 /// Authenticates the connection; returns the error reply if this fails.
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
-    if let Some(user) = session.server.users.authenticate(user, password) {
-        session.authenticate(user);
-        return Ok(());
-    }
-    session.log_refused("auth", b"AUTH", user);
-    tracing::warn!(peer = %session.client.peer, "authentication failed: wrong user or password");
-    Err(Reply::error(acl::WRONG_PASSWORD))
+    let Some(found) = session.server.users.authenticate(user, password) else {
+        session.log_refused("auth", b"AUTH", user);
+        tracing::warn!(peer = %session.client.peer, "authentication failed: wrong user or password");
+        return Err(Reply::error(acl::WRONG_PASSWORD));
+    };
+    session.authenticate(found);
+    Ok(())
 }
 
-pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Reply {
-    let (user, password) = match argv {
-        [_, password] => {
-            if session.server.users.default_user().takes_any {
-                return Reply::error(acl::NO_PASSWORD);
-            }
-            (DEFAULT, *password)
+pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Result<Reply, Reply> {
+    match argv {
+        [_, _] if session.server.users.default_user().takes_any => {
+            return Err(Reply::error(acl::NO_PASSWORD));
         }
-        [_, user, password] => (*user, *password),
-        _ => return Reply::error(text::SYNTAX),
-    };
-    match authenticate(session, user, password) {
-        Ok(()) => Reply::ok(),
-        Err(refusal) => refusal,
+        [_, password] => authenticate(session, DEFAULT, password)?,
+        [_, user, password] => authenticate(session, user, password)?,
+        _ => return Err(Reply::error(text::SYNTAX)),
     }
+    Ok(Reply::ok())
 }
 
 /// Checks a name as Redis does: it must be a single word in a list.
-fn name_of(word: &[u8]) -> Option<String> {
-    let is_plain = word.iter().all(|c| (b'!'..=b'~').contains(c));
-    is_plain.then(|| String::from_utf8_lossy(word).into_owned())
+fn name_of(word: &[u8], error: Text) -> Result<String, Reply> {
+    let is_plain = word.iter().all(u8::is_ascii_graphic);
+    if is_plain { Ok(String::from_utf8_lossy(word).into_owned()) } else { Err(Reply::error(error)) }
 }
 
-pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Reply {
-    let mut protocol = session.protocol;
-    if let Some(version) = argv.get(1) {
-        protocol = match parse_integer(version) {
-            Some(2) => Protocol::Resp2,
-            Some(3) => Protocol::Resp3,
-            Some(_) => return Reply::error(server::NO_PROTOCOL),
-            None => {
-                return Reply::error(server::PROTOCOL);
-            }
-        };
-    }
-    let mut name = None;
-    let mut credentials = None;
+pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Result<Reply, Reply> {
+    let protocol = match argv.get(1).map(|version| parse_integer(version)) {
+        None => session.protocol,
+        Some(Some(2)) => Protocol::Resp2,
+        Some(Some(3)) => Protocol::Resp3,
+        Some(Some(_)) => return Err(Reply::error(server::NO_PROTOCOL)),
+        Some(None) => return Err(Reply::error(server::PROTOCOL)),
+    };
+    let (mut name, mut credentials) = (None, None);
     let mut rest = argv.get(2..).unwrap_or_default();
     while let [option, behind @ ..] = rest {
         rest = match (option.to_ascii_uppercase().as_slice(), behind) {
@@ -107,36 +98,25 @@ pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Reply {
                 rest
             }
             (b"SETNAME", [word, rest @ ..]) => {
-                name = Some(match name_of(word) {
-                    Some(name) => name,
-                    None => return Reply::error(server::CLIENT_NAME),
-                });
+                name = Some(name_of(word, server::CLIENT_NAME)?);
                 rest
             }
-            _ => {
-                let option = text::shown(option);
-                return server::hello_option(&option);
-            }
+            _ => return Err(server::hello_option(&text::shown(option))),
         };
     }
-    if let Some((user, password)) = credentials
-        && let Err(refusal) = authenticate(session, user, password)
-    {
-        return refusal;
+    if let Some((user, password)) = credentials {
+        authenticate(session, user, password)?;
     }
     if !session.is_authenticated {
-        return Reply::error(acl::NO_AUTH_HELLO);
+        return Err(Reply::error(acl::NO_AUTH_HELLO));
     }
     session.protocol = protocol;
     let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
-    {
-        let mut about = session.client.about.lock();
-        about.resp = version;
-        if let Some(name) = name {
-            about.name = name;
-        }
-    }
-    let fields = [
+    let mut properties = session.client.properties.lock();
+    properties.resp = version;
+    properties.name = name.unwrap_or(std::mem::take(&mut properties.name));
+    drop(properties);
+    Ok(map([
         ("server", Reply::bulk("redis")),
         ("version", Reply::bulk(REDIS_VERSION)),
         ("proto", Reply::Integer(i64::from(version))),
@@ -144,8 +124,7 @@ pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Reply {
         ("mode", Reply::bulk("standalone")),
         ("role", Reply::bulk("master")),
         ("modules", Reply::Array(vec![bf_module()])),
-    ];
-    map(fields)
+    ]))
 }
 
 /// Returns the fields of the module that clients expect to be loaded.
@@ -162,39 +141,31 @@ pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
     Reply::Map(fields.map(|(name, value)| (Reply::bulk(name), value)).into())
 }
 
-pub(super) fn client(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
-    let arguments = &argv[2..];
-    match (argv[1].to_ascii_uppercase().as_slice(), arguments) {
+pub(super) fn client(session: &mut Session, call: Call<'_>) -> Result<Reply, Reply> {
+    let Call { argv, env, .. } = call;
+    Ok(match (argv[1].to_ascii_uppercase().as_slice(), &argv[2..]) {
         (b"ID", []) => Reply::Integer(session.client.id as i64),
-        (b"GETNAME", []) => match session.client.about.lock().name.as_str() {
+        (b"GETNAME", []) => match session.client.properties.lock().name.as_str() {
             "" => Reply::Null,
             name => Reply::bulk(name),
         },
-        (b"SETNAME", [name]) => match name_of(name) {
-            Some(name) => {
-                session.client.about.lock().name = name;
-                Reply::ok()
-            }
-            None => Reply::error(server::CLIENT_NAME),
-        },
+        (b"SETNAME", [name]) => {
+            session.client.properties.lock().name = name_of(name, server::CLIENT_NAME)?;
+            Reply::ok()
+        }
         (b"SETINFO", [field, text]) => {
-            let Some(text) = name_of(text) else {
-                return Reply::error(server::LIBRARY_NAME);
-            };
-            let mut about = session.client.about.lock();
+            let text = name_of(text, server::LIBRARY_NAME)?;
+            let mut properties = session.client.properties.lock();
             match field.to_ascii_uppercase().as_slice() {
-                b"LIB-NAME" => about.library = text,
-                b"LIB-VER" => about.library_version = text,
-                _ => {
-                    let field = text::shown(field);
-                    return server::client_option(&field);
-                }
+                b"LIB-NAME" => properties.library = text,
+                b"LIB-VER" => properties.library_version = text,
+                _ => return Err(server::client_option(&text::shown(field))),
             }
             Reply::ok()
         }
         (b"INFO", []) => verbatim(session.client.line(env.now_millis)),
-        (b"LIST", arguments) => list(session, arguments, env),
-        (b"KILL", arguments) if !arguments.is_empty() => kill(session, arguments),
+        (b"LIST", arguments) => list(session, arguments, &env)?,
+        (b"KILL", arguments) if !arguments.is_empty() => kill(session, arguments)?,
         (b"NO-EVICT" | b"NO-TOUCH", [word])
             if word.eq_ignore_ascii_case(b"ON") || word.eq_ignore_ascii_case(b"OFF") =>
         {
@@ -204,57 +175,50 @@ pub(super) fn client(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Re
         (b"REPLY", [word]) if word.eq_ignore_ascii_case(b"ON") => Reply::ok(),
         (b"NO-EVICT" | b"NO-TOUCH" | b"REPLY", _) => Reply::error(text::SYNTAX),
         _ => unknown_subcommand("CLIENT", argv[1]),
-    }
+    })
 }
 
-fn verbatim(text: String) -> Reply {
+pub(super) fn verbatim(text: String) -> Reply {
     Reply::Verbatim { format: *b"txt", text: text.into_bytes() }
 }
 
-fn list(session: &Session, arguments: Argv<'_>, env: &Env<'_>) -> Reply {
+fn list(session: &Session, arguments: Argv<'_>, env: &Env<'_>) -> Result<Reply, Reply> {
     let ids: Option<Vec<u64>> = match arguments {
         [] => None,
         [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
             if !kind.eq_ignore_ascii_case(b"normal") {
-                return verbatim(String::new());
+                return Ok(verbatim(String::new()));
             }
             None
         }
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
-            let ids = ids.iter().map(|id| parse_integer(id).map(|id| id as u64)).collect();
-            match ids {
-                Some(ids) => Some(ids),
-                None => return Reply::error(server::CLIENT_ID),
-            }
+            let ids = ids.iter().map(|id| parse_integer(id).map(|id| id as u64));
+            Some(ids.collect::<Option<_>>().ok_or(Reply::error(server::CLIENT_ID))?)
         }
-        _ => return Reply::error(text::SYNTAX),
+        _ => return Err(Reply::error(text::SYNTAX)),
     };
-    let is_asked = |client: &Client| ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
+    let is_listed = |client: &Client| ids.as_ref().is_none_or(|ids| ids.contains(&client.id));
     let clients = session.server.clients.all();
-    verbatim(clients.iter().filter(|it| is_asked(it)).map(|it| it.line(env.now_millis)).collect())
+    let listed = clients.iter().filter(|it| is_listed(it));
+    Ok(verbatim(listed.map(|it| it.line(env.now_millis)).collect()))
 }
 
-fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
+fn kill(session: &mut Session, arguments: Argv<'_>) -> Result<Reply, Reply> {
     let all = session.server.clients.all();
     // The old form takes an address. Its reply is an error if no client has this address.
     if let [address] = arguments {
         let found = all.iter().find(|it| it.peer.to_string().as_bytes() == *address);
-        return match found {
-            Some(client) => {
-                end(session, client);
-                Reply::ok()
-            }
-            None => Reply::error(server::NO_CLIENT),
-        };
+        end(session, found.ok_or(Reply::error(server::NO_CLIENT))?);
+        return Ok(Reply::ok());
     }
     let mut skip_me = true;
     let (mut ids, mut peer, mut local, mut user) = (None, None, None, None);
     for pair in arguments.chunks(2) {
-        let &[option, value] = pair else { return Reply::error(text::SYNTAX) };
+        let &[option, value] = pair else { return Err(Reply::error(text::SYNTAX)) };
         match option.to_ascii_uppercase().as_slice() {
             b"ID" => match parse_integer(value) {
                 Some(id) if id > 0 => ids = Some(id as u64),
-                _ => return Reply::error(server::CLIENT_ID_RANGE),
+                _ => return Err(Reply::error(server::CLIENT_ID_RANGE)),
             },
             b"ADDR" => peer = Some(value),
             b"LADDR" => local = Some(value),
@@ -263,12 +227,9 @@ fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
             b"TYPE" if value.eq_ignore_ascii_case(b"NORMAL") => {}
             b"USER" => match session.server.users.get(value) {
                 Some(_) => user = Some(value),
-                None => {
-                    let name = text::shown(value);
-                    return server::no_user(&name);
-                }
+                None => return Err(server::no_user(&text::shown(value))),
             },
-            _ => return Reply::error(text::SYNTAX),
+            _ => return Err(Reply::error(text::SYNTAX)),
         }
     }
     let own = session.client.id;
@@ -277,20 +238,20 @@ fn kill(session: &mut Session, arguments: Argv<'_>) -> Reply {
             && ids.is_none_or(|id| client.id == id)
             && peer.is_none_or(|peer| client.peer.to_string().as_bytes() == peer)
             && local.is_none_or(|local| client.local.to_string().as_bytes() == local)
-            && user.is_none_or(|user| client.about.lock().user() == user)
+            && user.is_none_or(|user| client.properties.lock().user() == user)
     };
     let meant: Vec<_> = all.iter().filter(|it| is_meant(it)).collect();
     for client in &meant {
         end(session, client);
     }
-    Reply::Integer(meant.len() as i64)
+    Ok(Reply::Integer(meant.len() as i64))
 }
 
 /// Closes the connections of users that were deleted or disabled.
 pub(super) fn end_those_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> bool) {
     for client in session.server.clients.all() {
-        let is_meant = client.about.lock().user.as_deref().is_some_and(&is_gone);
-        if is_meant {
+        let is_gone = client.properties.lock().user.as_deref().is_some_and(&is_gone);
+        if is_gone {
             end(session, &client);
         }
     }

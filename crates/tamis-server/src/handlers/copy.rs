@@ -1,9 +1,10 @@
 //! `COPY`, with the copy of a large value on a separate thread.
 
+use tamis_commands::WriteKeys;
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Command, Env, WriteKeys};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::clock::now_millis;
 use crate::handlers::write_log;
 use crate::session::Session;
@@ -13,18 +14,14 @@ use crate::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
 /// The command locks the keys exclusively only while it stores the copy under its key. If the
 /// source has changed in the meantime, a copy of a reserved Bloom filter takes over the bits that
 /// differ. Any other value is copied again under that lock.
-pub(super) async fn copy_in_background(
-    session: &mut Session,
-    command: &Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-) -> Reply {
+pub(super) async fn copy_in_background(session: &mut Session, call: Call<'_>) -> Reply {
+    let Call { command, argv, env } = call;
     let server = session.server.clone();
     let bytes;
     let is_worth_it = {
         let keys = server.keyspace.shared();
-        bytes = heap_bytes(argv, env, &keys);
-        refusal(argv, env, &keys).is_none() && keys.is_large(argv[1], env.now_millis)
+        bytes = heap_bytes(argv, &env, &keys);
+        refusal(argv, &env, &keys).is_none() && keys.is_large(argv[1], env.now_millis)
     };
     let (mut copied, mut permit, mut hold): (Option<Copied>, _, _) = (None, None, None);
     if is_worth_it {
@@ -43,19 +40,18 @@ pub(super) async fn copy_in_background(
         let Ok(done) = copying.await else { return Reply::error(server::NOT_COPIED) };
         copied = done;
     }
-    let is_meant = |leased: &[u8]| command.keys.of(argv).any(|key| key == leased);
-    let alone = server.keyspace.exclusive_to_change(is_meant).await;
+    let alone = server.keyspace.exclusive_to_change(|key| call.may_access(key)).await;
     if let Err(refusal) = session.check_change(command, &server.config()) {
         return Reply::error(refusal);
     }
-    let env = &env.at(now_millis());
-    if let Some(refusal) = write_log::must_wait(&server, WriteKeys::Copy, argv, env, &alone) {
+    let call = call.at(now_millis());
+    if let Some(refusal) = write_log::must_wait(&server, WriteKeys::Copy, call, &alone) {
         return refusal;
     }
     // From here on, the keyspace counts the memory of the copy.
     drop(hold);
-    let done = copy(argv, env, &alone, copied, server.memory_left()).into();
-    write_log::log(&server, WriteKeys::Copy, argv, env, &alone, &done);
+    let done = copy(argv, &call.env, &alone, copied, server.memory_left()).into();
+    write_log::log(&server, WriteKeys::Copy, call, &alone, &done);
     drop(permit);
     done.reply
 }

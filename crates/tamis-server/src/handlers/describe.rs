@@ -4,9 +4,9 @@ use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, COMMANDS, Category, Command, Flag, InMulti, Permission, find};
 use tamis_resp::Reply;
 
-use crate::pattern;
-use crate::pattern::MAX_PATTERN_BYTES;
+use crate::pattern::{self, MAX_PATTERN_BYTES};
 use crate::subcommand::unknown_subcommand;
+use crate::users::category_named;
 
 pub(super) fn command(argv: Argv<'_>) -> Reply {
     let rows = || Reply::Array(commands().map(row).collect());
@@ -16,16 +16,15 @@ pub(super) fn command(argv: Argv<'_>) -> Reply {
         b"COUNT" if arguments.is_empty() => Reply::Integer(COMMANDS.len() as i64),
         b"LIST" => list(arguments),
         b"INFO" if arguments.is_empty() => rows(),
-        b"INFO" => Reply::Array(
-            arguments
-                .iter()
-                .map(|name| Permission::find(name).map_or(Reply::NullArray, row))
-                .collect(),
-        ),
+        b"INFO" => {
+            let found = arguments.iter().map(|name| Permission::find(name));
+            Reply::Array(found.map(|found| found.map_or(Reply::NullArray, row)).collect())
+        }
         b"DOCS" if arguments.is_empty() => Reply::Map(commands().map(documented).collect()),
-        b"DOCS" => Reply::Map(
-            arguments.iter().filter_map(|name| Permission::find(name)).map(documented).collect(),
-        ),
+        b"DOCS" => {
+            let found = arguments.iter().filter_map(|name| Permission::find(name));
+            Reply::Map(found.map(documented).collect())
+        }
         b"GETKEYS" if !arguments.is_empty() => keys(arguments),
         _ => unknown_subcommand("COMMAND", subcommand),
     }
@@ -46,8 +45,7 @@ fn list(arguments: Argv<'_>) -> Reply {
     match by.to_ascii_uppercase().as_slice() {
         b"MODULE" => names(&|permission| word == b"bf" && permission.command.has(Flag::Module)),
         b"ACLCAT" => {
-            let is_named = |it: &Category| word.eq_ignore_ascii_case(it.name().as_bytes());
-            let category = Category::ALL.into_iter().find(is_named);
+            let category = category_named(word);
             names(&|permission| category.is_some_and(|category| permission.is_in(category)))
         }
         b"PATTERN" if word.len() > MAX_PATTERN_BYTES => Reply::error(server::LONG_PATTERN),
@@ -60,9 +58,7 @@ fn list(arguments: Argv<'_>) -> Reply {
 }
 
 fn keys(argv: Argv<'_>) -> Reply {
-    let Some(command) = find(argv[0]) else {
-        return Reply::error(server::NO_COMMAND);
-    };
+    let Some(command) = find(argv[0]) else { return Reply::error(server::NO_COMMAND) };
     if !command.takes(argv.len()) {
         return Reply::error(server::WORDS_OF_COMMAND);
     }
@@ -159,8 +155,7 @@ fn documented(permission: Permission) -> (Reply, Reply) {
 fn arguments(syntax: &str) -> Vec<Reply> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0, 0);
-    let ends = syntax.char_indices().chain([(syntax.len(), ' ')]);
-    for (at, c) in ends {
+    for (at, c) in syntax.char_indices().chain([(syntax.len(), ' ')]) {
         match c {
             '[' => depth += 1,
             ']' => depth -= 1,
@@ -178,7 +173,6 @@ fn arguments(syntax: &str) -> Vec<Reply> {
 }
 
 fn argument(text: &str) -> Reply {
-    let is_optional = text.starts_with('[');
     let name = text.trim_start_matches('[').trim_end_matches(']');
     let kind = if name == "key" { "key" } else { "string" };
     let mut fields = vec![
@@ -186,9 +180,8 @@ fn argument(text: &str) -> Reply {
         (Reply::bulk("type"), Reply::bulk(kind)),
         (Reply::bulk("display_text"), Reply::bulk(name)),
     ];
-    if is_optional {
-        let flags = Reply::Array(vec![Reply::simple("optional")]);
-        fields.push((Reply::bulk("flags"), flags));
+    if text.starts_with('[') {
+        fields.push((Reply::bulk("flags"), Reply::Array(vec![Reply::simple("optional")])));
     }
     Reply::Map(fields)
 }

@@ -1,10 +1,11 @@
 //! `DUMP` and `RESTORE`: values in the formats of Redis and RedisBloom.
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Command, Env, Value, WriteKeys};
+use tamis_commands::{Value, WriteKeys};
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::clock::now_millis;
 use crate::decoding::{Decoded, decode};
 use crate::handlers::write_log;
@@ -14,7 +15,7 @@ use crate::session::Session;
 use crate::shared_state::SharedState;
 use crate::write_keys::restore::{RestoreOptions, restore_refusal};
 
-pub(super) fn dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     keys.read(argv[1], env.now_millis, |value| {
         match env.check_reply(value.map_or(0, Value::longest_reply_bytes)) {
             Ok(()) => value.map_or(Reply::Null, dumped),
@@ -26,21 +27,16 @@ pub(super) fn dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Rep
 /// Dumps a value for a transaction, which holds the keys exclusively. The memory of the payload is
 /// counted during the call. No permit is needed: the transaction creates one payload at a time, and
 /// no other transaction runs.
-pub(super) fn dump_alone(
-    server: &SharedState,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
-    match server.reserve_memory(memory_to_dump(argv, env, keys)) {
-        Some(_hold) => dump(argv, env, keys),
+pub(super) fn dump_alone(server: &SharedState, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+    match server.reserve_memory(memory_to_dump(call, keys)) {
+        Some(_hold) => dump(call, keys),
         None => Reply::error(server::REPLY_MEMORY),
     }
 }
 
 /// Returns the memory that dumping a value takes, in bytes: its contents and the payload around
 /// them.
-fn memory_to_dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 {
+fn memory_to_dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> u64 {
     let bytes = |value: Option<&Value>| {
         value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
     };
@@ -48,15 +44,16 @@ fn memory_to_dump(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> u64 
 }
 
 /// Dumps a value. A separate thread dumps a large one, while other commands use the keys.
-pub(super) async fn dump_in_background(session: &Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+pub(super) async fn dump_in_background(session: &Session, call: Call<'_>) -> Reply {
+    let Call { argv, env, .. } = call;
     {
         let keys = session.server.keyspace.shared();
         if !keys.is_large(argv[1], env.now_millis) {
-            return dump(argv, env, &keys);
+            return dump(call, &keys);
         }
     }
     let _permit = session.server.copies.acquire().await.expect("it is never closed");
-    let bytes = memory_to_dump(argv, env, &session.server.keyspace.shared());
+    let bytes = memory_to_dump(call, &session.server.keyspace.shared());
     let Some(_hold) = session.server.reserve_memory(bytes) else {
         return Reply::error(server::REPLY_MEMORY);
     };
@@ -79,41 +76,35 @@ fn dumped(value: &Value) -> Reply {
 }
 
 /// Restores a value. Its payload is decoded before the keys are locked.
-pub(super) async fn restore_in_background(
-    session: &Session,
-    command: &Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-) -> Reply {
+pub(super) async fn restore_in_background(session: &Session, call: Call<'_>) -> Reply {
     let server = session.server.clone();
-    if let Some(refusal) = restore_refusal(argv, env, &server.keyspace.shared()) {
+    if let Some(refusal) = restore_refusal(call.argv, &call.env, &server.keyspace.shared()) {
         return refusal;
     }
-    let decoded = decode(&server, command, argv, env).await.expect("it has a payload");
+    let decoded = decode(&server, call).await.expect("it has a payload");
     if let Err(refusal) = decoded {
         return refusal.into_reply();
     }
-    let alone = server.keyspace.exclusive_to_change(|leased| leased == argv[1]).await;
-    if let Err(refusal) = session.check_change(command, &server.config()) {
+    let alone = server.keyspace.exclusive_to_change(|leased| leased == call.argv[1]).await;
+    if let Err(refusal) = session.check_change(call.command, &server.config()) {
         return Reply::error(refusal);
     }
-    restore_decoded(&server, argv, &env.at(now_millis()), &alone, decoded)
+    restore_decoded(&server, call.at(now_millis()), &alone, decoded)
 }
 
 /// Restores a value whose payload was decoded before the keys were locked.
 pub(crate) fn restore_decoded(
     server: &SharedState,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
     decoded: Result<Decoded, NotDecoded>,
 ) -> Reply {
-    let options = match RestoreOptions::parse(argv) {
+    let options = match RestoreOptions::parse(call.argv) {
         Ok(options) => options,
         Err(refusal) => return refusal,
     };
     // Another command may have created the key in the meantime.
-    if let Some(refusal) = options.refusal(argv, env, keys) {
+    if let Some(refusal) = options.refusal(call.argv, &call.env, keys) {
         return refusal;
     }
     let value = match decoded {
@@ -123,8 +114,8 @@ pub(crate) fn restore_decoded(
     if !server.has_memory_for(Some(&value)) {
         return Reply::error(server::MEMORY);
     }
-    let done = options.place(argv[1], value, env, keys);
-    write_log::log(server, WriteKeys::Restore, argv, env, keys, &done);
+    let done = options.place(call.argv[1], value, &call.env, keys);
+    write_log::log(server, WriteKeys::Restore, call, keys, &done);
     done.reply
 }
 
@@ -139,7 +130,7 @@ mod tests {
     use crate::test_server;
 
     #[test]
-    fn a_payload_is_decoded_before_the_keys_are_taken() {
+    fn a_payload_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
         // A command that needs exclusive access to the keys waits for this lock.

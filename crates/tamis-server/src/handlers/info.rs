@@ -1,18 +1,19 @@
 //! `INFO`: reports on the server and its filters, as text.
 
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tamis_commands::{Argv, COMMANDS, Env, Value};
+use tamis_commands::{Env, Value};
 use tamis_resp::Reply;
 
+use crate::call::Call;
+use crate::handlers::client::verbatim;
 use crate::keyspace::KeyspaceRef;
 use crate::procfs::{cpu_seconds, memory_of_process};
 use crate::session::Session;
-use crate::stats::{Called, Stats};
 use crate::version::{MODULE_VERSION, REDIS_VERSION};
 
-/// The sections, and whether `INFO` without arguments includes each.
+/// The sections, and whether `INFO` without arguments includes each of them.
 const SECTIONS: [(&str, bool); 14] = [
     ("server", true),
     ("clients", true),
@@ -30,27 +31,24 @@ const SECTIONS: [(&str, bool); 14] = [
     ("filters", true),
 ];
 
-pub(super) fn info(
-    session: &Session,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
-    let asked: Vec<String> =
-        argv[1..].iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
-    let is_all = asked.iter().any(|name| matches!(name.as_str(), "all" | "everything"));
-    let is_usual = asked.is_empty() || asked.iter().any(|name| name == "default");
+pub(super) fn info(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+    let names: Vec<String> = call.argv[1..]
+        .iter()
+        .map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
+        .collect();
+    let is_all = names.iter().any(|name| matches!(name.as_str(), "all" | "everything"));
+    let is_default = names.is_empty() || names.iter().any(|name| name == "default");
     let mut text = String::new();
-    for (section, is_told_unasked) in SECTIONS {
-        let is_asked = asked.iter().any(|name| name == section);
-        if is_all || is_asked || (is_usual && is_told_unasked) {
+    for (section, is_in_default) in SECTIONS {
+        let is_named = names.iter().any(|name| name == section);
+        if is_all || is_named || (is_default && is_in_default) {
             if !text.is_empty() {
                 text += "\r\n";
             }
-            write_section(&mut text, section, session, env, keys).expect("writing to text");
+            write_section(&mut text, section, session, &call.env, keys).expect("writing to text");
         }
     }
-    Reply::Verbatim { format: *b"txt", text: text.into_bytes() }
+    verbatim(text)
 }
 
 fn write_section(
@@ -62,7 +60,7 @@ fn write_section(
 ) -> std::fmt::Result {
     let server = &session.server;
     let stats = &server.stats;
-    let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+    let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
     let mut title: Vec<char> = section.chars().collect();
     title[0] = title[0].to_ascii_uppercase();
     write!(text, "# {}\r\n", title.into_iter().collect::<String>())?;
@@ -122,15 +120,14 @@ fn write_section(
             line("async_loading", &0)?;
             line("aof_enabled", &u8::from(server.durable.is_some()))?;
             let Some(durable) = &server.durable else { return Ok(()) };
-            let failed = durable.log.failure();
             let saves = stats.saves.info(env.now_millis);
             // A snapshot and a new log are written together, so both sections report on it.
             let in_progress = u8::from(durable.is_saving());
-            let status = if saves.has_failed { "err" } else { "ok" };
-            line(
-                "rdb_changes_since_last_save",
-                &stats.saves.changes_since(server.keyspace.changes()),
-            )?;
+            let status_of = |has_failed| if has_failed { "err" } else { "ok" };
+            let status = status_of(saves.has_failed);
+            let log_status = status_of(durable.log.failure().is_some());
+            let unsaved = stats.saves.changes_since(server.keyspace.changes());
+            line("rdb_changes_since_last_save", &unsaved)?;
             line("rdb_bgsave_in_progress", &in_progress)?;
             line("rdb_last_save_time", &(count(&durable.last_save_millis) / 1000))?;
             line("rdb_last_bgsave_status", &status)?;
@@ -143,7 +140,7 @@ fn write_section(
             line("aof_current_rewrite_time_sec", &saves.current_seconds)?;
             line("aof_last_bgrewrite_status", &status)?;
             line("aof_rewrites", &saves.count)?;
-            line("aof_last_write_status", &if failed.is_none() { "ok" } else { "err" })?;
+            line("aof_last_write_status", &log_status)?;
             line("aof_current_size", &durable.log_bytes())?;
             line("aof_base_size", &durable.snapshot_bytes())
         }
@@ -183,13 +180,11 @@ fn write_section(
             line("used_cpu_user_children", &"0.000000")
         }
         "cluster" => line("cluster_enabled", &0),
-        "modules" => line(
-            "module",
-            &format_args!(
-                "name=bf,ver={MODULE_VERSION},api=1,filters=0,usedby=[],using=[],options=[]"
-            ),
-        ),
-        "commandstats" => each_called(stats, |name, called| {
+        "modules" => {
+            let rest = "api=1,filters=0,usedby=[],using=[],options=[]";
+            line("module", &format_args!("name=bf,ver={MODULE_VERSION},{rest}"))
+        }
+        "commandstats" => stats.calls.each_called().try_for_each(|(name, called)| {
             let (calls, micros) = (called.calls(), called.nanos / 1000);
             let each = if calls == 0 { 0.0 } else { called.nanos as f64 / 1000.0 / calls as f64 };
             let (rejected, failed) = (called.rejected, called.failed);
@@ -204,7 +199,7 @@ fn write_section(
         "errorstats" => stats.errors_by_code().iter().try_for_each(|(code, count)| {
             line(&format!("errorstat_{code}"), &format_args!("count={count}"))
         }),
-        "latencystats" => each_called(stats, |name, called| {
+        "latencystats" => stats.calls.each_called().try_for_each(|(name, called)| {
             if called.calls() == 0 {
                 return Ok(());
             }
@@ -238,20 +233,6 @@ fn write_section(
             line("filters_memory", &bytes)
         }
     }
-}
-
-/// Calls `each` with every command that was called or rejected, and its name in lower case.
-fn each_called(
-    stats: &Stats,
-    mut each: impl FnMut(&str, &Called) -> std::fmt::Result,
-) -> std::fmt::Result {
-    COMMANDS.iter().try_for_each(|command| {
-        let called = stats.calls.of(command.index());
-        if called.calls() + called.rejected == 0 {
-            return Ok(());
-        }
-        each(&command.name.to_ascii_lowercase(), &called)
-    })
 }
 
 /// Returns the number of items in a filter: counted, or from the last measurement; `None` if the

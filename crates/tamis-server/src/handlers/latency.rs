@@ -4,6 +4,7 @@ use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, COMMANDS, Command, find};
 use tamis_resp::Reply;
 
+use crate::handlers::client::{map, verbatim};
 use crate::session::Session;
 use crate::stats::{Called, bound_nanos};
 use crate::subcommand::unknown_subcommand;
@@ -15,13 +16,11 @@ pub(super) fn latency(session: &Session, argv: Argv<'_>) -> Reply {
         // slow commands.
         (b"LATEST", []) | (b"HISTORY", [_]) => Reply::Array(Vec::new()),
         (b"RESET", _) => Reply::Integer(0),
-        (b"DOCTOR", []) => Reply::Verbatim {
-            format: *b"txt",
-            text:
-                b"No latency events are kept. LATENCY HISTOGRAM shows how long commands took, and \
-                    SLOWLOG GET which took long.\n"
-                    .to_vec(),
-        },
+        (b"DOCTOR", []) => verbatim(
+            "No latency events are kept. LATENCY HISTOGRAM shows how long commands took, and \
+             SLOWLOG GET which took long.\n"
+                .to_owned(),
+        ),
         (b"GRAPH", [event]) => server::no_samples(&text::shown(event)),
         _ => unknown_subcommand("LATENCY", argv[1]),
     }
@@ -58,9 +57,5 @@ fn of_command(called: &Called) -> Reply {
         counts.push((Reply::Integer(micros), Reply::Integer(sum as i64)));
         last = micros;
     }
-    let fields = [
-        (Reply::bulk("calls"), Reply::Integer(sum as i64)),
-        (Reply::bulk("histogram_usec"), Reply::Map(counts)),
-    ];
-    Reply::Map(fields.into())
+    map([("calls", Reply::Integer(sum as i64)), ("histogram_usec", Reply::Map(counts))])
 }

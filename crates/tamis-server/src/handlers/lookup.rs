@@ -1,20 +1,17 @@
 //! Commands that look keys up: `EXISTS`, `MGET`, `MEMORY`, `OBJECT`.
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Env, Value, get_string};
+use tamis_commands::{Value, get_string};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::keyspace::KeyspaceRef;
 use crate::session::Session;
 use crate::subcommand::unknown_subcommand;
 use crate::write_keys::exists;
 
-pub(super) fn count_existing(
-    session: &Session,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
+pub(super) fn count_existing(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+    let Call { argv, env, .. } = call;
     let found = argv[1..].iter().filter(|key| exists(key, env.now_millis, keys)).count() as u64;
     session.note_lookups(true, found);
     session.note_lookups(false, argv.len() as u64 - 1 - found);
@@ -24,14 +21,10 @@ pub(super) fn count_existing(
 /// The maximum bytes of strings in one reply, equal to the longest string.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
-pub(super) fn get_each(
-    session: &Session,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &KeyspaceRef<'_>,
-) -> Reply {
+pub(super) fn get_each(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+    let Call { argv, env, .. } = call;
     let read = |key: &&[u8]| {
-        let get = |value: Option<&Value>| get_string(value, &[], env);
+        let get = |value: Option<&Value>| get_string(value, &[], &env);
         let reply = keys.read(key, env.now_millis, get);
         // A value of another type counts as missing.
         if matches!(reply, Reply::Error(_)) { Reply::Null } else { reply }
@@ -57,7 +50,7 @@ pub(super) fn get_each(
     Reply::Array(values)
 }
 
-pub(super) fn memory(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn memory(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     if !argv[1].eq_ignore_ascii_case(b"USAGE") || argv.len() < 3 {
         return unknown_subcommand("MEMORY", argv[1]);
     }
@@ -65,7 +58,7 @@ pub(super) fn memory(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> R
     bytes.map_or(Reply::Null, |bytes| Reply::Integer(bytes as i64))
 }
 
-pub(super) fn object(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn object(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Some(key) = argv.get(2) else { return unknown_subcommand("OBJECT", argv[1]) };
     let answer = match argv[1].to_ascii_uppercase().as_slice() {
         b"ENCODING" => {

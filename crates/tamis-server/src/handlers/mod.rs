@@ -17,9 +17,10 @@ pub(crate) mod transaction;
 pub(crate) mod write_log;
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Command, Env, ReadKeys, ServerCommand, WriteKeys};
+use tamis_commands::{Env, ReadKeys, ServerCommand, WriteKeys};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::clock::now_millis;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::Session;
@@ -32,15 +33,13 @@ use crate::write_keys::write;
 pub(crate) async fn run_server_command(
     session: &mut Session,
     handler: ServerCommand,
-    command: &'static Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
 ) -> Reply {
     match handler {
-        ServerCommand::Debug if !asks_for_help(command, argv) => debug::debug(session, argv).await,
+        ServerCommand::Debug if !asks_for_help(call) => debug::debug(session, call.argv).await,
         // The snapshot locks the keys exclusively for short moments.
         ServerCommand::Save => admin::save_now(session).await,
-        _ => run_server_command_at_once(session, handler, command, argv, env),
+        _ => run_server_command_at_once(session, handler, call),
     }
 }
 
@@ -48,20 +47,19 @@ pub(crate) async fn run_server_command(
 pub(crate) fn run_server_command_at_once(
     session: &mut Session,
     handler: ServerCommand,
-    command: &'static Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
 ) -> Reply {
+    let argv = call.argv;
     match handler {
-        _ if asks_for_help(command, argv) => describe::help(command),
-        ServerCommand::Acl => acl::acl(session, argv, env),
-        ServerCommand::Auth => client::auth(session, argv),
-        ServerCommand::Client => client::client(session, argv, env),
+        _ if asks_for_help(call) => describe::help(call.command),
+        ServerCommand::Acl => acl::acl(session, call).unwrap_or_else(|refusal| refusal),
+        ServerCommand::Auth => client::auth(session, argv).unwrap_or_else(|refusal| refusal),
+        ServerCommand::Client => client::client(session, call).unwrap_or_else(|refusal| refusal),
         ServerCommand::Command => describe::command(argv),
         ServerCommand::Config => admin::config(session, argv),
         ServerCommand::Discard => transaction::discard(session),
         ServerCommand::Echo => Reply::bulk(argv[1]),
-        ServerCommand::Hello => client::hello(session, argv),
+        ServerCommand::Hello => client::hello(session, argv).unwrap_or_else(|refusal| refusal),
         ServerCommand::LastSave => admin::last_save(session),
         ServerCommand::Latency => latency::latency(session, argv),
         ServerCommand::Module => admin::module(argv),
@@ -79,7 +77,7 @@ pub(crate) fn run_server_command_at_once(
         ServerCommand::SlowLog => slow_log::slow_log(session, argv),
         ServerCommand::Time => admin::time(),
         ServerCommand::Unwatch => transaction::unwatch(session),
-        ServerCommand::Watch => transaction::watch(session, argv, env),
+        ServerCommand::Watch => transaction::watch(session, call),
         // `MULTI` never queues these commands.
         ServerCommand::Debug | ServerCommand::Exec | ServerCommand::Save => {
             Reply::error(server::NOT_IN_MULTI)
@@ -88,18 +86,12 @@ pub(crate) fn run_server_command_at_once(
 }
 
 /// Runs a command that reads several keys, outside a transaction.
-pub(crate) async fn run_read_keys(
-    session: &Session,
-    handler: ReadKeys,
-    command: &'static Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-) -> Reply {
+pub(crate) async fn run_read_keys(session: &Session, handler: ReadKeys, call: Call<'_>) -> Reply {
     match handler {
-        ReadKeys::Dump => dump::dump_in_background(session, argv, env).await,
+        ReadKeys::Dump => dump::dump_in_background(session, call).await,
         _ => {
             let server = session.server.clone();
-            read_keys(session, handler, command, argv, env, &server.keyspace.shared())
+            read_keys(session, handler, call, &server.keyspace.shared())
         }
     }
 }
@@ -108,27 +100,26 @@ pub(crate) async fn run_read_keys(
 pub(crate) fn read_keys(
     session: &Session,
     handler: ReadKeys,
-    command: &'static Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
     keys: &KeyspaceRef<'_>,
 ) -> Reply {
-    let max_reply_bytes = env.max_reply_bytes.min(session.server.max_long_reply_bytes());
-    let env = &Env { max_reply_bytes, ..*env };
+    let max_reply_bytes = call.env.max_reply_bytes.min(session.server.max_long_reply_bytes());
+    let env = Env { max_reply_bytes, ..call.env };
+    let (call, argv) = (Call { env, ..call }, call.argv);
     match handler {
-        _ if asks_for_help(command, argv) => describe::help(command),
-        ReadKeys::CountExisting => lookup::count_existing(session, argv, env, keys),
+        _ if asks_for_help(call) => describe::help(call.command),
+        ReadKeys::CountExisting => lookup::count_existing(session, call, keys),
         ReadKeys::CountAll => Reply::Integer(keys.len() as i64),
-        ReadKeys::Dump => dump::dump_alone(&session.server, argv, env, keys),
-        ReadKeys::ExpireTime(unit) => time_until_expiry(unit, 0, argv[1], env, keys),
-        ReadKeys::GetEach => lookup::get_each(session, argv, env, keys),
-        ReadKeys::Info => info::info(session, argv, env, keys),
-        ReadKeys::List => scan::list(argv[1], env, keys),
-        ReadKeys::Memory => lookup::memory(argv, env, keys),
-        ReadKeys::Object => lookup::object(argv, env, keys),
-        ReadKeys::Random => scan::random_key(env, keys),
-        ReadKeys::Scan => scan::scan(argv, env, keys),
-        ReadKeys::TimeLeft(unit) => time_until_expiry(unit, env.now_millis, argv[1], env, keys),
+        ReadKeys::Dump => dump::dump_alone(&session.server, call, keys),
+        ReadKeys::ExpireTime(unit) => time_until_expiry(unit, 0, argv[1], &env, keys),
+        ReadKeys::GetEach => lookup::get_each(session, call, keys),
+        ReadKeys::Info => info::info(session, call, keys),
+        ReadKeys::List => scan::list(call, keys),
+        ReadKeys::Memory => lookup::memory(call, keys),
+        ReadKeys::Object => lookup::object(call, keys),
+        ReadKeys::Random => scan::random_key(&env, keys),
+        ReadKeys::Scan => scan::scan(call, keys),
+        ReadKeys::TimeLeft(unit) => time_until_expiry(unit, env.now_millis, argv[1], &env, keys),
     }
 }
 
@@ -136,20 +127,15 @@ pub(crate) fn read_keys(
 pub(crate) async fn run_write_keys(
     session: &mut Session,
     handler: WriteKeys,
-    command: &'static Command,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
 ) -> Reply {
     match handler {
-        WriteKeys::Copy => copy::copy_in_background(session, command, argv, env).await,
-        WriteKeys::Restore => dump::restore_in_background(session, command, argv, env).await,
+        WriteKeys::Copy => copy::copy_in_background(session, call).await,
+        WriteKeys::Restore => dump::restore_in_background(session, call).await,
         _ => {
             let server = session.server.clone();
-            let is_meant = |leased: &[u8]| {
-                command.keys.first == 0 || command.keys.of(argv).any(|key| key == leased)
-            };
-            let keys = server.keyspace.exclusive_to_change(is_meant).await;
-            write_keys(&server, handler, argv, &env.at(now_millis()), &keys)
+            let keys = server.keyspace.exclusive_to_change(|key| call.may_access(key)).await;
+            write_keys(&server, handler, call.at(now_millis()), &keys)
         }
     }
 }
@@ -159,14 +145,13 @@ pub(crate) async fn run_write_keys(
 pub(crate) fn write_keys(
     server: &SharedState,
     handler: WriteKeys,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
 ) -> Reply {
-    if let Some(refusal) = write_log::must_wait(server, handler, argv, env, keys) {
+    if let Some(refusal) = write_log::must_wait(server, handler, call, keys) {
         return refusal;
     }
-    let done = write(handler, argv, env, keys, Some(server.memory_left()));
-    write_log::log(server, handler, argv, env, keys, &done);
+    let done = write(handler, call.argv, &call.env, keys, Some(server.memory_left()));
+    write_log::log(server, handler, call, keys, &done);
     done.reply
 }

@@ -1,13 +1,15 @@
 //! Commands that list keys: `KEYS`, `SCAN`, `RANDOMKEY`.
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Env, parse_integer, text};
+use tamis_commands::{Env, parse_integer, text};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::keyspace::KeyspaceRef;
 use crate::pattern::{MAX_PATTERN_BYTES, matches};
 
-pub(super) fn list(pattern: &[u8], env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn list(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+    let pattern = argv[1];
     if pattern.len() > MAX_PATTERN_BYTES {
         return pattern_too_long();
     }
@@ -37,7 +39,7 @@ pub(super) fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
 
 /// Returns whole parts of the keyspace until there are enough keys. A key that exists during the
 /// whole scan is in exactly one part. The cursor is the index of the next part.
-pub(super) fn scan(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+pub(super) fn scan(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Some(mut part) = parse_integer(argv[1]).and_then(|n| usize::try_from(n).ok()) else {
         return Reply::error(server::CURSOR);
     };

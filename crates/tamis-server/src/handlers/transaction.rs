@@ -1,9 +1,9 @@
 //! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`.
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Env};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::session::Session;
 use crate::transaction::Transaction;
 
@@ -12,7 +12,7 @@ pub(super) fn multi(session: &mut Session) -> Reply {
         return Reply::error(server::NESTED_MULTI);
     }
     session.transaction = Some(Transaction::new(session.server.held.hold(0)));
-    session.client.about.lock().queued = Some(0);
+    session.client.properties.lock().queued = Some(0);
     Reply::ok()
 }
 
@@ -26,7 +26,7 @@ pub(super) fn discard(session: &mut Session) -> Reply {
 
 /// Ends the transaction, and clears the watched keys.
 pub(crate) fn end(session: &mut Session) -> Option<Transaction> {
-    session.client.about.lock().queued = None;
+    session.client.properties.lock().queued = None;
     session.watched.clear();
     session.transaction.take()
 }
@@ -35,7 +35,7 @@ pub(crate) fn end(session: &mut Session) -> Option<Transaction> {
 /// no further key.
 const MAX_WATCHED_BYTES: u64 = 512 << 20;
 
-pub(super) fn watch(session: &mut Session, argv: Argv<'_>, env: &Env<'_>) -> Reply {
+pub(super) fn watch(session: &mut Session, Call { argv, env, .. }: Call<'_>) -> Reply {
     if session.transaction.is_some() {
         return Reply::error(server::WATCH_IN_MULTI);
     }

@@ -4,6 +4,7 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value, WriteKeys};
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
 use crate::shared_state::SharedState;
@@ -14,22 +15,22 @@ use crate::write_keys::sets;
 pub(crate) fn log(
     server: &SharedState,
     handler: WriteKeys,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
     done: &WriteOutcome,
 ) {
+    let Call { argv, env, .. } = call;
     let Some(durable) = server.durable.as_ref().filter(|_| done.has_changed) else { return };
     match (handler, image_keys(handler, argv)) {
         // Log each key separately, because a snapshot may already contain some of them.
         (WriteKeys::Delete, _) => {
-            server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), env);
+            server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), &env);
         }
-        (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), env),
+        (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
         (_, Some((written, removed))) if durable.is_saving() => {
-            log_image(durable, written, removed, env, keys);
+            log_image(durable, written, removed, &env, keys);
         }
-        _ => server.log_command(argv, env),
+        _ => server.log_command(argv, &env),
     }
 }
 
@@ -75,26 +76,21 @@ pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 pub(crate) fn must_wait(
     server: &SharedState,
     handler: WriteKeys,
-    argv: Argv<'_>,
-    env: &Env<'_>,
+    call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
 ) -> Option<Reply> {
     let durable = server.durable.as_ref().filter(|durable| durable.is_saving())?;
     // A transaction is one frame of the log.
     let group_bytes = durable.log.group_bytes().unwrap_or(0) as u64;
-    let bytes = image_bytes(handler, argv, env, keys);
+    let bytes = image_bytes(handler, call, keys);
     (bytes > 0 && bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES)
         .then(|| Reply::error(server::LARGE_WHILE_SAVING))
 }
 
 /// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is
 /// saved.
-pub(crate) fn image_bytes(
-    handler: WriteKeys,
-    argv: Argv<'_>,
-    env: &Env<'_>,
-    keys: &ExclusiveAccess<'_>,
-) -> u64 {
+pub(crate) fn image_bytes(handler: WriteKeys, call: Call<'_>, keys: &ExclusiveAccess<'_>) -> u64 {
+    let Call { argv, env, .. } = call;
     if image_keys(handler, argv).is_none() {
         return 0;
     }

@@ -12,10 +12,10 @@ use crate::http::assets::Asset;
 pub(super) type Answer = Response<Full<Bytes>>;
 
 /// Why a request gets no data: the status and what to do.
-pub(super) type Refusal = (StatusCode, String);
+pub(super) type HttpError = (StatusCode, String);
 
 /// Returns the refusal for a request that the user has no permission for.
-pub(super) fn not_allowed(command: &str) -> Refusal {
+pub(super) fn not_allowed(command: &str) -> HttpError {
     (
         StatusCode::FORBIDDEN,
         format!("this user may not run '{command}', which returns the same data"),
@@ -62,7 +62,7 @@ pub(super) fn error(status: StatusCode, text: &str) -> Answer {
     json(status, &json!({ "error": text }))
 }
 
-pub(super) fn of(result: Result<Json, Refusal>) -> Answer {
+pub(super) fn of(result: Result<Json, HttpError>) -> Answer {
     match result {
         Ok(value) => json(StatusCode::OK, &value),
         Err((status, text)) => error(status, &text),
@@ -75,11 +75,9 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| {
         known.to_str().is_ok_and(|known| known.split(',').any(|known| known.trim() == tag))
     });
-    let mut answer = if is_known {
-        answer(StatusCode::NOT_MODIFIED, asset.kind, "no-cache", Bytes::new())
-    } else {
-        answer(StatusCode::OK, asset.kind, "no-cache", Bytes::from_static(asset.bytes))
-    };
+    let (status, body) =
+        if is_known { (StatusCode::NOT_MODIFIED, &[][..]) } else { (StatusCode::OK, asset.bytes) };
+    let mut answer = answer(status, asset.kind, "no-cache", Bytes::from_static(body));
     let tag = HeaderValue::from_str(&tag).expect("a number between quotes");
     answer.headers_mut().insert(header::ETAG, tag);
     answer

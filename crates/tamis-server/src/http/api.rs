@@ -10,11 +10,11 @@ use tamis_commands::{Env, Forecast, RatePoint, find, info_reply, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
 use crate::clock::now_millis;
-use crate::http::answer::{self, Refusal};
+use crate::http::answer::{self, HttpError};
 use crate::http::console::Console;
-use crate::http::history::Step;
+use crate::http::history::SampleInterval;
 use crate::http::kinds::kind_id;
-use crate::http::order::{Column, Page};
+use crate::http::order::{Column, PageRequest};
 use crate::http::sampler::CURVE_POINTS;
 use crate::pattern::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
@@ -58,22 +58,22 @@ pub(super) fn overview(console: &Console) -> Json {
         "full": totals.full,
         "measured_millis": totals.millis,
         "log": log,
-        "history": console.history.to_json(Step::Second),
+        "history": console.history.to_json(SampleInterval::Second),
     })
 }
 
 /// `/api/history.json?step=…`: commands, errors, slow commands and latency over time.
-pub(super) fn history(console: &Console, query: &str) -> Result<Json, Refusal> {
+pub(super) fn history(console: &Console, query: &str) -> Result<Json, HttpError> {
     let step = match parameter(query, "step").as_deref() {
-        None | Some(b"second") => Step::Second,
-        Some(b"minute") => Step::Minute,
+        None | Some(b"second") => SampleInterval::Second,
+        Some(b"minute") => SampleInterval::Minute,
         Some(_) => return Err(bad("step takes second or minute")),
     };
     Ok(console.history.to_json(step))
 }
 
 /// `/api/filters.json?sort=…&order=…&offset=…&limit=…&match=…`
-pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
+pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, HttpError> {
     let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
@@ -93,7 +93,7 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
 }
 
 /// Parses the order and the page of filters in a request.
-fn page(query: &str) -> Result<Page, Refusal> {
+fn page(query: &str) -> Result<PageRequest, HttpError> {
     let or_most = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let column = match parameter(query, "sort") {
         None => Column::Worst,
@@ -105,7 +105,7 @@ fn page(query: &str) -> Result<Page, Refusal> {
         Some(b"desc") => true,
         Some(_) => return Err(bad("order takes asc or desc")),
     };
-    Ok(Page {
+    Ok(PageRequest {
         column,
         is_descending,
         offset: number(query, "offset")?.map_or(0, or_most),
@@ -114,7 +114,7 @@ fn page(query: &str) -> Result<Page, Refusal> {
 }
 
 /// `/api/filter.json?key=…`
-pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json, Refusal> {
+pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json, HttpError> {
     let key =
         parameter(query, "key").ok_or_else(|| bad("say which key: ?key=, percent-encoded"))?;
     if !may_see(user, &key) {
@@ -134,7 +134,7 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
 
 /// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: the reply of `TM.PLAN`,
 /// with curves.
-pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, Refusal> {
+pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, HttpError> {
     let mut argv = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
     for name in ["items", "rate", "memory"] {
         if let Some(value) = parameter(query, name) {
@@ -169,7 +169,7 @@ pub(super) fn may_see(user: &User, key: &[u8]) -> bool {
     user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
 }
 
-fn bad(text: &str) -> Refusal {
+fn bad(text: &str) -> HttpError {
     (StatusCode::BAD_REQUEST, text.to_owned())
 }
 
@@ -233,7 +233,7 @@ fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
     Some(percent_decode(value.as_bytes()).into())
 }
 
-fn number(query: &str, name: &str) -> Result<Option<u64>, Refusal> {
+fn number(query: &str, name: &str) -> Result<Option<u64>, HttpError> {
     let Some(value) = parameter(query, name) else { return Ok(None) };
     let number = str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(|| bad(&format!("{name} takes a number")))
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_has_not_are_null() {
+    fn infinite_numbers_and_nan_are_null_in_json() {
         assert_eq!(reply_json(&Reply::Double(f64::INFINITY)), Json::Null);
         assert_eq!(reply_json(&Reply::Double(f64::NAN)), Json::Null);
     }

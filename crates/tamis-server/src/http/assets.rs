@@ -34,7 +34,7 @@ static ASSETS: [Asset; 19] = [
     asset!("settings.js", JS),
     asset!("address.js", JS),
     asset!("page.js", JS),
-    asset!("words.js", JS),
+    asset!("translations.js", JS),
     asset!("numbers.js", JS),
     asset!("chart.js", JS),
     asset!("overview.js", JS),
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_names_no_other_host() {
+    fn the_page_refers_to_no_other_host() {
         for asset in &ASSETS {
             let text = str::from_utf8(asset.bytes).unwrap();
             for (at, _) in text.match_indices("//") {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_connection_that_waits_for_no_answer_makes_room() {
+    fn a_new_connection_replaces_the_oldest_idle_one() {
         let connections = Connections::default();
         let all: Vec<Rc<Open>> = (0..MAX_HTTP_CONNECTIONS).map(|_| connections.admit()).collect();
         all[0].is_answering.set(true);

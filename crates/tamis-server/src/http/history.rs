@@ -37,7 +37,7 @@ impl Default for Rings {
 
 /// Samples of one length, oldest first.
 struct Ring {
-    samples: VecDeque<Sample>,
+    samples: VecDeque<ActivitySample>,
     most: usize,
     /// The counters at the end of the last sample; `None` before the first reading.
     last: Option<Counters>,
@@ -55,7 +55,7 @@ struct Counters {
 
 /// The activity in one second or one minute.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Sample {
+struct ActivitySample {
     commands: u64,
     errors: u64,
     slow: u64,
@@ -68,7 +68,7 @@ struct Sample {
 
 /// The length of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SampleInterval {
     Second,
     Minute,
 }
@@ -86,10 +86,10 @@ impl Counters {
 
     /// Returns the difference to earlier counters. `CONFIG RESETSTAT` sets counters to zero; the
     /// difference is then zero.
-    fn since(&self, before: &Self, memory_bytes: u64) -> Sample {
+    fn since(&self, before: &Self, memory_bytes: u64) -> ActivitySample {
         let called = self.called.since(&before.called);
         let percentile = |share| (called.calls() > 0).then(|| called.percentile_micros(share));
-        Sample {
+        ActivitySample {
             commands: self.commands.saturating_sub(before.commands),
             errors: self.errors.saturating_sub(before.errors),
             slow: self.slow.saturating_sub(before.slow),
@@ -116,10 +116,11 @@ impl Ring {
         (self.last, self.last_millis) = (Some(now.clone()), now_millis);
     }
 
-    fn to_json(&self, step: Step) -> Json {
-        let list = |number: fn(&Sample) -> Json| self.samples.iter().map(number).collect::<Json>();
+    fn to_json(&self, step: SampleInterval) -> Json {
+        let list =
+            |number: fn(&ActivitySample) -> Json| self.samples.iter().map(number).collect::<Json>();
         json!({
-            "step_millis": if step == Step::Second { 1000 } else { 1000 * SECONDS_PER_MINUTE },
+            "step_millis": if step == SampleInterval::Second { 1000 } else { 1000 * SECONDS_PER_MINUTE },
             "end_millis": self.last_millis,
             "commands": list(|it| json!(it.commands)),
             "errors": list(|it| json!(it.errors)),
@@ -158,11 +159,11 @@ impl History {
     }
 
     /// Returns all samples of a length, oldest first.
-    pub fn to_json(&self, step: Step) -> Json {
+    pub fn to_json(&self, step: SampleInterval) -> Json {
         let rings = self.0.lock();
         match step {
-            Step::Second => rings.seconds.to_json(step),
-            Step::Minute => rings.minutes.to_json(step),
+            SampleInterval::Second => rings.seconds.to_json(step),
+            SampleInterval::Minute => rings.minutes.to_json(step),
         }
     }
 }
@@ -190,7 +191,7 @@ mod tests {
         }
         assert_eq!((rings.seconds.samples.len(), rings.minutes.samples.len()), (SECONDS, MINUTES));
         let places = rings.seconds.samples.capacity() + rings.minutes.samples.capacity();
-        assert!((130_000..131_000).contains(&(places * size_of::<Sample>())));
+        assert!((130_000..131_000).contains(&(places * size_of::<ActivitySample>())));
         let last = rings.seconds.samples.back().unwrap();
         assert_eq!((last.commands, last.errors, last.slow), (100, 3, 6));
         let (p50, p99) = (last.p50_micros.unwrap(), last.p99_micros.unwrap());
@@ -199,14 +200,14 @@ mod tests {
         assert_eq!((before.commands, before.p50_micros), (0, None));
         let minute = rings.minutes.samples.back().unwrap();
         assert_eq!((minute.commands, minute.errors, minute.slow), (3000, 90, 180));
-        let json = rings.minutes.to_json(Step::Minute);
+        let json = rings.minutes.to_json(SampleInterval::Minute);
         assert_eq!(json["step_millis"], 60_000);
         assert_eq!(json["end_millis"], 99_960_000);
         assert_eq!(json["p99_micros"].as_array().unwrap().len(), MINUTES);
     }
 
     #[test]
-    fn counters_that_were_reset_count_nothing() {
+    fn reset_counters_give_differences_of_zero() {
         let calls = Calls::new(1);
         calls.count(1, 5, Duration::from_micros(10));
         let before = Counters { commands: 5, errors: 2, slow: 1, called: calls.all() };

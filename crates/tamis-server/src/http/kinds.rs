@@ -1,4 +1,4 @@
-//! The kinds of filters on the page, as IDs. `console/words.js` has a name for each ID in each
+//! The kinds of filters on the page, as IDs. `console/translations.js` has a name for each ID in each
 //! language.
 //!
 //! Replies such as that of `TM.INFO` name a kind by its implementation. The page uses one name for
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bloom_filter_says_whether_it_grows() {
+    fn the_id_of_a_bloom_filter_depends_on_whether_it_grows() {
         for (expansion, name) in [(None, "bloom"), (Some(2), "bloom-growing")] {
             let filter = ScalableBloom::reserve(100, 0.01, expansion).unwrap();
             let value = Value::Bloom(Box::new(filter));
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn every_kind_id_has_a_translation() {
-        let argv = include_str!("../../console/words.js");
+        let argv = include_str!("../../console/translations.js");
         let kinds = [Kind::SplitBlock, Kind::Classic, Kind::Growing, Kind::Cuckoo];
         let others = [Kind::Counting, Kind::Window, Kind::Parquet].map(Kind::name);
         let names = IDS.iter().flat_map(|(_, full, growing)| [*full, *growing]);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! socket ──▶ request ──▶ access control ──▶ route ──▶ page (embedded)
-//!            hyper       guard.rs                     data as JSON (api.rs) from sampler and history
+//!            hyper       guard.rs                     data as JSON (api.rs)
 //! ```
 //!
 //! One thread serves all connections and answers `/healthz` immediately. It takes no lock of the
@@ -87,24 +87,19 @@ pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
         let bound = listener.local_addr();
         let (address, listener) = match (bound, tokio::net::TcpListener::from_std(listener)) {
             (Ok(address), Ok(listener)) => (address, listener),
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::error!(%error, "no console");
-                return;
-            }
+            (Err(error), _) | (_, Err(error)) => return tracing::error!(%error, "no console"),
         };
         let console = Arc::new(Console::new(shared.clone(), address));
-        let recording = console.clone();
-        tokio::task::spawn_local(async move { recording.history.keep(&recording.shared).await });
         let sampler = match spawn_sampler(&console) {
             Ok(sampler) => sampler,
             Err(error) => {
-                tracing::error!(%error, "the console is off: its sampler thread cannot start");
-                return;
+                return tracing::error!(%error, "the console is off: its sampler cannot start");
             }
         };
         let connections = Rc::default();
         tokio::select! {
             () = accept(&console, &connections, &listener) => {}
+            () = console.history.keep(shared) => {}
             () = shared.stopping() => {}
         }
         _ = sampler.join();
@@ -260,13 +255,13 @@ fn not_found(path: &str, headers: &HeaderMap) -> Answer {
 }
 
 fn health(shared: &SharedState) -> Answer {
-    match shared.log_failure() {
-        None => answer::text(StatusCode::OK, "ok\n".to_owned()),
-        Some(error) => answer::text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("the log cannot be written: {error}\n"),
-        ),
-    }
+    let (status, text) = match shared.log_failure() {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(error) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("the log cannot be written: {error}\n"))
+        }
+    };
+    answer::text(status, text)
 }
 
 #[cfg(test)]
@@ -347,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_answered_while_another_answer_is_made() {
+    fn health_is_answered_while_another_response_is_prepared() {
         let server = test_server::start();
         with_port(&server, async |port| {
             // `/metrics` waits for the lock of the keyspace.

@@ -16,7 +16,7 @@ pub(super) const MAX_ROWS: usize = 100_000;
 
 /// The sort values of a filter.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct FilterRow {
     pub key: Box<[u8]>,
     kind: &'static str,
     items: f64,
@@ -71,7 +71,7 @@ impl Column {
     }
 }
 
-impl Row {
+impl FilterRow {
     pub fn of(report: &FilterReport) -> Self {
         let info = &report.info;
         Self {
@@ -104,22 +104,22 @@ impl Row {
 
 /// A page of the sorted filters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
+pub(super) struct PageRequest {
     pub column: Column,
     pub is_descending: bool,
     pub offset: usize,
     pub limit: usize,
 }
 
-impl Page {
+impl PageRequest {
     /// Returns the keys of the page, and the number of all rows that match. Rows with equal values
     /// are sorted by key, so that no filter appears on two pages.
     pub fn of<'r>(
         &self,
-        rows: &'r [Row],
+        rows: &'r [FilterRow],
         is_asked: impl Fn(&[u8]) -> bool,
     ) -> (Vec<&'r [u8]>, usize) {
-        let mut asked: Vec<&Row> = rows.iter().filter(|row| is_asked(&row.key)).collect();
+        let mut asked: Vec<&FilterRow> = rows.iter().filter(|row| is_asked(&row.key)).collect();
         asked.sort_unstable_by(|one, other| {
             let by_column = one.cmp(other, self.column);
             let by_column = if self.is_descending { by_column.reverse() } else { by_column };
@@ -134,16 +134,16 @@ impl Page {
 mod tests {
     use super::*;
 
-    fn row(key: &str, items: f64, days: f32, is_bad: bool) -> Row {
+    fn row(key: &str, items: f64, days: f32, is_bad: bool) -> FilterRow {
         let key = key.as_bytes().into();
         let (fill, rate, bytes) = (0.5, items as f32, items as u64);
-        Row { key, kind: "classic", items, fill, rate, days, bytes, is_bad }
+        FilterRow { key, kind: "classic", items, fill, rate, days, bytes, is_bad }
     }
 
     #[test]
     fn pages_follow_each_other_in_any_order() {
         let numbers: Vec<u32> = (0..1000).map(|i| i * 7919 % 1000).collect();
-        let rows: Vec<Row> = numbers
+        let rows: Vec<FilterRow> = numbers
             .iter()
             .map(|i| row(&format!("k{i:03}"), f64::from(i / 10), 1.0, *i == 5))
             .collect();
@@ -151,7 +151,7 @@ mod tests {
             for is_descending in [false, true] {
                 let mut seen = Vec::new();
                 for offset in (0..1100).step_by(90) {
-                    let page = Page { column, is_descending, offset, limit: 90 };
+                    let page = PageRequest { column, is_descending, offset, limit: 90 };
                     let (keys, asked) = page.of(&rows, |key| key != b"k999");
                     assert_eq!(asked, 999);
                     seen.extend(keys);
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_are_bad_then_soon_then_near() {
+    fn the_worst_filters_are_sorted_by_state_forecast_and_rate() {
         let rows = [
             row("near", 9.0, f32::INFINITY, false),
             row("far", 1.0, f32::INFINITY, false),
             row("soon", 0.0, 2.0, false),
             row("bad", 0.0, 0.0, true),
         ];
-        let page = Page { column: Column::Worst, is_descending: false, offset: 0, limit: 9 };
+        let page = PageRequest { column: Column::Worst, is_descending: false, offset: 0, limit: 9 };
         let (keys, _) = page.of(&rows, |_| true);
         assert_eq!(keys, [&b"bad"[..], b"soon", b"near", b"far"]);
     }

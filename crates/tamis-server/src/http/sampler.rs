@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use tamis_commands::{RatePoint, Value};
 
 use crate::clock::now_millis;
-use crate::http::order::{MAX_ROWS, Page, Row};
+use crate::http::order::{FilterRow, MAX_ROWS, PageRequest};
 use crate::report::{FilterReport, Worst};
 use crate::shared_state::SharedState;
 
 /// The state of a filter at one time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(super) struct FilterSample {
     pub millis: u64,
     pub items: f64,
     pub rate: f64,
@@ -30,7 +30,7 @@ pub(super) struct Sample {
 #[derive(Default)]
 pub(super) struct Sampler {
     /// Rows of filters, at most [`MAX_ROWS`], unsorted.
-    rows: Mutex<Arc<Vec<Row>>>,
+    rows: Mutex<Arc<Vec<FilterRow>>>,
     totals: Mutex<Totals>,
     samples: Mutex<HashMap<Box<[u8]>, Samples>>,
     /// The time of the last request of the page.
@@ -104,6 +104,14 @@ impl Sampler {
             pace.keep().await;
         }
         let (filters, others_over) = (worst.filters, worst.others_over);
+        let totals = |over, full| Totals {
+            keys: keyspace.shared().len() as u64,
+            filters,
+            over_rate: others_over + over,
+            full,
+            began_millis,
+            ..Totals::default()
+        };
         let (mut rows, mut sampled) = (Vec::new(), HashSet::new());
         let (mut over, mut full) = (0, 0);
         for key in worst.into_keys() {
@@ -111,21 +119,17 @@ impl Sampler {
             let report = FilterReport::of_key(keyspace, &key, settings, now_millis());
             if let Some(mut report) = report {
                 if sampled.len() < MAX_SAMPLED {
-                    self.sample(&mut report, &mut sampled);
+                    self.samples.lock().entry(key.clone()).or_default().take(&mut report);
+                    sampled.insert(key.clone());
                 }
                 over += u64::from(report.info.is_over_rate);
                 full += u64::from(report.info.is_full());
-                rows.push(Row::of(&report));
+                rows.push(FilterRow::of(&report));
             }
             // A round over very many filters takes long. If the page had fewer filters until now,
             // show it the worst ones early.
             if rows.len() == MAX_SAMPLED && self.rows.lock().len() < MAX_SAMPLED {
-                let keys = keyspace.shared().len() as u64;
-                let over_rate = others_over + over;
-                self.publish(
-                    rows.clone(),
-                    Totals { keys, filters, over_rate, full, began_millis, ..Totals::default() },
-                );
+                self.publish(rows.clone(), totals(over, full));
             }
             pace.keep().await;
         }
@@ -133,34 +137,21 @@ impl Sampler {
         self.samples.lock().retain(|key, samples| {
             sampled.contains(key) || samples.0.last().is_some_and(|last| last.millis >= oldest)
         });
-        let keys = keyspace.shared().len() as u64;
-        let over_rate = others_over + over;
-        self.publish(
-            rows,
-            Totals { keys, filters, over_rate, full, began_millis, ..Totals::default() },
-        );
+        self.publish(rows, totals(over, full));
     }
 
     /// Publishes the results of a round so far to the page.
-    fn publish(&self, rows: Vec<Row>, totals: Totals) {
+    fn publish(&self, rows: Vec<FilterRow>, totals: Totals) {
         *self.totals.lock() =
             Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
         *self.rows.lock() = Arc::new(rows);
-    }
-
-    /// Takes a sample of one of the worst filters.
-    fn sample(&self, report: &mut FilterReport, sampled: &mut HashSet<Box<[u8]>>) {
-        self.samples.lock().entry(report.key.clone()).or_default().take(report);
-        sampled.insert(report.key.clone());
     }
 
     /// Takes a sample of a filter whose page is open, unless the maximum number of filters is
     /// reached.
     fn sample_watched(&self, report: &mut FilterReport) {
         let mut samples = self.samples.lock();
-        if let Some(of_filter) = samples.get_mut(&report.key) {
-            of_filter.take(report);
-        } else if samples.len() < MAX_SAMPLED + MAX_WATCHED {
+        if samples.contains_key(&report.key) || samples.len() < MAX_SAMPLED + MAX_WATCHED {
             samples.entry(report.key.clone()).or_default().take(report);
         }
     }
@@ -175,7 +166,7 @@ impl Sampler {
     pub fn page(
         &self,
         shared: &SharedState,
-        page: Page,
+        page: PageRequest,
         is_asked: impl Fn(&[u8]) -> bool,
     ) -> (Vec<FilterReport>, usize) {
         *self.asked.lock() = Some(Instant::now());
@@ -211,7 +202,7 @@ impl Sampler {
     }
 
     /// Returns the samples of a filter, oldest first.
-    pub fn samples(&self, key: &[u8]) -> Vec<Sample> {
+    pub fn samples(&self, key: &[u8]) -> Vec<FilterSample> {
         self.samples.lock().get(key).map(|samples| samples.0.clone()).unwrap_or_default()
     }
 }
@@ -236,17 +227,17 @@ pub(super) const CURVE_POINTS: u64 = 61;
 /// The samples of a filter, oldest first. They cover the whole time since the first one, and older
 /// samples are sparser.
 #[derive(Default)]
-struct Samples(Vec<Sample>);
+struct Samples(Vec<FilterSample>);
 
 impl Samples {
     /// Takes a sample from a report, and sets the report's current rate of inserts.
     fn take(&mut self, report: &mut FilterReport) {
         let (millis, info) = (report.measured_millis, &report.info);
-        self.push(Sample { millis, items: info.items, rate: info.rate_now });
+        self.push(FilterSample { millis, items: info.items, rate: info.rate_now });
         report.or_at(self.adds_per_second());
     }
 
-    fn push(&mut self, sample: Sample) {
+    fn push(&mut self, sample: FilterSample) {
         if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
             return;
         }
@@ -285,7 +276,8 @@ mod tests {
     fn samples_are_bounded_and_span_all_time() {
         let mut samples = Samples::default();
         for second in 0..100_000_u64 {
-            let sample = Sample { millis: second * 2000, items: second as f64 * 10.0, rate: 0.0 };
+            let sample =
+                FilterSample { millis: second * 2000, items: second as f64 * 10.0, rate: 0.0 };
             samples.push(sample);
             assert!(samples.0.len() <= MAX_SAMPLES);
         }
@@ -297,12 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_says_nothing_of_the_time_to_come() {
+    fn a_single_sample_gives_no_rate() {
         let mut samples = Samples::default();
         assert_eq!(samples.adds_per_second(), None);
-        samples.push(Sample { millis: 1, items: 5.0, rate: 0.0 });
+        samples.push(FilterSample { millis: 1, items: 5.0, rate: 0.0 });
         assert_eq!(samples.adds_per_second(), None);
-        samples.push(Sample { millis: 5001, items: 1.0, rate: 0.0 });
+        samples.push(FilterSample { millis: 5001, items: 1.0, rate: 0.0 });
         assert_eq!(samples.adds_per_second(), Some(0.0));
     }
 }

@@ -7,7 +7,7 @@ use crate::clock::now_millis;
 use crate::config::Config;
 use crate::session::Session;
 use crate::subcommand::check_subcommand;
-use crate::users::{Refusal, Refused};
+use crate::users::{AclLogEntry, Denied};
 
 /// The memory of a new key beside its bytes and its value, with a margin.
 const KEY_BYTES: u64 = 256;
@@ -30,8 +30,8 @@ impl Session {
         if let Err(refusal) = self.user.check(command, argv) {
             self.log_refusal(&refusal);
             return Err(match refusal {
-                Refusal::Command(name) => text::acl::no_command(&self.user.name, &name),
-                Refusal::Key(_) => Reply::error(text::acl::NO_KEY),
+                Denied::Command(name) => text::acl::no_command(&self.user.name, &name),
+                Denied::Key(_) => Reply::error(text::acl::NO_KEY),
             });
         }
         check_subcommand(command, argv)?;
@@ -51,10 +51,10 @@ impl Session {
     }
 
     /// Records a command or key that the user has no permission for, for `ACL LOG`.
-    pub fn log_refusal(&self, refusal: &Refusal) {
+    pub fn log_refusal(&self, refusal: &Denied) {
         let (reason, object) = match refusal {
-            Refusal::Command(name) => ("command", name.as_bytes()),
-            Refusal::Key(key) => ("key", key.as_slice()),
+            Denied::Command(name) => ("command", name.as_bytes()),
+            Denied::Key(key) => ("key", key.as_slice()),
         };
         self.log_refused(reason, object, &self.user.name);
     }
@@ -62,18 +62,18 @@ impl Session {
     /// Records a refusal for `ACL LOG`: the reason, the object and the user.
     pub fn log_refused(&self, reason: &'static str, object: &[u8], user: &[u8]) {
         let now = now_millis();
-        let refused = Refused {
+        let refused = AclLogEntry {
             number: 0,
             count: 0,
             reason,
             context: if self.transaction.is_some() { "multi" } else { "toplevel" },
-            object: object[..object.len().min(Refused::KEPT_BYTES)].to_vec(),
-            user: user[..user.len().min(Refused::KEPT_BYTES)].to_vec(),
+            object: object[..object.len().min(AclLogEntry::KEPT_BYTES)].to_vec(),
+            user: user[..user.len().min(AclLogEntry::KEPT_BYTES)].to_vec(),
             client: self.client.line(now).trim_end().to_owned(),
             created_millis: now,
             updated_millis: now,
         };
-        self.server.users.refusals.push(refused, self.server.config().max_refusals);
+        self.server.users.log.push(refused, self.server.config().max_refusals);
     }
 
     /// Returns an error if a command may not change a value now.

@@ -7,6 +7,7 @@ use tamis_commands::{
 };
 use tamis_resp::Reply;
 
+use crate::call::Call;
 use crate::clock::now_millis;
 use crate::decoding::Decoded;
 use crate::keyspace::KeyspaceRef;
@@ -37,20 +38,21 @@ impl Session {
     ) -> u64 {
         let KeyCalls { handler, command, argvs, lookups } = calls;
         let (argv, keyspace) = (argvs[0], &self.server.keyspace);
+        let call = Call { command, argv, env: *env };
         match handler {
             KeyHandler::Read(read) => {
-                take(self.read_one(read, argv, &keyspace.shared(), env).into());
+                take(self.read_one(read, call, &keyspace.shared()).into());
                 env.now_millis
             }
             KeyHandler::Write(write) => {
-                let decoded = self.decode(command, argv, env).await;
+                let decoded = self.decode(call).await;
                 let keys = keyspace.shared_to_change(argv[1]).await;
-                let env = env.at(now_millis());
+                let call = call.at(now_millis());
                 // Until here the memory of the value is counted as held.
                 let decoded =
                     decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
-                take(self.write_one(write, command, argv, &keys, &env, decoded));
-                env.now_millis
+                take(self.write_one(write, call, &keys, decoded));
+                call.env.now_millis
             }
             KeyHandler::Items(items) => {
                 if self.run_shared(items, batch, lookups, argv[1], env, &mut take) {
@@ -77,22 +79,19 @@ impl Session {
     pub fn run_one(
         &self,
         handler: KeyHandler,
-        command: &Command,
-        argv: Argv<'_>,
+        call: Call<'_>,
         keys: &KeyspaceRef<'_>,
-        env: &Env<'_>,
         decoded: Option<Result<Value, Reply>>,
     ) -> Reply {
+        let Call { command, argv, env } = call;
         match handler {
-            KeyHandler::Read(read) => self.read_one(read, argv, keys, env),
-            KeyHandler::Write(write) => {
-                self.write_one(write, command, argv, keys, env, decoded).reply
-            }
+            KeyHandler::Read(read) => self.read_one(read, call, keys),
+            KeyHandler::Write(write) => self.write_one(write, call, keys, decoded).reply,
             KeyHandler::Items(items) => {
                 let mut batch = Batch::default();
                 batch.push(argv);
                 if items.inserts {
-                    self.insert(items, BatchPart::All, &mut batch, (command, &[argv]), keys, env);
+                    self.insert(items, BatchPart::All, &mut batch, (command, &[argv]), keys, &env);
                 } else {
                     keys.read(argv[1], env.now_millis, |value| {
                         self.note_lookups(value.is_some(), 1);
@@ -160,45 +159,38 @@ impl Session {
         }
     }
 
-    fn read_one(
-        &self,
-        read: ReadHandler,
-        argv: Argv<'_>,
-        keys: &KeyspaceRef<'_>,
-        env: &Env<'_>,
-    ) -> Reply {
+    fn read_one(&self, read: ReadHandler, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
+        let Call { argv, env, .. } = call;
         keys.read_measured(argv[1], env.now_millis, |value, items_per_second| {
             self.note_lookups(value.is_some(), 1);
             let max_reply_bytes = env.max_reply_bytes.min(self.server.max_reply_bytes(value));
-            read(value, argv, &Env { items_per_second, max_reply_bytes, ..*env })
+            read(value, argv, &Env { items_per_second, max_reply_bytes, ..env })
         })
     }
 
     fn write_one(
         &self,
         write: WriteHandler,
-        command: &Command,
-        argv: Argv<'_>,
+        Call { command, argv, env }: Call<'_>,
         keys: &KeyspaceRef<'_>,
-        env: &Env<'_>,
         mut decoded: Option<Result<Value, Reply>>,
     ) -> KeyReply {
         // Read before the key is locked: no command holds the locks of two keys.
         let like = command
             .like_key(argv)
-            .map(|other| keys.read(other, env.now_millis, |other| made_like(other, env)));
+            .map(|other| keys.read(other, env.now_millis, |other| made_like(other, &env)));
         let mut made = match like.transpose() {
             Ok(made) => made,
             Err(reply) => return reply.into(),
         };
-        let outcome = self.change(command, &[argv], keys, env, |value| {
+        let outcome = self.change(command, &[argv], keys, &env, |value| {
             let written = match (made.take(), decoded.take()) {
                 (Some(made), _) => reserve_like(value, made),
                 (None, Some(decoded)) => load_decoded(value, argv, decoded),
                 (None, None) => {
                     let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
                     let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);
-                    write(value, argv, &Env { max_reply_bytes, ..*env })
+                    write(value, argv, &Env { max_reply_bytes, ..env })
                 }
             };
             written.unwrap_or_else(Outcome::from)

@@ -11,7 +11,7 @@ use crate::users::User;
 impl Session {
     /// Authenticates the connection as `user`.
     pub fn authenticate(&mut self, user: Arc<User>) {
-        self.client.about.lock().user = Some(user.name.clone());
+        self.client.properties.lock().user = Some(user.name.clone());
         self.is_authenticated = true;
         self.user = user;
     }
@@ -21,7 +21,7 @@ impl Session {
     pub fn reset_user(&mut self) {
         let user = self.server.users.default_user();
         self.is_authenticated = false;
-        self.client.about.lock().user = None;
+        self.client.properties.lock().user = None;
         if user.is_open() {
             self.authenticate(user);
         } else {

@@ -13,18 +13,18 @@ use std::time::Duration;
 use tamis_commands::COMMANDS;
 
 /// The calls of all commands.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Calls {
     stripes: Box<[Stripe]>,
 }
 
-type Stripe = Box<[Row]>;
+type Stripe = Box<[CommandCounts]>;
 
 /// The counts of one command in one stripe. Aligned to cache lines, so that threads do not contend
 /// for them.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Row {
+struct CommandCounts {
     /// Calls by duration: see [`bound_nanos`].
     buckets: [AtomicU64; BUCKETS],
     nanos: AtomicU64,
@@ -79,12 +79,12 @@ fn number_of_thread() -> usize {
 impl Calls {
     /// Creates the counters for `threads` threads.
     pub fn new(threads: usize) -> Self {
-        let stripe = || COMMANDS.iter().map(|_| Row::default()).collect();
+        let stripe = || COMMANDS.iter().map(|_| CommandCounts::default()).collect();
         let stripes = threads.next_power_of_two().min(MAX_STRIPES);
         Self { stripes: (0..stripes).map(|_| stripe()).collect() }
     }
 
-    fn row(&self, command: usize) -> &Row {
+    fn row(&self, command: usize) -> &CommandCounts {
         &self.stripes[number_of_thread() & (self.stripes.len() - 1)][command]
     }
 
@@ -107,7 +107,7 @@ impl Calls {
 
     /// Returns the counts of a command.
     pub fn of(&self, command: usize) -> Called {
-        let sum = |number: fn(&Row) -> &AtomicU64| {
+        let sum = |number: fn(&CommandCounts) -> &AtomicU64| {
             let numbers = self.stripes.iter().map(|stripe| number(&stripe[command]));
             numbers.map(|number| number.load(Ordering::Relaxed)).sum()
         };
@@ -123,6 +123,12 @@ impl Calls {
             failed: sum(|row| &row.failed),
             rejected: sum(|row| &row.rejected),
         }
+    }
+
+    /// Returns every command that was called or rejected: its name in lower case and its counts.
+    pub fn each_called(&self) -> impl Iterator<Item = (String, Called)> + '_ {
+        let counts = COMMANDS.iter().map(|it| (it.name.to_ascii_lowercase(), self.of(it.index())));
+        counts.filter(|(_, called)| called.calls() + called.rejected > 0)
     }
 
     /// Returns the sums over all commands. Reads about ten thousand numbers.
@@ -190,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_in_the_bucket_whose_bound_it_does_not_pass() {
+    fn a_duration_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         let mut times: Vec<u64> =
             (0..40).flat_map(|i| [1_u64 << i, (1 << i) * 1000 / 32]).collect();
         times.extend([0, 125, 126, 1000, 1001, 2000, 2001, u64::MAX]);

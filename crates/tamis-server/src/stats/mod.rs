@@ -16,9 +16,10 @@ pub(crate) use slow::{SlowLog, shown};
 use tamis_commands::Command;
 
 use crate::clock::since_1970;
+use crate::hex;
 
 /// Counters that grow until they are reset.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stats {
     /// Identifies this run of the server: 40 random digits.
     pub run_id: String,
@@ -50,24 +51,7 @@ const MAX_CODES: usize = 64;
 impl Stats {
     /// Creates the statistics for `threads` threads.
     pub fn new(threads: usize) -> Self {
-        Self {
-            run_id: random_digits(),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
-            peak_memory: AtomicU64::new(0),
-            saves: Saves::default(),
-            commands: AtomicU64::new(0),
-            bytes_in: AtomicU64::new(0),
-            bytes_out: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            overflows: AtomicU64::new(0),
-            expired_keys: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-            calls: Calls::new(threads),
-            rates: Rates::new(),
-            slow: SlowLog::default(),
-            errors_by_code: Mutex::default(),
-        }
+        Self { run_id: random_digits(), calls: Calls::new(threads), ..Self::default() }
     }
 
     /// Counts a command that was rejected before it ran, with its error.
@@ -141,7 +125,7 @@ fn random_digits() -> String {
     if getrandom::fill(&mut bytes).is_err() {
         bytes[..16].copy_from_slice(&since_1970().as_nanos().to_le_bytes());
     }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&bytes)
 }
 
 #[cfg(test)]

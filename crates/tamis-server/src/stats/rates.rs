@@ -5,21 +5,23 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 /// The growth of counters per second, between the last two samples.
-#[derive(Debug)]
-pub(crate) struct Rates(Mutex<State>);
+#[derive(Debug, Default)]
+pub(crate) struct Rates(Mutex<RateSample>);
 
 #[derive(Debug)]
-struct State {
+struct RateSample {
     at: Instant,
     totals: [u64; 3],
     per_second: [f64; 3],
 }
 
-impl Rates {
-    pub fn new() -> Self {
-        Self(Mutex::new(State { at: Instant::now(), totals: [0; 3], per_second: [0.0; 3] }))
+impl Default for RateSample {
+    fn default() -> Self {
+        Self { at: Instant::now(), totals: [0; 3], per_second: [0.0; 3] }
     }
+}
 
+impl Rates {
     /// Records a sample of the counters.
     pub fn sample(&self, totals: [u64; 3]) {
         let mut state = self.0.lock();
@@ -28,7 +30,7 @@ impl Rates {
         if seconds > 0.0 {
             // A counter decreases if it was reset.
             let grown = std::array::from_fn(|i| totals[i].saturating_sub(state.totals[i]) as f64);
-            *state = State { at: now, totals, per_second: grown.map(|grown| grown / seconds) };
+            *state = RateSample { at: now, totals, per_second: grown.map(|grown| grown / seconds) };
         }
     }
 
@@ -46,7 +48,7 @@ mod tests {
 
     #[test]
     fn growth_is_reported_per_second() {
-        let rates = Rates::new();
+        let rates = Rates::default();
         std::thread::sleep(Duration::from_millis(20));
         rates.sample([100, 0, 7]);
         let [commands, none, bytes] = rates.per_second();

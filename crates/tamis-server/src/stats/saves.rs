@@ -8,10 +8,10 @@ use crate::clock::now_millis;
 
 /// The history of snapshots since the server started.
 #[derive(Debug, Default)]
-pub(crate) struct Saves(Mutex<State>);
+pub(crate) struct Saves(Mutex<SaveHistory>);
 
 #[derive(Debug, Default)]
-struct State {
+struct SaveHistory {
     /// Completed snapshots.
     count: u64,
     has_failed: bool,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snapshots_are_counted_with_their_ends_and_times() {
+    fn snapshots_are_counted_with_results_and_durations() {
         let saves = Saves::default();
         saves.begin(5);
         let none = SaveInfo { count: 0, has_failed: false, last_seconds: -1, current_seconds: -1 };

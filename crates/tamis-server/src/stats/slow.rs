@@ -17,13 +17,13 @@ pub(crate) struct SlowLog(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     /// The entries, oldest first.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<SlowCommand>,
     next_id: u64,
 }
 
 /// A command that took long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct SlowCommand {
     pub id: u64,
     /// When the command ended, in seconds since 1970.
     pub seconds: u64,
@@ -38,13 +38,13 @@ impl SlowLog {
     /// Records consecutive commands that took `each` time apiece, and keeps the last `most`
     /// entries.
     pub fn push(&self, client: &Client, commands: &[Argv<'_>], each: Duration, most: usize) {
-        let (address, name) = (client.peer.to_string(), client.about.lock().name.clone());
+        let (address, name) = (client.peer.to_string(), client.properties.lock().name.clone());
         let mut log = self.0.lock();
         // Earlier commands would be dropped immediately.
         let skipped = commands.len().saturating_sub(most);
         log.next_id += skipped as u64;
         for argv in &commands[skipped..] {
-            let entry = Entry {
+            let entry = SlowCommand {
                 id: log.next_id,
                 seconds: since_1970().as_secs(),
                 micros: u64::try_from(each.as_micros()).unwrap_or(u64::MAX),
@@ -55,20 +55,20 @@ impl SlowLog {
             log.next_id += 1;
             log.entries.push_back(entry);
         }
-        log.cut(most);
+        log.truncate(most);
     }
 
     /// Drops all but the last `most` entries, and returns the latest of them, newest first.
-    pub fn latest(&self, count: usize, most: usize) -> Vec<Entry> {
+    pub fn latest(&self, count: usize, most: usize) -> Vec<SlowCommand> {
         let mut log = self.0.lock();
-        log.cut(most);
+        log.truncate(most);
         log.entries.iter().rev().take(count).cloned().collect()
     }
 
     /// Drops all but the last `most` entries, and counts them.
     pub fn len(&self, most: usize) -> usize {
         let mut log = self.0.lock();
-        log.cut(most);
+        log.truncate(most);
         log.entries.len()
     }
 
@@ -84,7 +84,7 @@ impl SlowLog {
 }
 
 impl Entries {
-    fn cut(&mut self, most: usize) {
+    fn truncate(&mut self, most: usize) {
         self.entries.drain(..self.entries.len().saturating_sub(most));
     }
 }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_and_secrets_hidden() {
+    fn arguments_are_truncated_and_secrets_hidden() {
         let long = [b'x'; 200];
         let mut argv: Vec<&[u8]> = vec![b"BF.MADD", &long];
         argv.resize(32, b"a");
@@ -159,8 +159,8 @@ mod tests {
             (32, &*format!("{}... (72 more bytes)", "x".repeat(128)))
         );
         argv.resize(40, b"a");
-        let cut = texts(&argv);
-        assert_eq!((cut.len(), &cut[31][..]), (32, "... (9 more arguments)"));
+        let truncate = texts(&argv);
+        assert_eq!((truncate.len(), &truncate[31][..]), (32, "... (9 more arguments)"));
         for (argv, expected) in [
             ("auth pw", "auth (redacted)"),
             ("AUTH user pw more", "AUTH (redacted) (redacted) (redacted)"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_stay_and_numbers_go_on() {
+    fn the_latest_entries_are_kept_and_ids_increase() {
         let (log, clients) = (SlowLog::default(), Clients::default());
         let address = "127.0.0.1:1".parse().unwrap();
         let connected = clients.add(address, address, 0);

@@ -107,8 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
-        let text = b"# users\n\nuser default off\r\n  user a on >pw ~a:* +@read\nuser b nopass ( +get  ~x ) (+set)\n";
+    fn a_written_file_is_read_back() {
+        let text = b"# users\n\nuser default off\r\n  user a on >pw ~a:* +@read\n\
+                     user b nopass ( +get  ~x ) (+set)\n";
         let users = read_text(text).unwrap();
         assert_eq!(users.len(), 3);
         let dir = tempfile::tempdir().unwrap();

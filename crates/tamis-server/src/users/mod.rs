@@ -9,10 +9,10 @@
 //! changed. For a user with all permissions, a check reads two flags per command. For any other
 //! user, it reads a bit and matches the keys with patterns.
 
+mod acl_log;
 mod file;
 mod password;
 mod permissions;
-mod refusals;
 mod user;
 
 use std::collections::BTreeMap;
@@ -27,9 +27,9 @@ use tamis_resp::Reply;
 
 use crate::config::Config;
 
+pub(crate) use acl_log::{AclLog, AclLogEntry};
 pub use file::UsersError;
-pub(crate) use permissions::{Permissions, Refusal};
-pub(crate) use refusals::{Refusals, Refused};
+pub(crate) use permissions::{Denied, Permissions, category_named};
 pub(crate) use user::{DEFAULT, User};
 
 /// All users. The default user always exists.
@@ -42,7 +42,7 @@ pub(crate) struct Users {
     /// True if the default user must have a password or be disabled, because the server listens on
     /// a network address.
     must_ask: bool,
-    pub refusals: Refusals,
+    pub log: AclLog,
 }
 
 impl Users {
@@ -57,7 +57,7 @@ impl Users {
             version: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
             must_ask: config.guarded_address().is_some(),
-            refusals: Refusals::default(),
+            log: AclLog::default(),
         };
         let default = User::default_with(users.next_number(), &config.password);
         users.all.write().insert(DEFAULT.to_vec(), Arc::new(default));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_comes_again_is_another() {
+    fn a_user_created_again_has_another_number() {
         let users = users();
         let first = users.set(b"a", &[b"on"]).unwrap();
         assert_eq!(users.set(b"a", &[b"off"]).unwrap().number, first.number);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_users_are_no_burden() {
+    fn ten_thousand_users_are_created_saved_and_loaded() {
         let users = users();
         for i in 0..10_000 {
             let (name, password) = (format!("user:{i}"), format!(">{i}"));

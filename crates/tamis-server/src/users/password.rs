@@ -4,14 +4,16 @@ use std::fmt;
 
 use sha2::Digest as _;
 
+use crate::hex;
+
 /// The SHA-256 of a password. An ACL file may show the digest. Passwords must be long and random,
 /// because a client can guess short ones.
 #[derive(Clone, Copy)]
-pub(crate) struct Digest([u8; 32]);
+pub(crate) struct PasswordDigest([u8; 32]);
 
-impl Digest {
+impl PasswordDigest {
     /// A digest that no known password has.
-    pub const NONE: Digest = Digest([0; 32]);
+    pub const NONE: PasswordDigest = PasswordDigest([0; 32]);
 
     pub fn of(password: &[u8]) -> Self {
         Self(sha2::Sha256::digest(password).into())
@@ -19,38 +21,26 @@ impl Digest {
 
     /// Parses 64 lowercase hexadecimal digits.
     pub fn from_hex(text: &[u8]) -> Option<Self> {
-        let digit = |c: u8| match c {
-            b'0'..=b'9' => Some(c - b'0'),
-            b'a'..=b'f' => Some(c - b'a' + 10),
-            _ => None,
-        };
-        let mut bytes = [0; 32];
-        if text.len() != 2 * bytes.len() {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(bytes))
+        hex::decode(text).map(Self)
     }
 
     /// Compares two digests in constant time.
-    pub fn is(&self, other: &Digest) -> bool {
+    pub fn is(&self, other: &PasswordDigest) -> bool {
         let differs = self.0.iter().zip(&other.0).fold(0, |all, (a, b)| all | (a ^ b));
         std::hint::black_box(differs) == 0
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for PasswordDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for PasswordDigest {
     /// Hides the digest, because many people read logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Digest(..)")
+        f.write_str("PasswordDigest(..)")
     }
 }
 
@@ -61,12 +51,12 @@ mod tests {
     #[test]
     fn digests_are_those_of_sha_256() {
         let hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-        let digest = Digest::of(b"test");
+        let digest = PasswordDigest::of(b"test");
         assert_eq!(digest.to_string(), hex);
-        assert!(digest.is(&Digest::from_hex(hex.as_bytes()).unwrap()));
-        assert!(!digest.is(&Digest::of(b"Test")) && !digest.is(&Digest::NONE));
+        assert!(digest.is(&PasswordDigest::from_hex(hex.as_bytes()).unwrap()));
+        assert!(!digest.is(&PasswordDigest::of(b"Test")) && !digest.is(&PasswordDigest::NONE));
         for other in [&hex[1..], &hex.to_uppercase(), &format!("{hex}0"), "", &"g".repeat(64)] {
-            assert!(Digest::from_hex(other.as_bytes()).is_none(), "{other}");
+            assert!(PasswordDigest::from_hex(other.as_bytes()).is_none(), "{other}");
         }
         assert!(!format!("{digest:?}").contains("9f86"));
     }

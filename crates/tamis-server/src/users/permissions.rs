@@ -14,46 +14,50 @@ pub(crate) struct Permissions {
     allows_all: bool,
     /// True if the rules start with all commands, false if they start with none.
     began_with_all: bool,
-    rules: Vec<Rule>,
-    allows_all_keys: bool,
-    patterns: Vec<Pattern>,
+    rules: Vec<CommandRule>,
+    keys: Patterns,
     /// Accepted for compatibility with Redis. Tamis has no channels.
-    allows_all_channels: bool,
-    channels: Vec<Vec<u8>>,
+    channels: Patterns,
 }
 
 /// A rule that allows or removes commands, in the order of the rules.
 #[derive(Clone, Debug)]
-struct Rule {
+struct CommandRule {
     allows: bool,
-    about: About,
+    target: RuleTarget,
 }
 
+/// The commands that a rule allows or removes.
 #[derive(Clone, Copy, Debug)]
-enum About {
+enum RuleTarget {
     Category(Category),
     Permission(Permission),
 }
 
-/// A pattern of keys.
-#[derive(Clone, Debug)]
-struct Pattern {
-    access: Access,
-    text: Vec<u8>,
+/// Patterns of keys or channels, or all keys or channels.
+#[derive(Clone, Debug, Default)]
+struct Patterns {
+    allows_all: bool,
+    list: Vec<(Access, Vec<u8>)>,
 }
 
-/// Why a command was refused.
+/// What a user has no permission for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// No permission for the command with this name.
+pub(crate) enum Denied {
+    /// The command with this name.
     Command(String),
-    /// No permission for this key.
+    /// This key.
     Key(Vec<u8>),
 }
 
 /// The longest pattern, in bytes. Matching a key takes time proportional to the product of both
 /// lengths.
 const MAX_PATTERN_BYTES: usize = 1024;
+
+/// Returns the category with this name, ignoring case.
+pub(crate) fn category_named(name: &[u8]) -> Option<Category> {
+    Category::ALL.into_iter().find(|it| name.eq_ignore_ascii_case(it.name().as_bytes()))
+}
 
 impl Permissions {
     /// Creates an empty set of permissions.
@@ -63,10 +67,8 @@ impl Permissions {
             allows_all: false,
             began_with_all: false,
             rules: Vec::new(),
-            allows_all_keys: false,
-            patterns: Vec::new(),
-            allows_all_channels: false,
-            channels: Vec::new(),
+            keys: Patterns::default(),
+            channels: Patterns::default(),
         }
     }
 
@@ -74,13 +76,13 @@ impl Permissions {
     pub fn all() -> Self {
         let mut all = Self::none();
         all.set_all(true);
-        (all.allows_all_keys, all.allows_all_channels) = (true, true);
+        (all.keys, all.channels) = (Patterns::all(), Patterns::all());
         all
     }
 
     /// Tests whether every command and every key is allowed, so that no rule must be checked.
     pub fn is_all(&self) -> bool {
-        self.allows_all && self.allows_all_keys
+        self.allows_all && self.keys.allows_all
     }
 
     pub fn allows(&self, permission: Permission) -> bool {
@@ -89,28 +91,20 @@ impl Permissions {
     }
 
     /// Checks whether a command may run with these arguments.
-    pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
+    pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if !self.allows_all {
             let permission = Permission::of(command, argv);
             if !self.allows(permission) {
-                return Err(Refusal::Command(permission.name()));
+                return Err(Denied::Command(permission.name()));
             }
         }
-        if self.allows_all_keys {
+        if self.keys.allows_all {
             return Ok(());
         }
-        match command.keys_of(argv).find(|(key, access)| !self.allows_key(key, *access)) {
-            Some((key, _)) => Err(Refusal::Key(key.to_vec())),
+        match command.keys_of(argv).find(|(key, access)| !self.keys.allow(key, *access)) {
+            Some((key, _)) => Err(Denied::Key(key.to_vec())),
             None => Ok(()),
         }
-    }
-
-    fn allows_key(&self, key: &[u8], access: Access) -> bool {
-        self.patterns.iter().any(|pattern| {
-            (pattern.access.reads || !access.reads)
-                && (pattern.access.writes || !access.writes)
-                && matches(&pattern.text, key)
-        })
     }
 
     /// Applies a rule.
@@ -118,28 +112,18 @@ impl Permissions {
         match rule.to_ascii_lowercase().as_slice() {
             b"allcommands" | b"+@all" => self.set_all(true),
             b"nocommands" | b"-@all" => self.set_all(false),
-            b"allkeys" | b"~*" => {
-                self.patterns.clear();
-                self.allows_all_keys = true;
-            }
-            b"resetkeys" => {
-                self.patterns.clear();
-                self.allows_all_keys = false;
-            }
-            b"allchannels" | b"&*" => {
-                self.channels.clear();
-                self.allows_all_channels = true;
-            }
-            b"resetchannels" => {
-                self.channels.clear();
-                self.allows_all_channels = false;
-            }
+            b"allkeys" | b"~*" => self.keys = Patterns::all(),
+            b"resetkeys" => self.keys = Patterns::default(),
+            b"allchannels" | b"&*" => self.channels = Patterns::all(),
+            b"resetchannels" => self.channels = Patterns::default(),
             _ => match rule {
                 [b'+', name @ ..] => self.set(name, true)?,
                 [b'-', name @ ..] => self.set(name, false)?,
-                [b'~', text @ ..] => self.add_pattern(Access::BOTH, text)?,
-                [b'%', rest @ ..] => self.add_pattern_of(rest)?,
-                [b'&', text @ ..] => self.add_channel(text)?,
+                [b'~', text @ ..] => self.add_key_pattern(Access::BOTH, text)?,
+                [b'%', rest @ ..] => self.parse_key_pattern(rest)?,
+                [b'&', text @ ..] => {
+                    self.channels.add(Access::BOTH, text, acl::PATTERN_AFTER_ALL_CHANNELS)?;
+                }
                 _ => return Err(acl::SYNTAX),
             },
         }
@@ -153,98 +137,54 @@ impl Permissions {
     }
 
     fn set(&mut self, name: &[u8], allows: bool) -> Result<(), Text> {
-        let about = if let [b'@', name @ ..] = name {
-            let is_named = |it: &&Category| name.eq_ignore_ascii_case(it.name().as_bytes());
-            About::Category(*Category::ALL.iter().find(is_named).ok_or(acl::UNKNOWN_COMMAND)?)
-        } else {
-            About::Permission(Permission::find(name).ok_or(acl::UNKNOWN_COMMAND)?)
+        let target = match name {
+            [b'@', name @ ..] => category_named(name).map(RuleTarget::Category),
+            _ => Permission::find(name).map(RuleTarget::Permission),
         };
-        let mut set = |permission: Permission| {
+        let target = target.ok_or(acl::UNKNOWN_COMMAND)?;
+        for permission in Permission::all().filter(|it| target.contains(*it)) {
             let (word, bit) = (permission.index() / 64, 1 << (permission.index() % 64));
             if allows {
                 self.allowed[word] |= bit;
             } else {
                 self.allowed[word] &= !bit;
             }
-        };
-        match about {
-            About::Category(category) => {
-                Permission::all().filter(|it| it.is_in(category)).for_each(&mut set);
-            }
-            // A rule for a command includes its subcommands.
-            About::Permission(Permission { command, subcommand: None }) => {
-                Permission::of_command(command).for_each(&mut set);
-            }
-            About::Permission(permission) => set(permission),
         }
         self.allows_all &= allows;
         // Drop earlier rules that the new rule overrides.
-        self.rules.retain(|rule| !about.covers(rule.about));
-        self.rules.push(Rule { allows, about });
+        self.rules.retain(|rule| !target.overrides(rule.target));
+        self.rules.push(CommandRule { allows, target });
         Ok(())
     }
 
     /// Parses the part of a pattern after `%`: `R`, `W` or both, and the pattern.
-    fn add_pattern_of(&mut self, rest: &[u8]) -> Result<(), Text> {
+    fn parse_key_pattern(&mut self, rest: &[u8]) -> Result<(), Text> {
         let at = rest.iter().position(|c| *c == b'~').ok_or(acl::SYNTAX)?;
-        let mut access = Access::default();
-        for c in &rest[..at] {
-            let is_given = match c.to_ascii_uppercase() {
-                b'R' => &mut access.reads,
-                b'W' => &mut access.writes,
-                _ => return Err(acl::SYNTAX),
-            };
-            if std::mem::replace(is_given, true) {
-                return Err(acl::SYNTAX);
-            }
-        }
-        if access == Access::default() {
-            return Err(acl::SYNTAX);
-        }
+        let access = match rest[..at].to_ascii_uppercase().as_slice() {
+            b"R" => Access { reads: true, writes: false },
+            b"W" => Access { reads: false, writes: true },
+            b"RW" | b"WR" => Access::BOTH,
+            _ => return Err(acl::SYNTAX),
+        };
         let text = &rest[at + 1..];
         if access == Access::BOTH && text == b"*" {
             return self.apply(b"allkeys");
         }
-        self.add_pattern(access, text)
+        self.add_key_pattern(access, text)
     }
 
-    fn add_pattern(&mut self, access: Access, text: &[u8]) -> Result<(), Text> {
-        if self.allows_all_keys {
-            return Err(acl::PATTERN_AFTER_ALL_KEYS);
-        }
-        check_pattern(text)?;
-        match self.patterns.iter_mut().find(|it| it.text == text) {
-            Some(pattern) => {
-                pattern.access.reads |= access.reads;
-                pattern.access.writes |= access.writes;
-            }
-            None => self.patterns.push(Pattern { access, text: text.to_vec() }),
-        }
-        Ok(())
-    }
-
-    fn add_channel(&mut self, text: &[u8]) -> Result<(), Text> {
-        if self.allows_all_channels {
-            return Err(acl::PATTERN_AFTER_ALL_CHANNELS);
-        }
-        check_pattern(text)?;
-        if !self.channels.iter().any(|it| it == text) {
-            self.channels.push(text.to_vec());
-        }
-        Ok(())
+    fn add_key_pattern(&mut self, access: Access, text: &[u8]) -> Result<(), Text> {
+        self.keys.add(access, text, acl::PATTERN_AFTER_ALL_KEYS)
     }
 
     /// Returns command rules that produce this state.
     pub fn commands(&self) -> String {
         let mut text = if self.began_with_all { "+@all" } else { "-@all" }.to_owned();
-        for Rule { allows, about } in &self.rules {
+        for CommandRule { allows, target } in &self.rules {
             text += if *allows { " +" } else { " -" };
-            match about {
-                About::Category(category) => {
-                    text += "@";
-                    text += category.name();
-                }
-                About::Permission(permission) => text += &permission.name(),
+            match target {
+                RuleTarget::Category(category) => text += &format!("@{}", category.name()),
+                RuleTarget::Permission(permission) => text += &permission.name(),
             }
         }
         text
@@ -252,27 +192,12 @@ impl Permissions {
 
     /// Returns key rules that produce this state.
     pub fn keys(&self) -> Vec<u8> {
-        if self.allows_all_keys {
-            return b"~*".to_vec();
-        }
-        let shown = self.patterns.iter().map(|Pattern { access, text }| {
-            let sign: &[u8] = match (access.reads, access.writes) {
-                (true, false) => b"%R~",
-                (false, true) => b"%W~",
-                _ => b"~",
-            };
-            [sign, text].concat()
-        });
-        shown.collect::<Vec<_>>().join(&b' ')
+        self.keys.rules("~")
     }
 
     /// Returns channel rules that produce this state.
     pub fn channels(&self) -> Vec<u8> {
-        if self.allows_all_channels {
-            return b"&*".to_vec();
-        }
-        let shown = self.channels.iter().map(|text| [b"&", text.as_slice()].concat());
-        shown.collect::<Vec<_>>().join(&b' ')
+        self.channels.rules("&")
     }
 
     /// Returns all rules that produce this state from an empty one.
@@ -287,17 +212,73 @@ impl Permissions {
     }
 }
 
-impl About {
-    /// Tests whether this rule overrides the other one completely.
-    fn covers(self, other: About) -> bool {
-        match (self, other) {
-            (About::Category(one), About::Category(other)) => one == other,
-            (About::Permission(one), About::Permission(other)) => {
-                one.index() == other.index()
-                    || one.subcommand.is_none() && std::ptr::eq(one.command, other.command)
+impl RuleTarget {
+    /// Tests whether the rule applies to a permission. A rule for a command includes its
+    /// subcommands.
+    fn contains(self, permission: Permission) -> bool {
+        match self {
+            Self::Category(category) => permission.is_in(category),
+            Self::Permission(own) => {
+                own.index() == permission.index()
+                    || own.subcommand.is_none() && std::ptr::eq(own.command, permission.command)
             }
+        }
+    }
+
+    /// Tests whether this rule overrides the other one completely.
+    fn overrides(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Category(one), Self::Category(other)) => one == other,
+            (Self::Permission(_), Self::Permission(other)) => self.contains(other),
             _ => false,
         }
+    }
+}
+
+impl Patterns {
+    fn all() -> Self {
+        Self { allows_all: true, list: Vec::new() }
+    }
+
+    /// Tests whether a pattern allows this access to a key.
+    fn allow(&self, key: &[u8], access: Access) -> bool {
+        self.list.iter().any(|(allowed, text)| {
+            (allowed.reads || !access.reads)
+                && (allowed.writes || !access.writes)
+                && matches(text, key)
+        })
+    }
+
+    /// Adds a pattern; returns `error` if all keys or channels are allowed already.
+    fn add(&mut self, access: Access, text: &[u8], error: Text) -> Result<(), Text> {
+        if self.allows_all {
+            return Err(error);
+        }
+        check_pattern(text)?;
+        match self.list.iter_mut().find(|(_, known)| known == text) {
+            Some((known, _)) => {
+                known.reads |= access.reads;
+                known.writes |= access.writes;
+            }
+            None => self.list.push((access, text.to_vec())),
+        }
+        Ok(())
+    }
+
+    /// Returns rules that produce these patterns. `sign` is `~` for keys and `&` for channels.
+    fn rules(&self, sign: &str) -> Vec<u8> {
+        if self.allows_all {
+            return format!("{sign}*").into_bytes();
+        }
+        let rules = self.list.iter().map(|(access, text)| {
+            let access = match (access.reads, access.writes) {
+                (true, false) => "%R",
+                (false, true) => "%W",
+                _ => "",
+            };
+            [access.as_bytes(), sign.as_bytes(), text].concat()
+        });
+        rules.collect::<Vec<_>>().join(&b' ')
     }
 }
 
@@ -336,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_hold_in_their_order() {
+    fn rules_apply_in_order() {
         let some = after(&["allkeys", "+@all", "-@dangerous", "+info", "-client", "+client|id"]);
         for (line, expected) in [
             ("BF.ADD k a", true),
@@ -358,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_leads_to_the_same() {
+    fn the_rules_of_a_state_produce_the_same_state() {
         for rules in [
             &["+@all"][..],
             &["-@all", "+@read", "-bf.exists", "~a:*", "%R~b", "%W~c*", "&news"],
@@ -378,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_allowed_to_be_read_or_written() {
+    fn key_patterns_allow_reads_or_writes() {
         let some = after(&["+@all", "%R~r:*", "%W~w:*", "~b:*"]);
         for (line, expected) in [
             ("GET r:1", true),
@@ -417,34 +398,10 @@ mod tests {
         let mut some = after(&["+get", "~a"]);
         let before = some.line();
         let long = format!("~{}", "a".repeat(1025));
-        for rule in [
-            "",
-            "+",
-            "-",
-            "~",
-            "&",
-            "%",
-            "%~",
-            "%R",
-            "%R~",
-            "%X~a",
-            "%RR~a",
-            "%rwr~a",
-            "+@",
-            "+@nothing",
-            "-@nothing",
-            "+nothing",
-            "+get|x",
-            "+config|nothing",
-            "+config|",
-            "~a b",
-            "~a\n+@all",
-            "~a\0",
-            "on",
-            "(+get)",
-            "+get +set",
-            &long,
-        ] {
+        let rules = "+ - ~ & % %~ %R %R~ %X~a %RR~a %rwr~a +@ +@nothing -@nothing +nothing +get|x \
+                     +config|nothing +config| on (+get)";
+        let others = ["", "~a b", "~a\n+@all", "~a\0", "+get +set", &long];
+        for rule in rules.split(' ').chain(others) {
             assert!(some.apply(rule.as_bytes()).is_err(), "{rule}");
         }
         assert_eq!(some.line(), before);

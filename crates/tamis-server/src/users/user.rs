@@ -3,8 +3,8 @@
 use tamis_commands::text::{Text, acl};
 use tamis_commands::{Argv, Command, Flag, Permission};
 
-use crate::users::password::Digest;
-use crate::users::permissions::{Permissions, Refusal, is_space};
+use crate::users::password::PasswordDigest;
+use crate::users::permissions::{Denied, Permissions, is_space};
 
 /// A user. A change creates a new value with the same name and number.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct User {
     pub is_on: bool,
     /// True if any password is accepted.
     pub takes_any: bool,
-    pub passwords: Vec<Digest>,
+    pub passwords: Vec<PasswordDigest>,
     pub permissions: Permissions,
     /// Further sets of permissions. One of them must allow a whole command, or the user's own
     /// permissions must.
@@ -53,7 +53,7 @@ impl User {
         self.takes_any = password.is_empty();
         self.passwords.clear();
         if !password.is_empty() {
-            self.passwords.push(Digest::of(password.as_bytes()));
+            self.passwords.push(PasswordDigest::of(password.as_bytes()));
         }
     }
 
@@ -65,15 +65,15 @@ impl User {
     /// Tests whether a user exists, is enabled and has this password. The time does not depend on
     /// the reason for a refusal.
     pub fn lets_in(user: Option<&User>, password: &[u8]) -> bool {
-        let given = Digest::of(password);
-        let known = user.map_or(&[Digest::NONE][..], |user| &user.passwords);
+        let given = PasswordDigest::of(password);
+        let known = user.map_or(&[PasswordDigest::NONE][..], |user| &user.passwords);
         let is_known = known.iter().fold(false, |found, known| found | known.is(&given));
         user.is_some_and(|user| user.is_on && (user.takes_any || is_known))
     }
 
     /// Checks whether a command may run with these arguments. Every user may run the commands that
     /// connections may run before they authenticate.
-    pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Refusal> {
+    pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
         }
@@ -85,8 +85,8 @@ impl User {
             match selector.check(command, argv) {
                 Ok(()) => return Ok(()),
                 // Prefer this refusal: the selector allows the command, only not the key.
-                Err(Refusal::Key(key)) => refusal = Refusal::Key(key),
-                Err(Refusal::Command(_)) => {}
+                Err(Denied::Key(key)) => refusal = Denied::Key(key),
+                Err(Denied::Command(_)) => {}
             }
         }
         Err(refusal)
@@ -118,10 +118,12 @@ impl User {
             // The server always validates payloads.
             b"sanitize-payload" | b"skip-sanitize-payload" => {}
             _ => match rule {
-                [b'>', password @ ..] => self.add(Digest::of(password)),
-                [b'#', hex @ ..] => self.add(Digest::from_hex(hex).ok_or(acl::HASH)?),
-                [b'<', password @ ..] => self.remove(&Digest::of(password))?,
-                [b'!', hex @ ..] => self.remove(&Digest::from_hex(hex).ok_or(acl::HASH)?)?,
+                [b'>', password @ ..] => self.add(PasswordDigest::of(password)),
+                [b'#', hex @ ..] => self.add(PasswordDigest::from_hex(hex).ok_or(acl::HASH)?),
+                [b'<', password @ ..] => self.remove(&PasswordDigest::of(password))?,
+                [b'!', hex @ ..] => {
+                    self.remove(&PasswordDigest::from_hex(hex).ok_or(acl::HASH)?)?;
+                }
                 [b'(', rules @ .., b')'] => {
                     let mut selector = Permissions::none();
                     for rule in rules.split(|c| is_space(*c)).filter(|rule| !rule.is_empty()) {
@@ -135,14 +137,14 @@ impl User {
         Ok(())
     }
 
-    fn add(&mut self, password: Digest) {
+    fn add(&mut self, password: PasswordDigest) {
         self.takes_any = false;
         if !self.passwords.iter().any(|it| it.is(&password)) {
             self.passwords.push(password);
         }
     }
 
-    fn remove(&mut self, password: &Digest) -> Result<(), Text> {
+    fn remove(&mut self, password: &PasswordDigest) -> Result<(), Text> {
         let before = self.passwords.len();
         self.passwords.retain(|it| !it.is(password));
         if self.passwords.len() == before { Err(acl::NO_SUCH_PASSWORD) } else { Ok(()) }
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_added_and_taken_away() {
+    fn passwords_are_added_and_removed() {
         let user = after(&["on", ">one", ">two", ">two"]);
         let lets_in = |user: &User, password: &str| User::lets_in(Some(user), password.as_bytes());
         assert_eq!(user.passwords.len(), 2);
@@ -225,9 +227,9 @@ mod tests {
         for line in ["GET a", "SET b x", "GET c", "BF.EXISTS c x"] {
             assert_eq!(may(line), Ok(()), "{line}");
         }
-        assert_eq!(may("SET a x"), Err(Refusal::Key(b"a".to_vec())));
-        assert_eq!(may("GET b"), Err(Refusal::Key(b"b".to_vec())));
-        assert_eq!(may("DEL a"), Err(Refusal::Command("del".to_owned())));
+        assert_eq!(may("SET a x"), Err(Denied::Key(b"a".to_vec())));
+        assert_eq!(may("GET b"), Err(Denied::Key(b"b".to_vec())));
+        assert_eq!(may("DEL a"), Err(Denied::Command("del".to_owned())));
         assert!(user.may_run("set") && !user.may_run("del") && !user.may_run("nothing"));
         let line = String::from_utf8(user.line()).unwrap();
         assert_eq!(
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_come_as_one_word_or_several() {
+    fn selectors_are_one_argument_or_several() {
         let argv: [&[u8]; 6] = [b"on", b"(", b"+get", b"~a)", b"(+set)", b"+del"];
         let joined = join_selectors(&argv).unwrap();
         assert_eq!(joined, [&b"on"[..], b"( +get ~a)", b"(+set)", b"+del"]);

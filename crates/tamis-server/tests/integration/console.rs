@@ -45,13 +45,13 @@ fn until(address: SocketAddr, path: &str, is_so: impl Fn(&Json) -> bool) -> Json
 }
 
 #[test]
-fn there_is_no_console_unless_asked_for() {
+fn the_console_is_off_by_default() {
     let server = Server::start(Config { http_port: HttpPort::Off, ..config() }).unwrap();
     assert_eq!(server.http_address(), None);
 }
 
 #[test]
-fn every_answer_lets_a_browser_do_no_more_than_it_must() {
+fn every_response_restricts_what_a_browser_may_do() {
     let (_server, address) = start(config());
     for (path, status, kind) in [
         ("/", 200, "text/html; charset=utf-8"),
@@ -113,7 +113,7 @@ fn a_browser_that_has_a_file_gets_not_modified() {
 }
 
 #[test]
-fn only_reading_is_answered() {
+fn only_get_and_head_are_answered() {
     let (_server, address) = start(config());
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "FLUSHALL"] {
         let request =
@@ -137,7 +137,7 @@ fn only_reading_is_answered() {
 }
 
 #[test]
-fn a_name_that_leads_here_from_elsewhere_is_refused() {
+fn a_foreign_host_name_is_rejected() {
     let (_server, address) = start(config());
     for (host, status) in [
         ("localhost", 200),
@@ -164,7 +164,7 @@ fn a_name_that_leads_here_from_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_password_is_asked_for_by_all_but_health() {
+fn every_path_but_health_requires_the_password() {
     let (server, address) = start(Config { password: "s:ecret".to_owned(), ..config() });
     for path in
         ["/", "/console/main.js", "/metrics", "/api/overview.json", "/api/filters.json", "/x"]
@@ -205,7 +205,7 @@ fn the_page_asks_for_a_password_with_its_own_form() {
 }
 
 #[test]
-fn a_browser_gets_a_page_where_there_is_nothing() {
+fn a_browser_gets_the_page_for_an_unknown_path() {
     let (_server, address) = start(config());
     let accept = "Accept: text/html,application/xhtml+xml;q=0.9\r\n";
     for (path, kind) in [
@@ -223,7 +223,7 @@ fn a_browser_gets_a_page_where_there_is_nothing() {
 }
 
 #[test]
-fn users_see_what_they_may_ask_for() {
+fn users_see_only_data_that_they_have_permissions_for() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     for key in ["seen:a", "other"] {
@@ -258,7 +258,7 @@ fn users_see_what_they_may_ask_for() {
 }
 
 #[test]
-fn off_loopback_it_needs_a_password() {
+fn a_console_off_loopback_requires_a_password() {
     let open = Config { http_bind: [0, 0, 0, 0].into(), ..config() };
     for http_port in [HttpPort::At(0), HttpPort::Auto] {
         let refused = Server::start(Config { http_port, ..open.clone() });
@@ -274,7 +274,7 @@ fn off_loopback_it_needs_a_password() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_an_error_if_it_was_asked_for() {
+fn a_required_http_port_that_is_in_use_is_an_error() {
     let (_server, address) = start(config());
     let taken = Config { http_port: HttpPort::At(address.port()), ..config() };
     let error = Server::start(taken).unwrap_err().to_string();
@@ -303,7 +303,7 @@ fn hostile_heads_end_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn requests_that_are_never_whole_hold_up_no_other() {
+fn incomplete_requests_do_not_delay_others() {
     let (_server, address) = start(config());
     let mut half_sent: Vec<TcpStream> = Vec::new();
     for _ in 0..100 {
@@ -347,7 +347,7 @@ fn keys_of_any_bytes_are_shown_exactly() {
 }
 
 #[test]
-fn filters_come_worst_first_and_by_pattern() {
+fn filters_are_listed_worst_first_and_by_pattern() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     for (key, items) in [("a:empty", 0), ("a:half", 50), ("b:over", 300), ("b:nearly", 95)] {
@@ -494,7 +494,7 @@ fn kinds_have_stable_ids() {
 }
 
 #[test]
-fn a_window_is_measured_by_what_it_holds_when_full() {
+fn the_fill_of_a_window_relates_to_the_items_that_it_holds_when_full() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     client.say(&["TM.RESERVE", "w", "KIND", "window", "WINDOW", "900", "ITEMS", "RATE", "0.01"]);
@@ -511,7 +511,7 @@ fn a_window_is_measured_by_what_it_holds_when_full() {
 }
 
 #[test]
-fn a_filter_of_set_bits_only_has_no_number_of_items() {
+fn a_saturated_filter_has_no_number_of_items() {
     let (server, address) = start(config());
     let mut client = Client::connect(server.addresses()[0]);
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "10", "RATE", "0.01"]);
@@ -524,7 +524,7 @@ fn a_filter_of_set_bits_only_has_no_number_of_items() {
 }
 
 #[test]
-fn latency_errors_and_slow_commands_are_kept_over_time() {
+fn the_history_has_latency_errors_and_slow_commands() {
     let (server, address) = start(Config { slow_micros: 0, ..config() });
     let mut client = Client::connect(server.addresses()[0]);
     let sum = |data: &Json, name: &str| -> u64 {

@@ -67,7 +67,7 @@ fn run(name: &str, list: &str, protocol: Protocol, is_pipelined: bool) {
 }
 
 #[test]
-fn the_lists_hold_over_tcp() {
+fn the_exchange_lists_pass_over_tcp() {
     for (name, list) in LISTS {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
             for is_pipelined in [false, true] {
@@ -78,7 +78,7 @@ fn the_lists_hold_over_tcp() {
 }
 
 #[test]
-fn a_password_is_asked_for() {
+fn a_server_with_a_password_requires_authentication() {
     let password = "secret".to_owned();
     let server = Server::start(Config { password, ..config(1) }).unwrap();
     let mut client = connect(&server);
@@ -126,7 +126,7 @@ fn a_million_items_in_one_command_are_answered() {
 }
 
 #[test]
-fn long_commands_in_a_pipeline_are_answered_in_their_places() {
+fn replies_to_long_commands_in_a_pipeline_keep_their_order() {
     let server = start(1);
     let mut client = connect(&server);
     let items: Vec<String> = (0..150_000).map(|i| format!("item:{i}")).collect();
@@ -156,7 +156,7 @@ fn long_commands_in_a_pipeline_are_answered_in_their_places() {
 }
 
 #[test]
-fn a_filter_that_is_full_cuts_the_answers_to_a_long_command() {
+fn a_full_filter_ends_the_answers_to_a_long_command() {
     let server = start(1);
     let mut client = connect(&server);
     client.say(&["TM.RESERVE", "k", "KIND", "cuckoo", "ITEMS", "9000"]);
@@ -206,7 +206,7 @@ fn threads_share_a_filter_and_lose_nothing() {
 }
 
 #[test]
-fn what_is_no_request_ends_the_connection_with_an_error() {
+fn an_invalid_request_ends_the_connection_with_an_error() {
     let server = start(1);
     for (bytes, text) in [
         (&b"*x\r\n"[..], "ERR Protocol error: invalid multibulk length"),
@@ -257,7 +257,7 @@ fn a_client_may_send_a_long_pipeline_before_it_reads() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_disconnected_and_does_not_hold_up_others() {
+fn a_client_that_does_not_read_is_disconnected_and_does_not_delay_others() {
     let server = start(1);
     let mut other = connect(&server);
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"];
@@ -277,7 +277,7 @@ fn a_client_that_does_not_read_is_disconnected_and_does_not_hold_up_others() {
 }
 
 #[test]
-fn one_reply_may_be_longer_than_the_limit_of_those_that_wait() {
+fn a_single_reply_may_exceed_the_output_limit() {
     let server = start(1);
     let mut client = connect(&server);
     client.say(&["SETRANGE", "long", "40000000", "x"]);
@@ -314,7 +314,7 @@ fn a_client_that_reads_slowly_is_disconnected_after_the_time_of_the_soft_limit()
 }
 
 #[test]
-fn a_client_that_sends_no_more_gets_all_its_replies() {
+fn a_client_that_closes_its_sending_side_gets_all_replies() {
     let server = start(1);
     let mut client = connect(&server);
     client.stream.write_all(&echoes(20_000)).unwrap();
@@ -325,7 +325,7 @@ fn a_client_that_sends_no_more_gets_all_its_replies() {
 }
 
 #[test]
-fn connections_are_limited_and_ended() {
+fn maxclients_limits_connections_and_client_kill_ends_them() {
     let server = Server::start(Config { max_clients: 2, ..config(2) }).unwrap();
     let (mut one, mut two) = (connect(&server), connect(&server));
     let Reply::Integer(id) = one.say(&["CLIENT", "ID"]) else { panic!() };
@@ -374,7 +374,7 @@ fn a_server_listens_by_name_and_a_name_is_judged_by_its_addresses() {
 }
 
 #[test]
-fn commands_of_many_items_are_cut_without_a_trace() {
+fn commands_run_in_chunks_have_the_same_effect() {
     let server = start(1);
     let mut client = connect(&server);
     let items: Vec<String> = (0..1000).map(|i| format!("item:{i}")).collect();
@@ -414,7 +414,7 @@ fn a_transaction_is_refused_when_memory_is_at_its_limit() {
 }
 
 #[test]
-fn copies_at_the_same_time_stay_within_the_memory_too() {
+fn concurrent_copies_stay_within_the_memory_limit() {
     let server = start(4);
     let mut client = connect(&server);
     client.say(&["BF.RESERVE", "seen", "0.01", "10000000"]);
@@ -481,7 +481,7 @@ fn recorded_payloads_are_restored_and_dumped() {
 }
 
 #[test]
-fn filters_of_ours_are_dumped_in_chunks_and_as_payloads() {
+fn filters_of_tamis_are_dumped_in_chunks_and_as_payloads() {
     let server = start(1);
     let mut client = connect(&server);
     let items: Vec<String> = (0..3000).map(|i| format!("item:{i}")).collect();
@@ -543,7 +543,7 @@ fn filters_of_ours_are_dumped_in_chunks_and_as_payloads() {
 }
 
 #[test]
-fn chunks_that_make_no_filter_leave_none() {
+fn invalid_chunks_leave_no_filter() {
     let server = start(1);
     let mut client = connect(&server);
     let header = |len: u64| [b"TAMISDMP".to_vec(), len.to_le_bytes().to_vec()].concat();

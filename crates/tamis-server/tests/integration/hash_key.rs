@@ -116,7 +116,7 @@ fn filters_keep_their_key_when_the_option_changes() {
 }
 
 #[test]
-fn each_server_has_another_key_unless_it_is_fixed() {
+fn each_server_has_a_different_key_unless_it_is_fixed() {
     let dumps_of = |hash_key| {
         let (_server, mut client) = in_memory(hash_key);
         make(&mut client);

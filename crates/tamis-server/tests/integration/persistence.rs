@@ -102,7 +102,7 @@ fn assert_same_after_a_start(
 }
 
 #[test]
-fn everything_is_there_after_a_start() {
+fn every_key_is_restored_after_a_restart() {
     for (save_first, save_last) in [(false, false), (true, false), (false, true), (true, true)] {
         let dir = tempfile::tempdir().unwrap();
         let (server, mut client) = start(dir.path());
@@ -126,7 +126,7 @@ fn everything_is_there_after_a_start() {
 }
 
 #[test]
-fn items_of_several_keys_in_turn_come_back_to_theirs() {
+fn alternating_inserts_are_replayed_into_their_own_keys() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     // The small filter grows at the tenth item, between similar changes.
@@ -164,7 +164,7 @@ fn items_of_several_keys_in_turn_come_back_to_theirs() {
 }
 
 #[test]
-fn a_large_copy_is_the_same_after_a_start_whatever_came_meanwhile() {
+fn a_large_copy_is_equal_after_a_restart_despite_concurrent_changes() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     // Clients insert into the shared filter while it is leased, and wait for the other one.
@@ -203,7 +203,7 @@ fn a_large_copy_is_the_same_after_a_start_whatever_came_meanwhile() {
 }
 
 #[test]
-fn a_flush_is_kept_too() {
+fn a_flush_is_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     change(&mut client);
@@ -215,7 +215,7 @@ fn a_flush_is_kept_too() {
 }
 
 #[test]
-fn expired_keys_stay_away() {
+fn expired_keys_are_not_restored() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for key in ["one", "two"] {
@@ -232,7 +232,7 @@ fn expired_keys_stay_away() {
 }
 
 #[test]
-fn snapshots_while_others_write_lose_nothing() {
+fn a_snapshot_during_writes_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&["BF.RESERVE", "reserved", "0.001", "200000"]);
@@ -306,7 +306,7 @@ fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_torn_end_is_cut_wherever_it_is() {
+fn a_torn_tail_is_truncated_at_any_position() {
     let dir = unsynced(|client| {
         for i in 0..20 {
             client.say(&["INCR", "number"]);
@@ -394,7 +394,7 @@ fn a_folder_has_one_server() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_named() {
+fn an_unusable_folder_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -430,7 +430,7 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
 }
 
 #[test]
-fn always_answers_when_it_is_on_the_disk() {
+fn appendfsync_always_replies_after_the_sync() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(Config { sync: FsyncPolicy::Always, ..config(dir.path()) }).unwrap();
     let mut client = Client::connect(server.addresses()[0]);
@@ -476,7 +476,7 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
 }
 
 #[test]
-fn damage_before_large_changes_is_no_torn_end() {
+fn damage_before_large_changes_is_no_torn_tail() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for i in 0..20 {
@@ -520,7 +520,7 @@ fn a_missing_file_is_reported() {
 }
 
 #[test]
-fn a_log_whose_header_a_crash_tore_is_put_aside() {
+fn a_log_with_a_torn_header_is_set_aside() {
     let dir = unsynced(|client| {
         for _ in 0..9 {
             client.say(&["INCR", "number"]);
@@ -544,7 +544,7 @@ fn a_log_whose_header_a_crash_tore_is_put_aside() {
 }
 
 #[test]
-fn a_log_that_is_cut_before_its_last_sync_is_refused() {
+fn a_log_truncated_before_its_last_sync_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for _ in 0..9 {
@@ -573,7 +573,7 @@ fn a_log_that_is_cut_before_its_last_sync_is_refused() {
 }
 
 #[test]
-fn a_cuckoo_filter_that_takes_no_item_is_there_after_a_start() {
+fn a_full_cuckoo_filter_is_restored_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&["CONFIG", "SET", "cf-max-expansions", "1"]);
@@ -589,7 +589,7 @@ fn a_cuckoo_filter_that_takes_no_item_is_there_after_a_start() {
 }
 
 #[test]
-fn items_that_a_limit_refused_are_not_inserted_at_a_start() {
+fn items_rejected_by_a_limit_are_not_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&words("CF.RESERVE cut 8"));
@@ -624,7 +624,7 @@ fn a_command_without_its_key_is_refused_and_not_logged() {
 }
 
 #[test]
-fn a_change_that_cannot_be_replayed_names_its_place_and_the_way_out() {
+fn an_error_of_replay_names_the_position_and_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&["SET", "number", "1"]);
@@ -684,7 +684,7 @@ fn a_key_that_is_renamed_to_itself_stays() {
 }
 
 #[test]
-fn a_long_cuckoo_insert_passes_the_limit_of_expansions_and_is_kept() {
+fn a_long_cuckoo_insert_may_exceed_the_limit_of_expansions_and_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
@@ -707,7 +707,7 @@ fn a_long_cuckoo_insert_passes_the_limit_of_expansions_and_is_kept() {
 }
 
 #[test]
-fn a_client_that_connects_while_data_is_loaded_gets_loading_and_stays() {
+fn a_client_gets_loading_errors_while_data_is_loaded_and_stays_connected() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     for _ in 0..20 {

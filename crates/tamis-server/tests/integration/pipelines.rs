@@ -40,7 +40,7 @@ fn a_pipeline_to_a_new_key_inserts_what_fits_the_memory() {
 }
 
 #[test]
-fn a_filter_that_does_not_fit_the_memory_is_refused_however_it_is_created() {
+fn every_command_that_creates_a_filter_rejects_one_that_exceeds_the_memory() {
     let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
     let server = Server::start(config).unwrap();
     let mut client = Client::connect(server.addresses()[0]);

@@ -10,7 +10,7 @@ use tamis_server::Server;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[test]
-fn a_repair_keeps_what_is_valid_and_says_what_is_lost() {
+fn a_repair_keeps_valid_data_and_reports_the_losses() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut client) = start(dir.path());
     client.say(&["BF.RESERVE", "seen", "0.001", "1000"]);
@@ -230,7 +230,7 @@ fn assert_has_old_keys(client: &mut crate::client::Client) {
 }
 
 #[test]
-fn files_of_older_versions_are_read_and_go_on_in_new_ones() {
+fn files_of_older_versions_are_read_and_later_changes_use_the_new_version() {
     let dir = copy_of(Path::new(OLD));
     let old = std::fs::read(dir.path().join("log-1.tamis")).unwrap();
     let (server, mut client) = start(dir.path());
@@ -258,7 +258,7 @@ fn files_of_older_versions_are_read_and_go_on_in_new_ones() {
 }
 
 #[test]
-fn a_repair_keeps_what_is_valid_of_files_of_older_versions() {
+fn a_repair_keeps_the_valid_data_of_files_of_older_versions() {
     let snapshot = Path::new("snapshot-1.tamis");
     let whole = std::fs::read(Path::new(OLD).join(snapshot)).unwrap();
     // The last 32 bytes are the end item, after five keys; the later changes add one more key.

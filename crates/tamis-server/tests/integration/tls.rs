@@ -132,7 +132,7 @@ impl TlsClient {
 }
 
 #[test]
-fn clients_speak_over_tls_as_without() {
+fn commands_run_over_tls_as_without() {
     let files = Files::new();
     let config =
         Config { listens_plain: true, port: 0, ..files.config(ClientCertificates::Unasked) };
@@ -165,7 +165,7 @@ fn clients_speak_over_tls_as_without() {
 }
 
 #[test]
-fn certificates_of_clients_are_asked_for_as_configured() {
+fn client_certificates_are_requested_as_configured() {
     let files = Files::new();
     for (clients, without, wrong) in [
         (ClientCertificates::Required, false, false),
@@ -189,7 +189,7 @@ fn certificates_of_clients_are_asked_for_as_configured() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_in_a_line() {
+fn unusable_tls_files_are_reported_in_one_line() {
     let files = Files::new();
     std::fs::write(files.path("garbage"), [0xff; 1000]).unwrap();
     std::fs::write(files.path("empty"), "").unwrap();
@@ -248,7 +248,7 @@ fn what_cannot_be_used_is_said_in_a_line() {
 }
 
 #[test]
-fn a_renewed_certificate_is_read_while_the_server_runs() {
+fn a_renewed_certificate_is_reloaded_while_the_server_runs() {
     let files = Files::new();
     let server = Server::start(files.config(ClientCertificates::Required)).unwrap();
     let address = server.tls_addresses()[0];
@@ -283,7 +283,7 @@ fn a_renewed_certificate_is_read_while_the_server_runs() {
 }
 
 #[test]
-fn renewed_files_are_for_new_connections_and_broken_ones_for_none() {
+fn reloaded_files_apply_to_new_connections_and_invalid_ones_to_none() {
     let files = Files::new();
     let server = Server::start(files.config(ClientCertificates::Required)).unwrap();
     let address = server.tls_addresses()[0];
@@ -299,7 +299,7 @@ fn renewed_files_are_for_new_connections_and_broken_ones_for_none() {
         std::fs::copy(from, to).unwrap();
     }
     assert_eq!(certificate_now().1, first, "nobody has said so yet");
-    assert!(server.renewer().renew().unwrap());
+    assert!(server.handle().reload_tls().unwrap());
     let (_, second) = certificate_now();
     assert_ne!(second, first);
     assert_eq!(early.say("PING").unwrap(), Reply::simple("PONG"), "it stays connected");
@@ -309,14 +309,14 @@ fn renewed_files_are_for_new_connections_and_broken_ones_for_none() {
         ("client.pem", "not the key of"),
     ] {
         std::fs::copy(files.path(name), files.path("server.pem")).unwrap();
-        let error = server.renewer().renew().unwrap_err().to_string();
+        let error = server.handle().reload_tls().unwrap_err().to_string();
         assert!(error.contains("server.") && error.contains(told), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert_eq!(certificate_now().1, second, "{name}");
     }
     let without =
         Server::start(Config { port: 0, threads: 1, append_only: false, ..Config::default() });
-    assert!(!without.unwrap().renewer().renew().unwrap());
+    assert!(!without.unwrap().handle().reload_tls().unwrap());
 }
 
 #[test]

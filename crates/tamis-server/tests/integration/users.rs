@@ -46,7 +46,7 @@ fn is_ending(command: &Command) -> bool {
 }
 
 #[test]
-fn a_user_with_all_but_one_command_is_refused_this_one_only() {
+fn a_user_with_all_but_one_command_is_denied_only_that_one() {
     let server = start();
     let mut operator = connect(&server);
     for refused in Permission::all() {
@@ -111,7 +111,7 @@ fn a_user_with_one_command_may_run_it_and_no_other() {
 }
 
 #[test]
-fn before_a_password_only_what_is_for_all_is_answered() {
+fn before_authentication_only_noauth_commands_run() {
     let password = "secret".to_owned();
     let server = Server::start(Config { password, ..config() }).unwrap();
     for command in COMMANDS {
@@ -169,7 +169,7 @@ fn no_command_touches_a_key_that_is_not_allowed() {
 }
 
 #[test]
-fn a_batch_of_neighbours_is_refused_key_by_key() {
+fn permissions_are_checked_for_each_command_of_a_batch() {
     let server = start();
     let mut operator = connect(&server);
     operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "+bf.add", "+bf.exists", "~a"]);
@@ -191,7 +191,7 @@ fn a_batch_of_neighbours_is_refused_key_by_key() {
 }
 
 #[test]
-fn changes_hold_for_connections_that_are_there() {
+fn changes_of_users_apply_to_open_connections() {
     let server = start();
     let mut operator = connect(&server);
     operator.say(&["ACL", "SETUSER", "u", "on", ">pw", "+@all", "~*"]);
@@ -255,7 +255,7 @@ fn changes_hold_for_connections_that_are_there() {
 }
 
 #[test]
-fn the_password_of_all_and_that_of_the_default_user_are_one() {
+fn requirepass_is_the_password_of_the_default_user() {
     let server = start();
     let mut operator = connect(&server);
     assert_eq!(operator.say(&["CONFIG", "SET", "requirepass", "one"]), Reply::ok());
@@ -348,7 +348,7 @@ fn a_server_for_the_network_needs_a_closed_default_user() {
 }
 
 #[test]
-fn refusals_are_listed() {
+fn acl_log_lists_denied_commands() {
     let server = start();
     let mut operator = connect(&server);
     operator.say(&["ACL", "SETUSER", "u", "on", ">pw", "+get", "+multi", "~a"]);
@@ -390,7 +390,7 @@ fn refusals_are_listed() {
 }
 
 #[test]
-fn generated_passwords_have_as_many_bits_as_asked() {
+fn generated_passwords_have_the_requested_bits() {
     let server = start();
     let mut client = connect(&server);
     let mut made = |bits: Option<&str>| {
@@ -408,7 +408,7 @@ fn generated_passwords_have_as_many_bits_as_asked() {
 }
 
 #[test]
-fn hostile_names_and_passwords_are_only_names_and_passwords() {
+fn names_and_passwords_of_any_bytes_are_accepted_or_rejected_safely() {
     let server = start();
     let mut operator = connect(&server);
     let long = vec![b'n'; 100_000];

@@ -196,7 +196,7 @@ fn slow_commands_are_listed_without_passwords() {
 }
 
 #[test]
-fn keys_with_a_time_and_the_commands_of_a_second_are_reported() {
+fn info_reports_expiring_keys_and_commands_per_second() {
     let server = start(1);
     let mut client = connect(&server);
     for key in ["a", "b", "c"] {
@@ -248,7 +248,7 @@ fn info_reports_filters_of_every_kind() {
 }
 
 #[test]
-fn info_has_what_monitors_of_redis_read() {
+fn info_has_the_fields_that_redis_monitors_read() {
     let dir = tempfile::tempdir().unwrap();
     let config = Config { port: 0, threads: 2, dir: dir.path().into(), ..Config::default() };
     let server = Server::start(config).unwrap();
@@ -459,7 +459,7 @@ fn a_monitor_sees_the_commands_of_all_clients() {
 }
 
 #[test]
-fn a_client_that_may_not_monitor_any_more_is_disconnected() {
+fn a_monitor_that_loses_its_permission_is_disconnected() {
     let server = start(2);
     let mut admin = connect(&server);
     let set = |admin: &mut Client, rules: &str| {

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 
 /// The latest refusals, newest first.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    entries: Mutex<VecDeque<Refused>>,
+pub(crate) struct AclLog {
+    entries: Mutex<VecDeque<AclLogEntry>>,
     ever: AtomicU64,
 }
 
 /// A refusal, with a count of its repetitions.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct AclLogEntry {
     pub number: u64,
     pub count: u64,
     /// `auth`, `command` or `key`.
@@ -33,18 +33,18 @@ pub(crate) struct Refused {
 /// A repetition within this time, in milliseconds, is counted in its entry.
 const SAME_MILLIS: u64 = 60_000;
 
-impl Refused {
+impl AclLogEntry {
     /// The maximum bytes of a key or name in an entry.
     pub const KEPT_BYTES: usize = 128;
 }
 
-impl Refusals {
+impl AclLog {
     /// Records a refusal and keeps at most `most` entries. Sets the entry's number and count.
-    pub fn push(&self, mut refused: Refused, most: usize) {
-        refused.object.truncate(Refused::KEPT_BYTES);
-        refused.user.truncate(Refused::KEPT_BYTES);
+    pub fn push(&self, mut refused: AclLogEntry, most: usize) {
+        refused.object.truncate(AclLogEntry::KEPT_BYTES);
+        refused.user.truncate(AclLogEntry::KEPT_BYTES);
         let mut entries = self.entries.lock();
-        let is_same = |it: &Refused| {
+        let is_same = |it: &AclLogEntry| {
             it.reason == refused.reason
                 && it.context == refused.context
                 && it.object == refused.object
@@ -68,7 +68,7 @@ impl Refusals {
     }
 
     /// Returns at most `most` entries, newest first.
-    pub fn newest(&self, most: usize) -> Vec<Refused> {
+    pub fn newest(&self, most: usize) -> Vec<AclLogEntry> {
         self.entries.lock().iter().take(most).cloned().collect()
     }
 
@@ -83,9 +83,9 @@ mod tests {
 
     #[test]
     fn equal_refusals_are_counted_and_the_list_is_bounded() {
-        let refusals = Refusals::default();
+        let refusals = AclLog::default();
         let push = |object: &str, at: u64| {
-            let refused = Refused {
+            let refused = AclLogEntry {
                 number: 0,
                 count: 0,
                 reason: "key",
@@ -103,7 +103,7 @@ mod tests {
         }
         push("b", 10);
         push("a", 11);
-        let shown = |entries: Vec<Refused>| -> Vec<(Vec<u8>, u64)> {
+        let shown = |entries: Vec<AclLogEntry>| -> Vec<(Vec<u8>, u64)> {
             entries.into_iter().map(|it| (it.object, it.count)).collect()
         };
         assert_eq!(shown(refusals.newest(10)), [(b"a".to_vec(), 11), (b"b".to_vec(), 1)]);
