@@ -166,10 +166,8 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         let kind = self.kind();
         let wrong = |option, of| Err(Failure::new(format!("{option} is for --kind {of}")));
-        match kind {
-            Some(Kind::Counting) => {}
-            _ if self.counter_bits.is_some() => return wrong("--counter-bits", Kind::Counting),
-            _ => {}
+        if self.counter_bits.is_some() && kind != Some(Kind::Counting) {
+            return wrong("--counter-bits", Kind::Counting);
         }
         match (kind, self.window) {
             (Some(Kind::Window), None) => Err(Failure::new(
@@ -192,8 +190,7 @@ impl Args {
         if let (Some(WindowSpan(Span::Items(items))), Some(slices)) = (self.window, self.slices)
             && u64::from(slices) > items
         {
-            let message = "--slices: a window has no more slices than items";
-            return Err(Failure::new(message));
+            return Err(Failure::new("--slices: a window has no more slices than items"));
         }
         if self.like.is_none() {
             self.repeats.of(kind)?;
@@ -205,8 +202,7 @@ impl Args {
     }
 
     fn kind(&self) -> Option<Kind> {
-        let of_window = self.window.map(|_| Kind::Window);
-        self.kind.or(of_window)
+        self.kind.or(self.window.map(|_| Kind::Window))
     }
 
     /// Returns the planned number of items if the command need not count them first.

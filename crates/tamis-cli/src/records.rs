@@ -37,7 +37,6 @@ pub struct Blocks<R> {
     block_bytes: usize,
     // Bytes that were read but not returned yet.
     rest: Vec<u8>,
-    own: Block,
     is_at_end: bool,
     // The last read returned less than half a block.
     may_wait: bool,
@@ -50,30 +49,17 @@ impl<R: Read> Blocks<R> {
     }
 
     fn with_block_bytes(reader: R, delimiter: u8, block_bytes: usize) -> Self {
-        let (rest, own) = (Vec::new(), Block::default());
-        Self { reader, delimiter, block_bytes, rest, own, is_at_end: false, may_wait: false }
+        let rest = Vec::new();
+        Self { reader, delimiter, block_bytes, rest, is_at_end: false, may_wait: false }
     }
 
-    /// Returns the next records as one slice. Each record ends with the delimiter; only the last
-    /// record of the input may lack it. Returns `None` at the end of the input.
+    /// Reads the next records into `block`. Each record ends with the delimiter; only the last
+    /// record of the input may lack it. Returns false at the end of the input.
     ///
     /// # Errors
     ///
     /// The error of the reader, or [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
     /// memory.
-    pub fn next_block(&mut self) -> io::Result<Option<&[u8]>> {
-        let mut block = std::mem::take(&mut self.own);
-        let is_there = self.read_block(&mut block);
-        self.own = block;
-        Ok(is_there?.then_some(&self.own))
-    }
-
-    /// Like [`next_block`](Self::next_block), but reads into the caller's block. Returns false at
-    /// the end.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`next_block`](Self::next_block).
     pub fn read_block(&mut self, block: &mut Block) -> io::Result<bool> {
         let mut end = self.rest.len();
         let Block { buffer, len } = block;
@@ -201,9 +187,9 @@ mod tests {
 
     fn read_all(bytes: &[u8], step: usize, block_bytes: usize) -> Vec<Vec<u8>> {
         let mut blocks = Blocks::with_block_bytes(Dribble { bytes, step }, b'\n', block_bytes);
-        let mut found = Vec::new();
-        while let Some(block) = blocks.next_block().unwrap() {
-            found.extend(records(block, b'\n').map(<[u8]>::to_vec));
+        let (mut block, mut found) = (Block::default(), Vec::new());
+        while blocks.read_block(&mut block).unwrap() {
+            found.extend(records(&block, b'\n').map(<[u8]>::to_vec));
         }
         found
     }
@@ -226,12 +212,12 @@ mod tests {
         let mut bytes = vec![b'x'; 10_000];
         bytes.extend_from_slice(b"\na\nb\n");
         let mut blocks = Blocks::with_block_bytes(&bytes[..], b'\n', 16);
-        let mut longest = 0;
-        while let Some(block) = blocks.next_block().unwrap() {
+        let (mut block, mut longest) = (Block::default(), 0);
+        while blocks.read_block(&mut block).unwrap() {
             longest = longest.max(block.len());
         }
-        assert!(longest > 10_000 && blocks.next_block().unwrap().is_none());
-        assert_eq!(blocks.own.buffer.len(), 16);
+        assert!(longest > 10_000 && !blocks.read_block(&mut block).unwrap());
+        assert_eq!(block.buffer.len(), 16);
     }
 
     proptest! {

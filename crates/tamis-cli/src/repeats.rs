@@ -79,7 +79,6 @@ pub struct Inserter {
     seen: SecretSet,
     new: Answers,
     fresh: Vec<u64>,
-    answers: Vec<u64>,
 }
 
 impl Inserter {
@@ -94,8 +93,8 @@ impl Inserter {
         max_bytes: u64,
         advice: &'static str,
     ) -> Result<Self, Failure> {
-        let (new, fresh, answers) = (Answers::new(), Vec::new(), Vec::new());
-        Ok(Self { repeats, advice, seen: SecretSet::within(max_bytes)?, new, fresh, answers })
+        let (new, fresh) = (Answers::new(), Vec::new());
+        Ok(Self { repeats, advice, seen: SecretSet::within(max_bytes)?, new, fresh })
     }
 
     /// Inserts hashes in order into the filter that will be written to `output`.
@@ -109,6 +108,7 @@ impl Inserter {
         hashes: &[u64],
         output: &Path,
     ) -> Result<(), Failure> {
+        let failure = |kind, error: InsertError| full(output, kind, &error, self.advice);
         let hashes = match self.repeats {
             RepeatPolicy::Each => hashes,
             RepeatPolicy::Once => {
@@ -127,17 +127,14 @@ impl Inserter {
                 for &hash in hashes {
                     if !filter.contains_hash(hash) {
                         let inserted = filter.try_insert_hash(hash);
-                        inserted.map_err(|error| {
-                            full(output, filter.plan().kind(), &error, self.advice)
-                        })?;
+                        inserted.map_err(|error| failure(filter.plan().kind(), error))?;
                     }
                 }
                 return Ok(());
             }
         };
-        self.answers.resize(hashes.len().div_ceil(64), 0);
-        let inserted = filter.try_insert_hashes(hashes, &mut self.answers);
-        inserted.map_err(|error| full(output, filter.plan().kind(), &error, self.advice))
+        let inserted = filter.try_insert_hashes(hashes, self.new.reset(hashes.len()));
+        inserted.map_err(|error| failure(filter.plan().kind(), error))
     }
 }
 

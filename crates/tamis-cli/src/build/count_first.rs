@@ -74,12 +74,10 @@ impl Args {
             return Ok((self.cuckoo(distinct, repeats.finish(), hasher, max_bytes)?, count));
         }
         let mut filter = self.empty(&self.plan(distinct.len(), max_bytes)?, hasher)?;
-        let mut answers = Vec::new();
         let mut inserted = Ok(());
         let mut insert = |hashes: &[u64]| {
-            answers.resize(hashes.len().div_ceil(64), 0);
             if inserted.is_ok() {
-                inserted = filter.try_insert_hashes(hashes, &mut answers);
+                inserted = filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
             }
         };
         // The set releases its memory while it is drained.
@@ -105,14 +103,13 @@ impl Args {
         let mut hashes = Vec::with_capacity(distinct.len() as usize);
         distinct.drain_each(|some| hashes.extend_from_slice(some));
         hashes.sort_unstable();
-        let mut answers = vec![0; hashes.len().max(repeats.len()).div_ceil(64)];
+        let mut answers = Answers::new();
         let mut places = (hashes.len() + repeats.len()) as u64;
         let most_places = 4 * places;
         loop {
             let mut filter = self.empty(&self.plan(places, max_bytes)?, hasher)?;
-            let mut insert = |hashes: &[u64]| {
-                filter.try_insert_hashes(hashes, &mut answers[..hashes.len().div_ceil(64)])
-            };
+            let mut insert =
+                |hashes: &[u64]| filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
             match insert(&hashes).and_then(|()| insert(repeats)) {
                 Ok(()) => return Ok(filter),
                 Err(_) if places < most_places => {

@@ -78,22 +78,9 @@ impl KeySet {
     ///
     /// # Errors
     ///
-    /// If the keys exceed the memory.
-    pub fn insert_batch<D: Width>(
-        &mut self,
-        part: &BatchPart<'_, D>,
-        new: &mut Answers,
-    ) -> Result<(), Failure> {
-        self.insert_some(part, new).map_err(|(_, failure)| failure)
-    }
-
-    /// Inserts the records as [`insert_batch`](Self::insert_batch) does.
-    ///
-    /// # Errors
-    ///
     /// If the keys exceed the memory: returns the index of the first record that was not inserted,
     /// and the failure.
-    pub fn insert_some<D: Width>(
+    pub fn insert_batch<D: Width>(
         &mut self,
         part: &BatchPart<'_, D>,
         new: &mut Answers,
@@ -312,30 +299,17 @@ impl KeySet {
         self.len
     }
 
-    /// Calls `each` with every record and its count, in first-seen order.
+    /// Calls `each` with every entry, in first-seen order.
     ///
     /// # Errors
     ///
     /// The first error of `each`.
-    pub fn each<E>(&self, mut each: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
-        self.each_key(|_, record, count| each(record, count))
-    }
-
-    /// Calls `each` with the key, the record and its count, in first-seen order. The flag after the
-    /// key is false if the record has no key and is its own key.
-    ///
-    /// # Errors
-    ///
-    /// The first error of `each`.
-    pub fn each_key<E>(
-        &self,
-        mut each: impl FnMut((&[u8], bool), &[u8], u64) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn each<E>(&self, mut each: impl FnMut(&Entry<'_>) -> Result<(), E>) -> Result<(), E> {
         for chunk in &self.chunks {
             let mut rest = chunk.entries();
             while !rest.is_empty() {
                 let entry = Entry::read(rest, self.keep);
-                each((entry.key, entry.found), entry.record, entry.count)?;
+                each(&entry)?;
                 rest = &rest[entry.len_bytes..];
             }
         }
@@ -374,7 +348,7 @@ mod tests {
             blocks.take_back(&mut batch.block, end);
             batch.digest(&mut rule, &mut Vec::new());
             for part in batch.parts() {
-                set.insert_batch(&part, &mut new)?;
+                set.insert_batch(&part, &mut new).map_err(|(_, failure)| failure)?;
                 all.extend(new.iter());
             }
         }
@@ -422,8 +396,8 @@ mod tests {
         let new = insert(&mut set, block.as_bytes()).unwrap();
         assert_eq!(new, [true, true, false, true, true, false, false, true]);
         let mut found = Vec::new();
-        set.each(|record, count| {
-            found.push((record.to_vec(), count));
+        set.each(|entry| {
+            found.push((entry.record.to_vec(), entry.count));
             Ok::<(), ()>(())
         })
         .unwrap();

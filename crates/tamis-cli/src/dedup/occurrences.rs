@@ -56,7 +56,7 @@ impl CountingRun {
             for part in batch.parts() {
                 let mut from = 0;
                 if let Held::Exact(set) = &mut held {
-                    match set.insert_some(&part, &mut new) {
+                    match set.insert_batch(&part, &mut new) {
                         Ok(()) => continue,
                         Err((_, failure)) if budget.is_exact => return Err(failure),
                         Err((done, _)) => from = done,
@@ -131,9 +131,12 @@ impl Held {
         }
     }
 
-    fn each(&mut self, each: impl FnMut(&[u8], u64) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn each(
+        &mut self,
+        mut each: impl FnMut(&[u8], u64) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         match self {
-            Held::Exact(set) => set.each(each),
+            Held::Exact(set) => set.each(|entry| each(entry.record, entry.count)),
             Held::Approx(spill) => spill.each(each),
         }
     }

@@ -148,6 +148,7 @@ impl<D: Width> RecordBatch<D> {
                 from,
                 len: BATCH.min(end - from),
                 slice,
+                delimiter: self.delimiter,
             })
         })
     }
@@ -158,19 +159,17 @@ pub struct BatchPart<'a, D> {
     batch: &'a RecordBatch<D>,
     from: usize,
     len: usize,
-    slice: Option<u64>,
+    /// The slice of the window that contains the records; `None` without a window, or before the
+    /// first record with a time.
+    pub slice: Option<u64>,
+    /// The byte that ends a record.
+    pub delimiter: u8,
 }
 
 impl<'a, D> BatchPart<'a, D> {
     /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns the slice of the window that contains the records. Returns `None` without a window,
-    /// or before the first record with a time.
-    pub fn slice(&self) -> Option<u64> {
-        self.slice
     }
 
     /// Returns the digests.
@@ -183,7 +182,7 @@ impl<'a, D> BatchPart<'a, D> {
     pub fn record(&self, i: usize) -> &'a [u8] {
         let record = self.span(i, i + 1);
         // Only the last record of an input can lack its delimiter.
-        record.strip_suffix(&[self.batch.delimiter]).unwrap_or(record)
+        record.strip_suffix(&[self.delimiter]).unwrap_or(record)
     }
 
     /// Returns the key of record `i`, and whether the record has a key. A record without a key is
@@ -206,12 +205,7 @@ impl<'a, D> BatchPart<'a, D> {
 
     /// Tests whether the last record lacks its delimiter.
     pub fn is_unterminated(&self) -> bool {
-        self.span(0, self.len).last() != Some(&self.batch.delimiter)
-    }
-
-    /// Returns the byte that ends a record.
-    pub fn delimiter(&self) -> u8 {
-        self.batch.delimiter
+        self.span(0, self.len).last() != Some(&self.delimiter)
     }
 }
 

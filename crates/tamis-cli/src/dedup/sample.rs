@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::input::{Input, total_len_bytes};
-use crate::records::Blocks;
+use crate::records::{Block, Blocks};
 use crate::unpack::PACKED_BLOCK_BYTES;
 
 /// An estimate for all inputs from the first blocks of the first input.
@@ -24,9 +24,9 @@ impl Sample {
         let total_bytes = total_len_bytes(paths)? as f64;
         let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
         let is_bound = !blocks.reader().is_packed();
-        let (mut records, mut len_bytes) = (0, 0);
-        while let Some(block) = blocks.next_block().ok()? {
-            records += memchr::memchr_iter(delimiter, block).count();
+        let (mut block, mut records, mut len_bytes) = (Block::default(), 0, 0);
+        while blocks.read_block(&mut block).ok()? {
+            records += memchr::memchr_iter(delimiter, &block).count();
             len_bytes += block.len() as u64;
             if is_bound || len_bytes >= PACKED_SAMPLE_BYTES {
                 break;
@@ -50,12 +50,7 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
+    use crate::input::tests::gzip;
 
     #[test]
     fn a_sample_guesses_the_number_of_records() {

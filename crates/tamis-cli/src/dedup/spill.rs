@@ -50,10 +50,8 @@ impl Spill {
         let file = tempfile::tempfile_in(folder).map_err(|error| failure(&error))?;
         let mut records = BufWriter::with_capacity(BUFFER_BYTES, file);
         let distinct = set.len();
-        set.each_key(|(key, is_key), record, count| {
-            append(&mut records, hash(key, is_key), count - 1, record)
-        })
-        .map_err(|error| failure(&error))?;
+        set.each(|it| append(&mut records, hash(it.key, it.found), it.count - 1, it.record))
+            .map_err(|error| failure(&error))?;
         // The filter and the sketch need the memory of the set.
         drop(set);
         // For an equal probability of an error, counts need more memory than the filter.
@@ -64,19 +62,12 @@ impl Spill {
         let (folder, new) = (folder.to_path_buf(), Answers::new());
         let mut all = Self { seen, sketch, records, folder, new };
         let (seen, sketch, new) = (&mut all.seen, &mut all.sketch, &mut all.new);
-        let folder_of = &all.folder;
-        let mut inserted = Ok(());
-        read_back(&mut all.records, |hash, times, _| {
+        read_back(&mut all.records, &all.folder, |hash, times, _| {
             if times > 0 {
                 sketch.add(hash, times);
             }
-            if inserted.is_ok() {
-                inserted = seen.insert_each(&[hash], new);
-            }
-            Ok::<(), Failure>(())
-        })
-        .map_err(|error| error.unwrap_or_else(|error| of_file(folder_of, &error)))?;
-        inserted.map_err(Failure::new)?;
+            seen.insert_each(&[hash], new).map_err(Failure::new)
+        })?;
         all.records.seek(io::SeekFrom::End(0)).map_err(|error| of_file(&all.folder, &error))?;
         // All these records are in the file, so the filter has lost none of them.
         all.seen.forget_losses();
@@ -112,8 +103,7 @@ impl Spill {
         mut each: impl FnMut(&[u8], u64) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let Self { sketch, records, folder, .. } = self;
-        read_back(records, |hash, _, record| each(record, sketch.count(hash) + 1))
-            .map_err(|error| error.unwrap_or_else(|error| of_file(folder, &error)))
+        read_back(records, folder, |hash, _, record| each(record, sketch.count(hash) + 1))
     }
 
     /// Returns the accuracy of the counts, and the expected number of counts that are too high.
@@ -147,27 +137,24 @@ fn append(records: &mut BufWriter<File>, hash: u64, times: u64, record: &[u8]) -
     records.write_all(record)
 }
 
-/// Reads all records from the first to the last, and calls `each` with hash, times and bytes. The
-/// outer error is `Ok` for an error of `each`, and `Err` for an I/O error.
-fn read_back<E>(
+/// Reads all records from the first to the last, and calls `each` with hash, times and bytes.
+fn read_back(
     records: &mut BufWriter<File>,
-    mut each: impl FnMut(u64, u64, &[u8]) -> Result<(), E>,
-) -> Result<(), Result<E, io::Error>> {
-    let end = records.stream_position().map_err(Err)?;
-    records.rewind().map_err(Err)?;
+    folder: &Path,
+    mut each: impl FnMut(u64, u64, &[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failure = |error: io::Error| of_file(folder, &error);
+    let end = records.stream_position().map_err(failure)?;
+    records.rewind().map_err(failure)?;
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, records.get_ref()).take(end);
     let mut record = Vec::new();
     while reader.limit() > 0 {
-        let mut words = [0; 3];
-        for word in &mut words {
-            let mut bytes = [0; 8];
-            reader.read_exact(&mut bytes).map_err(Err)?;
-            *word = u64::from_le_bytes(bytes);
-        }
-        let [hash, times, len] = words;
+        let mut words = [[0; 8]; 3];
+        reader.read_exact(words.as_flattened_mut()).map_err(failure)?;
+        let [hash, times, len] = words.map(u64::from_le_bytes);
         record.resize(len as usize, 0);
-        reader.read_exact(&mut record).map_err(Err)?;
-        each(hash, times, &record).map_err(Ok)?;
+        reader.read_exact(&mut record).map_err(failure)?;
+        each(hash, times, &record)?;
     }
     Ok(())
 }

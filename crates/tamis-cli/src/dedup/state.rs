@@ -215,9 +215,7 @@ impl State {
     ///
     /// A full disk.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        self.write_pending()?;
-        let payload = serde_json::to_vec(checkpoint).expect("plain data");
-        self.append(MARK, &payload)?;
+        self.append_checkpoint(MARK, checkpoint)?;
         self.io(|file| file.sync_data())
     }
 
@@ -228,12 +226,15 @@ impl State {
     ///
     /// A full disk.
     pub fn finish(mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        self.write_pending()?;
-        let payload = serde_json::to_vec(checkpoint).expect("plain data");
-        self.append(DONE, &payload)?;
+        self.append_checkpoint(DONE, checkpoint)?;
         self.io(|file| file.sync_all())?;
         self.is_done = true;
         Ok(())
+    }
+
+    fn append_checkpoint(&mut self, tag: [u8; 4], checkpoint: &Checkpoint) -> Result<(), Failure> {
+        self.write_pending()?;
+        self.append(tag, &serde_json::to_vec(checkpoint).expect("plain data"))
     }
 
     fn write_pending(&mut self) -> Result<(), Failure> {

@@ -261,13 +261,15 @@ impl<D: Width> Deduplicator<D> {
                 first.ones().for_each(|i| again.set(places[i], true));
                 Ok(of_seen.or(of_repeats))
             }
-            Deduplicator::Full { seen, again: None } => seen.insert_batch(part, new).map(|()| None),
-            Deduplicator::Full { seen, again: Some(repeats) } => {
-                seen.insert_batch(part, new)?;
-                repeats.insert_repeats(part, new, again).map(|()| None)
+            Deduplicator::Full { seen, again: repeats } => {
+                seen.insert_batch(part, new).map_err(|(_, failure)| failure)?;
+                match repeats {
+                    None => Ok(None),
+                    Some(repeats) => repeats.insert_repeats(part, new, again).map(|()| None),
+                }
             }
             Deduplicator::Window(recent) => {
-                recent.insert_each(part.slice(), part.digests(), new).map(|()| None)
+                recent.insert_each(part.slice, part.digests(), new).map(|()| None)
             }
         }
     }
@@ -350,7 +352,7 @@ fn write<D: Width>(
         }
     }
     if is_last_written && part.is_unterminated() {
-        output.write(&[part.delimiter()])?;
+        output.write(&[part.delimiter])?;
     }
     Ok(written)
 }

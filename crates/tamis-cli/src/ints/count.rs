@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::exit::{Exit, Outcome};
-use crate::ints::repeats::RepeatSearch;
 use crate::ints::streams::Reading;
 use crate::output::Output;
 
@@ -45,9 +44,7 @@ struct Counts {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Outcome {
-    let memory = args.reading.memory()?;
-    let mut repeats =
-        RepeatSearch::new(args.reading.range.as_ref(), memory, args.reading.threads());
+    let mut repeats = args.reading.repeats()?;
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut output = Output::open(args.output.as_deref())?;
     let mut counts = Counts::default();

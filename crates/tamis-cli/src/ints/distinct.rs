@@ -3,7 +3,6 @@
 use tamis::Answers;
 
 use crate::exit::{Exit, Outcome};
-use crate::ints::repeats::RepeatSearch;
 use crate::ints::streams::StreamArgs;
 
 /// Runs `uniq`.
@@ -35,9 +34,7 @@ pub fn sort(args: &StreamArgs) -> Outcome {
 
 /// Runs `dups`.
 pub fn dups(args: &StreamArgs) -> Outcome {
-    let memory = args.reading.memory()?;
-    let mut repeats =
-        RepeatSearch::new(args.reading.range.as_ref(), memory, args.reading.threads());
+    let mut repeats = args.reading.repeats()?;
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     reader.for_each(|block| repeats.feed(&block.values))?;

@@ -158,7 +158,7 @@ impl Decoder {
         if whole == 0 && end == buffer.len() {
             let line = place.lines + 1;
             let token = decimal::show(read);
-            return Err(fail(input, &format!("{line}"), format!("'{token}' is not an integer")));
+            return Err(fail(input, line, format!("'{token}' is not an integer")));
         }
         self.decode(input, &read[..whole], place, &mut block.values)?;
         if self.format == IntFormat::Text {
@@ -200,22 +200,21 @@ impl Decoder {
                 let text = if mark { &bytes[3..] } else { bytes };
                 decimal::parse(text, values).map_err(|bad| {
                     let line = place.line_of(text, bad.at);
-                    fail(input, &format!("{line}"), bad)
+                    fail(input, line, bad)
                 })?;
                 if let Some((nth, refusal)) = self.outside(values) {
                     let line = place.line_of(text, start_of_token(text, nth));
-                    return Err(fail(input, &format!("{line}"), refusal));
+                    return Err(fail(input, line, refusal));
                 }
             }
             IntFormat::U32 => {
-                let (whole, rest) = bytes.as_chunks();
-                values.extend(whole.iter().map(|&bytes| u64::from(u32::from_le_bytes(bytes))));
-                self.check_binary(input, values, rest, place)?;
+                let whole = bytes.as_chunks().0.iter();
+                values.extend(whole.map(|&bytes| u64::from(u32::from_le_bytes(bytes))));
+                self.check_binary(input, values, bytes, place)?;
             }
             IntFormat::U64 => {
-                let (whole, rest) = bytes.as_chunks();
-                values.extend(whole.iter().map(|&bytes| u64::from_le_bytes(bytes)));
-                self.check_binary(input, values, rest, place)?;
+                values.extend(bytes.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)));
+                self.check_binary(input, values, bytes, place)?;
             }
         }
         Ok(())
@@ -225,16 +224,16 @@ impl Decoder {
         &self,
         input: &Input,
         values: &[u64],
-        rest: &[u8],
+        bytes: &[u8],
         place: &Place,
     ) -> Result<(), Failure> {
         let width = self.format.width() as u64;
         if let Some((nth, refusal)) = self.outside(values) {
             let at = place.bytes + nth as u64 * width;
-            return Err(fail(input, &format!("byte {at}"), refusal));
+            return Err(fail(input, format!("byte {at}"), refusal));
         }
-        if !rest.is_empty() {
-            let total = place.bytes + values.len() as u64 * width + rest.len() as u64;
+        let total = place.bytes + bytes.len() as u64;
+        if !total.is_multiple_of(width) {
             let name = input.name();
             return Err(Failure::new(format!(
                 "{name}: {total} bytes are no whole number of integers of {width} bytes; \
@@ -273,6 +272,6 @@ fn start_of_token(text: &[u8], nth: usize) -> usize {
     (0..text.len()).filter(|&at| is_start(at)).nth(nth).unwrap_or(0)
 }
 
-fn fail(input: &Input, place: &str, what: impl fmt::Display) -> Failure {
+fn fail(input: &Input, place: impl fmt::Display, what: impl fmt::Display) -> Failure {
     Failure::new(format!("{}:{place}: {what}", input.name()))
 }

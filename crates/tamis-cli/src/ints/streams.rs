@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use crate::input;
 use crate::ints::memory::Memory;
 use crate::ints::read::{IntFormat, IntReader};
+use crate::ints::repeats::RepeatSearch;
 use crate::ints::set::IntSet;
 use crate::ints::write::IntEncoder;
 use crate::ints::write_behind::IntWriter;
@@ -73,8 +74,14 @@ impl Reading {
         self.threads.or_else(available).map_or(1, NonZeroUsize::get)
     }
 
+    /// Returns the memory limit of the sets.
     pub fn memory(&self) -> Result<Memory, Failure> {
         Memory::new(self.memory)
+    }
+
+    /// Creates a search for repeated integers.
+    pub fn repeats(&self) -> Result<RepeatSearch, Failure> {
+        Ok(RepeatSearch::new(self.range.as_ref(), self.memory()?, self.threads()))
     }
 
     /// Creates an empty set.

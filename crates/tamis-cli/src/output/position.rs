@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::output::place::{is_stdout, stdout_file};
+use crate::output::place::{is_stdout, regular_file, stdout_file};
 
 /// The identity of a file and its length, from which a later run resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +21,7 @@ impl OutputPosition {
     pub fn of_output(path: Option<&Path>) -> Option<OutputPosition> {
         let file = match path.filter(|path| !is_stdout(path)) {
             None => stdout_file()?,
-            // Opening a pipe would block until its reader opens it.
-            Some(path) if path.is_file() => File::open(path).ok()?,
-            Some(_) => return None,
+            Some(path) => regular_file(path)?,
         };
         OutputPosition::of(&file).ok().flatten()
     }
@@ -31,9 +29,7 @@ impl OutputPosition {
     /// Tests whether this is the file of `earlier` with fewer bytes. Usually `> FILE` has emptied
     /// it.
     pub fn is_cut(&self, earlier: &OutputPosition) -> bool {
-        self.device == earlier.device
-            && self.inode == earlier.inode
-            && self.len_bytes < earlier.len_bytes
+        self.is_same_file(earlier) && self.len_bytes < earlier.len_bytes
     }
 
     /// Returns the mark at the end of `file`, or `None` if it is not a regular file.
@@ -62,8 +58,6 @@ impl OutputPosition {
 
     /// Tests whether this is the file of `earlier` with at least as many bytes.
     pub fn continues(&self, earlier: &OutputPosition) -> bool {
-        self.device == earlier.device
-            && self.inode == earlier.inode
-            && self.len_bytes >= earlier.len_bytes
+        self.is_same_file(earlier) && self.len_bytes >= earlier.len_bytes
     }
 }

@@ -73,11 +73,7 @@ impl Output {
                     }
                     _ => {}
                 }
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .create_new(true)
-                    .open(&partial)
+                let file = File::create_new(&partial)
                     .map_err(|error| not_created(&name, folder(&path), &error))?;
                 lock_part(&file, &name)?;
                 if let Ok(existing) = path.metadata() {
