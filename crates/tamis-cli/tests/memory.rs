@@ -1,10 +1,10 @@
-//! `--memory` limits the whole process: at any moment, for any command and input, at most 6 MB more
-//! are resident.
+//! `--memory` limits the whole process: for any command and input, the resident memory never exceeds
+//! the limit by more than 6 MB.
 
 #![cfg(target_os = "linux")]
 
-// This is a separate program because Linux counts the memory of the parent process, at the fork, in
-// the peak of the child.
+// This is a separate program because Linux includes the memory of the parent at the fork in the
+// peak memory of the child.
 #[allow(dead_code, reason = "the other tests of the program use the rest")]
 #[path = "integration/program.rs"]
 mod program;
@@ -31,7 +31,8 @@ fn wait(child: &Child) -> (ExitStatus, u64) {
     (ExitStatus::from_raw(status), usage.ru_maxrss as u64 * 1024)
 }
 
-/// Runs a line with `stdin`, and notes in `over` if more is resident than its `--memory` in MB and 6 more.
+/// Runs a command line with `stdin`. Adds a message to `over` if the resident memory exceeds the
+/// `--memory` of the line, in MB, by more than 6 MB.
 fn within(
     folder: &Folder,
     line: &str,
@@ -41,7 +42,7 @@ fn within(
 ) -> (i32, String) {
     let stdin =
         stdin.map_or_else(Stdio::null, |name| File::open(folder.path(name)).unwrap().into());
-    // `wait4` waits for it.
+    // `wait4` waits for this child.
     #[allow(clippy::zombie_processes)]
     let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(line.split_whitespace())
@@ -66,7 +67,7 @@ fn within(
     (status, stderr)
 }
 
-/// Scattered numbers: the top `bits` bits of a product.
+/// Returns scattered numbers: the top `bits` bits of a product.
 fn numbers(items: u64, bits: u32) -> impl Iterator<Item = u64> {
     (1..=items).map(move |i| {
         let mixed = (i ^ i << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -163,7 +164,7 @@ fn filters_and_lines_stay_within_their_memory() {
         within(&folder, "dedup", limit, Some("lines"), &mut over);
         within(&folder, "build -o out", limit, Some("lines"), &mut over);
     }
-    // It takes 15 bits an item, so that 3 million take more than the limit.
+    // The filter needs 15 bits for each item, so 3 million items exceed the limit.
     write(&folder, "many", |out| {
         numbers(3_000_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
     });

@@ -74,7 +74,7 @@ fn keys_may_be_fields_json_values_or_urls() {
     folder.ok("build --url urls.txt -o urls.tamis");
     let asked = "http://example.org/b\n";
     assert_eq!(folder.feed("check --url urls.tamis", asked).stdout, asked);
-    // Raw text would be no where the canonical form is yes: a wrong no.
+    // A query with raw text would miss items that are stored in canonical form.
     for line in ["check urls.tamis urls.txt", "add urls.tamis urls.txt"] {
         folder.refused(line, "urls.tamis: holds canonical URLs: add --url");
     }
@@ -95,7 +95,7 @@ fn parquet_filters_have_parquets_own_hash_and_words() {
         folder.feed("build --kind parquet --items 4 -o p.tamis", "key0\nkey1\nkey2\nkey3\n");
     assert_eq!(ended.status, 0);
     assert!(folder.ok("info p.tamis").contains("hash          xxh64 seed 0"));
-    // tests/golden/parquet: `key0` to `key3` in one block, by parquet-java.
+    // The file in tests/golden/parquet has `key0` to `key3` in one block. parquet-java wrote it.
     let bytes = folder.read("p.tamis");
     let words = &bytes[128..bytes.len() - 8];
     let hex: String = words.iter().map(|byte| format!("{byte:02x}")).collect();

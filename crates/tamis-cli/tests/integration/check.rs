@@ -180,7 +180,7 @@ fn what_is_no_filter_is_refused() {
 fn a_flipped_bit_anywhere_in_a_filter_is_found() {
     let folder = folder();
     let good = folder.read("small.tamis");
-    // Every byte, a different bit of it: each bit is flipped in the decoder's own tests.
+    // The test flips one bit of every byte. The decoder's own tests flip each bit.
     for at in (0..good.len()).step_by(3) {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);

@@ -189,7 +189,7 @@ fn an_option_without_effect_is_refused_by_name() {
     // An option has an effect if it has one on any of the files.
     folder.ok("info items.tamis a.guava --rate-planned 0.5");
     folder.ok("check -c -f items.tamis -f a.guava more.txt --funnel bytes -v");
-    // For OUT.
+    // The option has an effect on OUT.
     folder.ok(&format!("convert items.tamis b.dump --to redisbloom {ITEMS} --key k"));
     folder.refused(
         &format!("convert items.tamis b.redisbits --to redis-bits {ITEMS} --key k --force"),
@@ -258,7 +258,7 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
             folder.ok(&format!("check --format redis-bits {name} numbers.txt")),
             "1\n12\n14\n"
         );
-        // The bits alone would no longer be a payload.
+        // Without the rest of the payload, the bits are not a DUMP.
         folder.refused(
             &format!("add --format redis-bits {name} numbers.txt"),
             "copy the filter to a separate file",
@@ -408,7 +408,7 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
         folder.refused(&format!("info s.rdb --format {format} --key list"), "is a list");
         folder.refused(&format!("info s.rdb --format {format}"), "give --key KEY (");
     }
-    // The other keys would be lost.
+    // The command would lose the other keys of the snapshot.
     folder.refused(&format!("add s.rdb {bits} --key bitmap items"), "holds more than this filter");
     folder.ok(&format!("convert s.rdb a.redisbits {bits} --key bitmap"));
     let dump = RedisValue::String(folder.read("a.redisbits")).to_payload();

@@ -300,7 +300,7 @@ fn a_window_of_items_forgets_the_oldest() {
     assert!(info.contains("remembered at least 100 "), "{info}");
 }
 
-/// Slices of equal length rounded up made a window of 5 items remember 8.
+/// An earlier version rounded the length of the slices up, so a window of 5 items remembered 8.
 #[test]
 fn a_window_of_few_items_remembers_at_most_a_slice_more() {
     let folder = folder();
@@ -335,7 +335,7 @@ fn a_window_of_time_forgets_by_the_clock() {
     assert_eq!(run("check f.tamis late.txt", start + 7000), "late\n");
     // All items arrived at once, and the filter keeps its rate.
     assert!(run("info f.tamis", start + 3600).contains("at least 1h, at most 2h"));
-    // Equal items at an equal time give equal bytes.
+    // Equal items at the same time give equal bytes.
     let bytes = folder.read("f.tamis");
     run("build --window 1h --items 1000 --rate 1e-6 n.txt -o f.tamis", start);
     run("add f.tamis late.txt", start + 3500);

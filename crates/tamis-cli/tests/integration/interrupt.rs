@@ -23,7 +23,7 @@ fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Child {
     child
 }
 
-/// Waits until `is_so`.
+/// Waits until `is_so` returns true.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -53,7 +53,7 @@ fn an_interrupted_run_leaves_the_old_file_and_no_other() {
         ] {
             let folder = Folder::new();
             folder.write("out", "old");
-            // The tests may themselves run where these signals are ignored.
+            // The process that runs the tests may ignore these signals.
             let mut child = start(&folder, "--default-signal=INT,TERM,HUP", line, "1\n2\n");
             wait_until("there is a temporary file", || temporary_files(&folder) == files);
             // Keep stdin open: at the end of its input the program could finish before the signal

@@ -90,14 +90,14 @@ fn several_files_and_packed_ones_are_one_stream() {
     let folder = tempfile::tempdir().unwrap();
     let plain = file(folder.path(), "plain", "1\n2\n");
     let packed = file(folder.path(), "packed", zstd::encode_all(&b"2\n3\n3"[..], 1).unwrap());
-    // The last line of a file ends with the file, newline or not.
+    // The last line of a file may lack its newline.
     assert_eq!(printed(&["dups", &packed, &plain], b""), "2\n3\n");
     assert_eq!(printed(&["uniq", &packed, "-", &plain], b"9"), "2\n3\n9\n1\n");
 }
 
 #[test]
 fn many_integers_move_to_bitmaps_and_stay_exact() {
-    // Enough random integers of 28 bits that the sets change structure on the way.
+    // There are enough random 28-bit integers for the sets to change their structure.
     let values: Vec<u64> = (1..=1_500_000_u64)
         .map(|i| i.wrapping_mul(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36)
         .collect();
@@ -122,7 +122,7 @@ fn many_integers_move_to_bitmaps_and_stay_exact() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_output() {
-    // Several blocks of integers of 24 bits, with repeats; some above 32 bits.
+    // The input has several blocks of 24-bit integers with repeats, and some integers above 32 bits.
     let values: Vec<u64> = (1..=700_000_u64)
         .map(|i| {
             i.wrapping_mul(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40

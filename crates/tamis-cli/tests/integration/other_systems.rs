@@ -2,8 +2,8 @@
 
 use crate::program::{Folder, lines};
 
-/// A filter of Guava with `item 0` to `item 999`, made by `convert`. The golden tests check its
-/// bytes.
+/// Creates a folder with a Guava filter of `item 0` to `item 999`. `convert` writes the filter; the
+/// golden tests check its bytes.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("items.txt", texts(0..1000));
@@ -26,7 +26,7 @@ fn every_format_is_listed() {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}:\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&folder.ok("formats --json")).unwrap();
-    // A heading, and a remark behind an empty line.
+    // The first line is a heading. An empty line and a remark follow the rows.
     let rows = text.lines().skip(1).take_while(|line| !line.is_empty());
     assert_eq!(json.as_array().unwrap().len(), rows.count());
     assert_eq!(json[1]["name"], "guava");
@@ -40,7 +40,7 @@ fn a_filter_is_asked_as_its_system_asks_it() {
     assert_eq!(folder.ok(&format!("check {TEXT} users.guava asked.txt")), texts(990..1000));
     let ended = folder.run(&format!("check -v -c {TEXT} users.guava asked.txt"));
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "10\n"));
-    // Two filters, one of them in the Tamis format: each line of output names its filter.
+    // With two filters, each output line names its filter. One of them is in the Tamis format.
     let both = folder.ok(&format!("check -f users.guava -f items.tamis {TEXT} items.txt -c"));
     assert_eq!(both, "users.guava:1000\nitems.tamis:1000\n");
     let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "item 7\n");
@@ -248,7 +248,7 @@ fn bits_move_where_both_systems_place_items_alike() {
     folder.refused(&format!("convert {plan} {to}"), "give --funnel");
     folder.refused(&format!("convert {plan} --funnel long {to}"), "with --items FILE");
     folder.ok(&format!("convert {plan} {TEXT} {to}"));
-    // The order of bits in each byte is turned, and the words are no longer big-endian.
+    // The conversion reverses the bits of each byte, and the words become little-endian.
     let (guava, bitmap) = (folder.read("users.guava"), folder.read("users.bitmap"));
     assert_eq!(bitmap.len(), 1200);
     assert_eq!(bitmap[0].reverse_bits(), guava[6 + 7]);
@@ -363,7 +363,7 @@ fn options_for_in_do_not_apply_to_out() {
         "convert 2.spark 3.spark --to-version 99",
         "expected 1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)",
     );
-    // The format of OUT does not store its plan: its options apply although nothing is built.
+    // The format of OUT does not store its plan, so --to-items and --to-rate apply without --items.
     let moved = format!("convert {TEXT} users.guava moved.bits --to redis-bitmaps");
     folder.refused(&moved, "the planned number of items is missing: give --to-items N");
     folder.refused(
@@ -437,7 +437,7 @@ fn a_table_is_asked_by_row_group_and_column() {
         asked += absent.len();
     }
     assert!(asked > 100, "{asked}");
-    // By the type of the column.
+    // The type of the column determines the funnel.
     folder.write("duckdb.parquet", golden("duckdb.parquet"));
     let ended = folder.feed("info - --column s", golden("duckdb.parquet"));
     assert!(ended.stdout.contains("in a file of"), "{}", ended.stderr);
@@ -458,7 +458,7 @@ fn a_table_is_asked_by_row_group_and_column() {
     );
     folder.write("cut.parquet", &table[..table.len() - 5]);
     folder.refused("info cut.parquet", "give its format with --format");
-    // Every byte of the footer may be wrong.
+    // The test changes every byte of the footer.
     for at in (table.len() - 800..table.len() - 8).step_by(7) {
         let mut broken = table.clone();
         broken[at] ^= 0x55;

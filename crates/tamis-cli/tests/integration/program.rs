@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, PartialEq)]
 pub struct Ended {
     pub status: i32,
@@ -86,8 +86,8 @@ impl Folder {
         ended.stdout
     }
 
-    /// Runs what must be refused: status 2, one line on stderr with `words` in it, nothing printed, and
-    /// every file as it was.
+    /// Runs a command that must be rejected: it exits with status 2, writes one line that contains
+    /// `words` to stderr, prints nothing, and changes no file.
     pub fn refused(&self, line: &str, words: &str) {
         let before: Vec<_> = self.names().iter().map(|name| self.try_read(name)).collect();
         let names = self.names();
@@ -108,7 +108,7 @@ impl Folder {
     }
 }
 
-/// Lines of numbers.
+/// Returns numbers as lines of text.
 pub fn lines(numbers: impl IntoIterator<Item = u64>) -> String {
     numbers.into_iter().map(|number| format!("{number}\n")).collect()
 }
@@ -127,7 +127,7 @@ pub fn ints(args: &[&str], stdin: &[u8]) -> Output {
     let mut to_child = child.stdin.take().unwrap();
     let stdin = stdin.to_vec();
     let feeder = std::thread::spawn(move || {
-        // A refusal closes the pipe early.
+        // A rejected command closes the pipe early.
         let _ = to_child.write_all(&stdin);
     });
     let output = child.wait_with_output().unwrap();

@@ -1,7 +1,8 @@
-//! Random commands, made from the syntax of the rows of the table of commands.
+//! Generates random commands from the syntax in the rows of the table of commands.
 //!
-//! A syntax is a small language: `[...]` may be left out, `|` separates alternatives, `...` at the end of a bracket repeats
-//! it. A word in capitals stands for itself, and a word in small letters is a parameter, which has a generator by its name.
+//! In a syntax, `[...]` is optional, `|` separates alternatives, and `...` at the end of a bracket
+//! repeats it. A word in capitals is literal. A word in small letters is a parameter; its name selects
+//! its generator.
 
 use std::collections::VecDeque;
 
@@ -109,7 +110,7 @@ const CALLS: [(&str, &str); 11] = [
     ("CF.RESERVE", "key capacity [BUCKETSIZE slots] [MAXITERATIONS n] [EXPANSION slots]"),
 ];
 
-/// Commands about keys whose effects or answers are random commands of their own, or not about keys.
+/// Tests whether random calls are made of a row: its command changes or reads keys.
 pub fn is_random(row: &Command) -> bool {
     row.may_change() || row.has(Flag::ReadOnly)
 }
@@ -121,17 +122,18 @@ struct Call {
     calls: Vec<Vec<Vec<Element>>>,
 }
 
-/// Makes commands.
+/// Generates commands.
 pub struct Generator {
     calls: Vec<Call>,
-    /// What servers have answered, for the commands that take it: of `DUMP`, of `TM.DUMP`, and of `*.SCANDUMP`, a chunk and
-    /// its number.
+    /// Replies of the servers that other commands take as arguments: of `DUMP`, of `TM.DUMP`, and of
+    /// `*.SCANDUMP` (a chunk and its number).
     payloads: VecDeque<Vec<u8>>,
     files: VecDeque<Vec<u8>>,
     chunks: VecDeque<(i64, Vec<u8>)>,
 }
 
-/// Names of keys: a family of commands has its own, so that most find a value of their type.
+/// The names of keys. Each family of commands has its own names, so most commands find a value of
+/// their type.
 const FAMILIES: [&[&str]; 4] = [
     &["bf:a", "bf:b", "bf:c", ""],
     &["cf:a", "cf:b", "cf:c"],
@@ -139,15 +141,15 @@ const FAMILIES: [&[&str]; 4] = [
     &["text:a", "text:b", "text:c"],
 ];
 
-/// How many items there are.
+/// The number of different items.
 pub const ITEMS: usize = 60;
 
 pub fn item(number: usize) -> Vec<u8> {
     if number == 0 { Vec::new() } else { format!("item:{number}").into_bytes() }
 }
 
-/// Items of a command at most. Longer cuckoo inserts run in chunks, whose lengths depend on their
-/// time.
+/// The maximum number of items of a command. Longer cuckoo inserts run in chunks, whose lengths depend
+/// on the running time.
 const MOST_REPEATS: usize = 12;
 
 impl Generator {
@@ -166,10 +168,10 @@ impl Generator {
         }
     }
 
-    /// Makes a command that changes or reads keys. A small part of the commands is wrong.
+    /// Generates a command that changes or reads keys. A few of the commands are invalid.
     pub fn command(&self, random: &mut Random) -> Argv {
         let call = &self.calls[random.below(self.calls.len())];
-        // Rarely, so that most keys have values.
+        // This is rare, so most keys have values.
         if call.row.keys.first == 0 && call.row.may_change() && !random.one_in(20) {
             return self.command(random);
         }
@@ -186,7 +188,7 @@ impl Generator {
         argv
     }
 
-    /// Makes a call with a number of words that its row allows. The options of some rows exclude
+    /// Generates a call with a number of words that its row allows. The options of some rows exclude
     /// each other.
     fn of(&self, call: &Call, random: &mut Random) -> Argv {
         loop {
@@ -242,7 +244,7 @@ impl Generator {
     }
 }
 
-/// A command that is made.
+/// A command under construction.
 struct Making<'g> {
     from: &'g Generator,
     name: &'static str,
@@ -272,7 +274,7 @@ impl Making<'_> {
         }
     }
 
-    /// Makes a value of a parameter; `None` if there is no such parameter.
+    /// Generates a value of a parameter. Returns `None` for an unknown parameter.
     fn parameter(&self, name: &str, random: &mut Random) -> Option<Vec<u8>> {
         let chunk = self.from.chunks.get(self.chunk);
         let one_of = |all: &mut dyn FnMut(usize) -> Option<Vec<u8>>, len: usize| {
@@ -297,7 +299,7 @@ impl Making<'_> {
                 _ => text(random.below(2)),
             },
             "n" | "capacity" => match random.below(40) {
-                // Large, so that a snapshot takes a read lease on it.
+                // The value is large, so a snapshot takes a read lease on it.
                 0 => text(400_000),
                 1 => text(0),
                 _ => {
@@ -322,7 +324,7 @@ impl Making<'_> {
             "milliseconds" => text(1000 * far_seconds(random)),
             "unix-seconds" => text(4_102_444_800 + far_seconds(random)),
             "unix-milliseconds" => text(4_102_444_800_000 + 1000 * far_seconds(random)),
-            // `EXAT` wants seconds and `PXAT` milliseconds: the one is in the past for the other.
+            // `EXAT` takes seconds and `PXAT` milliseconds, so a time in seconds is in the past for `PXAT`.
             "time" => text([4_102_444_800, 4_102_444_800_000][random.below(2)]),
             "ttl" => text([0, 1000 * far_seconds(random)][random.below(2)]),
             "frequency" => text(random.below(200)),
@@ -348,7 +350,7 @@ impl Making<'_> {
     }
 }
 
-/// Makes each command about keys from its row, which panics if the row has a parameter without values.
+/// Generates each command about keys from its row. Panics if a row has a parameter without values.
 pub fn make_each() {
     let generator = Generator::new();
     let mut random = Random(0);

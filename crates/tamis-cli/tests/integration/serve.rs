@@ -15,12 +15,12 @@ fn refused(arguments: &[&str]) -> String {
     refused_with(arguments, &[])
 }
 
-/// Returns the line that refuses `tamis serve` with these arguments in another environment.
+/// Returns the error line of `tamis serve` with these arguments and environment variables.
 fn refused_with(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     refused_words(&[&["serve"], arguments].concat(), environment)
 }
 
-/// Returns the line that refuses the words of a command line in another environment.
+/// Returns the error line of a command line with these environment variables.
 fn refused_words(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(arguments)
@@ -64,7 +64,7 @@ fn wrong_options_are_refused_in_one_line() {
 #[test]
 fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
     for option in tamis_server::Config::options() {
-        // Options that accept any text, such as names of files, refuse no value.
+        // Options that accept any text, for example file names, reject no value.
         let value = "no/such\u{1}value";
         if tamis_server::Config::default().set(option.name, value).is_ok() {
             continue;
@@ -86,7 +86,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         assert!(text.starts_with(&format!("tamis: {expected}")), "{text}");
         assert!(!text.contains("secret"), "{text}");
     }
-    // A global flag may come before the command.
+    // A global flag may precede the command.
     for flag in ["--quiet", "--no-progress"] {
         let text = refused_words(&[flag, "serve"], &[("TAMIS_LOGLEVEL", "zz")]);
         assert!(text.starts_with("tamis: invalid value 'zz' for 'TAMIS_LOGLEVEL'"), "{text}");
@@ -263,7 +263,7 @@ fn events_are_lines_of_json_if_asked_for() {
 /// Kills servers under load. Every acknowledged insert must survive.
 fn kill_rounds(rounds: u32, sync: &str) {
     let dir = tempfile::tempdir().unwrap();
-    // Per writer, how many items were answered, and when.
+    // For each writer: the number of acknowledged items, and the times.
     let mut safe = [0_u64; 2];
     let mut next = [0_u64; 2];
     for round in 0..rounds {
@@ -373,7 +373,7 @@ fn the_console_is_where_the_program_says() {
 #[test]
 fn a_server_that_cannot_keep_changes_is_not_healthy() {
     let dir = tempfile::tempdir().unwrap();
-    // The limit for files is 64 KiB. The signal that a longer file causes is ignored.
+    // Files may have at most 64 KiB. The process ignores the signal for a longer file.
     let mut command = Command::new("bash");
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tamis"), "serve"]);

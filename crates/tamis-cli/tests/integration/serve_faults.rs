@@ -313,7 +313,7 @@ fn hostile_clients_hurt_only_themselves() {
     let before = resident_bytes(&program);
     let mut half_open = Vec::new();
     for bytes in [
-        // Declared, never sent.
+        // The client declares this length and never sends the bytes.
         b"*2\r\n$3\r\nGET\r\n$536870912\r\n".to_vec(),
         b"*1048576\r\n".to_vec(),
         b"*3\r\n$6\r\nBF.ADD\r\n".to_vec(),

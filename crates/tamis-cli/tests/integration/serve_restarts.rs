@@ -17,7 +17,7 @@ use crate::server::Program;
 use tamis_commands::{COMMANDS, Settings};
 use tamis_resp::Reply;
 
-/// What a client sends at once: a command, or a transaction.
+/// The unit that a client sends: a command, or a transaction.
 #[derive(Clone)]
 enum Unit {
     One(Argv),
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Unit {
     }
 }
 
-/// Returns a command as it can be printed.
+/// Formats a command for a message.
 fn shown(argv: &Argv) -> String {
     let word = |word: &Vec<u8>| match word.len() {
         0 => "\"\"".to_owned(),
@@ -63,13 +63,13 @@ impl Unit {
         }
     }
 
-    /// Waits for the replies to the commands; `None` if the server ended before.
+    /// Waits for the replies to the commands. Returns `None` if the server ends before the last reply.
     fn receive(&self, client: &mut Client) -> Option<Vec<Reply>> {
         let Unit::Group(all) = self else { return Some(vec![client.try_receive()?]) };
         for _ in 0..=all.len() {
             client.try_receive()?;
         }
-        // A command that was refused before it was queued gives the transaction up.
+        // If the server rejects a command before queueing it, EXEC aborts the transaction.
         match client.try_receive()? {
             Reply::Array(replies) => Some(replies),
             other => Some(vec![other; all.len()]),
@@ -101,7 +101,7 @@ impl PartialEq for Found {
     }
 }
 
-/// How far apart two servers may run a command.
+/// The maximum difference between the times at which the two servers run a command.
 const TIMES_DIFFER_MILLIS: u64 = 600_000;
 
 /// Reads all keys and their values.
@@ -138,12 +138,13 @@ fn is_timed_window(client: &mut Client, key: &[u8]) -> bool {
     fields.contains(&Reply::simple("span_millis"))
 }
 
-/// Takes out of the reply of `TM.INFO` what depends on the time, and on the memory that is allocated ahead.
+/// Removes the fields of a `TM.INFO` reply that depend on the time, or on memory that is allocated in
+/// advance.
 fn comparable_info(info: Reply) -> Reply {
     without(info, &["items_per_second", "forecast", "forecast_days", "bytes", "bits_per_item"])
 }
 
-/// Takes fields out of a reply of names and values.
+/// Removes fields from a reply of names and values.
 fn without(info: Reply, names: &[&'static str]) -> Reply {
     let Reply::Array(mut fields) = info else { return info };
     for name in names {
@@ -158,11 +159,11 @@ fn without(info: Reply, names: &[&'static str]) -> Reply {
 fn is_comparable(argv: &Argv) -> bool {
     let is_size = argv.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"SIZE"));
     match &argv[0][..] {
-        // These replies depend on the order of keys in their table or on memory that is allocated
-        // ahead.
+        // These replies depend on the order of keys in their table, or on memory that is allocated in
+        // advance.
         b"SCAN" | b"RANDOMKEY" | b"MEMORY" | b"BF.DEBUG" => false,
         b"BF.INFO" => !is_size,
-        // A key whose time is over is counted until it is swept.
+        // An expired key counts until the server deletes it.
         b"DBSIZE" => false,
         _ => true,
     }
@@ -186,14 +187,14 @@ fn are_alike(argv: &Argv, one: &Reply, other: &Reply) -> bool {
         (b"BF.INFO", ..) if argv.len() == 2 => {
             without(one.clone(), &["Size"]) == without(other.clone(), &["Size"])
         }
-        // That of a window over time has times in it. Values are compared after each start.
+        // The dump of a time window contains times. Values are compared after each start.
         (b"DUMP" | b"TM.DUMP", Reply::Bulk(a), Reply::Bulk(b)) => a.len() == b.len(),
         (b"BF.SCANDUMP", Reply::Array(a), Reply::Array(b)) => a.len() == b.len(),
         _ => !is_comparable(argv) || one == other,
     }
 }
 
-/// The server that is stopped and killed, and the one that never is.
+/// The server that is stopped and killed repeatedly, and the server that never stops.
 struct World<'d> {
     dir: &'d Path,
     random: Random,
@@ -259,7 +260,7 @@ impl<'d> World<'d> {
             84..92 => {
                 let save = self.random.pick(&["SAVE", "BGSAVE", "BGREWRITEAOF"]);
                 self.done.push(save.to_owned());
-                // It may be refused, since a snapshot is being written.
+                // The server may reject it because it is writing a snapshot.
                 self.client.say(&[save]);
             }
             92..95 => {
@@ -271,7 +272,7 @@ impl<'d> World<'d> {
         Ok(())
     }
 
-    /// Has the steady server do the same; compares the replies, if there are some.
+    /// Sends the same commands to the server that never stops, and compares the replies, if any.
     fn follow(&mut self, unit: &Unit, replies: Option<&[Reply]>) -> Result<(), String> {
         let mut text = format!("{unit:?}");
         text.truncate(text.floor_char_boundary(600));
@@ -388,7 +389,7 @@ impl<'d> World<'d> {
         self.compare(unanswered)
     }
 
-    /// Compares all values. Of the commands that had no answer, in order, any number may have run.
+    /// Compares all values. Any number of the unanswered commands, in order, may have taken effect.
     fn compare(&mut self, unanswered: Vec<Unit>) -> Result<(), String> {
         let recovered = found(&mut self.client);
         let mut unanswered = unanswered.into_iter();
@@ -405,7 +406,7 @@ impl<'d> World<'d> {
     }
 }
 
-/// Connects a client that does not wait for ever.
+/// Connects a client with a time limit for replies.
 fn patient(program: &Program) -> Client {
     let client = program.client();
     client.stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
@@ -439,7 +440,7 @@ fn value_of_setting(name: &str, random: &mut Random) -> String {
     number.to_string()
 }
 
-/// Says in a few lines what differs.
+/// Describes the differences in a few lines.
 fn difference(found: &BTreeMap<Vec<u8>, Found>, expected: &BTreeMap<Vec<u8>, Found>) -> String {
     let keys: BTreeSet<&Vec<u8>> = found.keys().chain(expected.keys()).collect();
     let differing = keys.into_iter().filter(|key| found.get(*key) != expected.get(*key));
@@ -465,7 +466,7 @@ fn shown_reply(reply: &Reply) -> String {
     bytes.join(" ")
 }
 
-/// Runs random steps; returns the commands that succeeded.
+/// Runs random steps, and returns the commands that succeeded.
 fn explore(seed: u64, steps: usize) -> BTreeSet<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(dir.path(), seed);
@@ -485,7 +486,7 @@ fn explore(seed: u64, steps: usize) -> BTreeSet<Vec<u8>> {
     panic!("seed {seed}: {why}\nafter\n{done}\nand the servers logged\n{logs}");
 }
 
-/// Ends a server; returns what it wrote to stderr.
+/// Stops a server, and returns its stderr.
 fn end_of_log(mut program: Program) -> String {
     _ = program.child.kill();
     let mut log = String::new();
@@ -495,13 +496,13 @@ fn end_of_log(mut program: Program) -> String {
 
 #[test]
 fn a_server_that_restarts_again_and_again_is_like_one_that_never_ended() {
-    // To repeat what a search has found.
+    // A seed from the environment repeats a failure that a search found.
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("TAMIS_MODEL_SEED") {
         explore(seed, STEPS);
         return;
     }
-    // `cargo xtask soak` sets how long it searches, from another seed each time.
+    // `cargo xtask soak` sets the duration of the search. Each search starts from another seed.
     if let Some(seconds) = number("TAMIS_MODEL_SECONDS") {
         let first = u64::from(std::process::id()) * 1_000_003;
         let started = Instant::now();
@@ -526,14 +527,14 @@ fn a_server_that_restarts_again_and_again_is_like_one_that_never_ended() {
     assert!(never.is_empty(), "never without an error: {never:?}");
 }
 
-/// Steps of a run.
+/// The number of steps of a run.
 const STEPS: usize = 150;
 
-/// Runs of the test.
+/// The number of runs of the test.
 const SEEDS: u64 = 4;
 
-/// Further runs follow, up to this number, until each command has succeeded once. Which commands a killed server answered
-/// depends on the moment of the kill, and so do the random commands after it.
+/// The maximum number of runs. Further runs follow until each command has succeeded once: the moment
+/// of a kill decides which commands a server answers, and which random commands follow.
 const MOST_SEEDS: u64 = 40;
 
 #[test]

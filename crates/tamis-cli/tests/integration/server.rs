@@ -1,4 +1,4 @@
-//! `tamis serve` as a program, which ends with its value.
+//! `tamis serve` as a child process that is killed on drop.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ impl Program {
         Self::start_with(dir, arguments, &[])
     }
 
-    /// Starts it in another environment.
+    /// Starts the server with other environment variables.
     pub fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
             .args(["serve", "--port", "0", "--http-port", "no", "--dir"])

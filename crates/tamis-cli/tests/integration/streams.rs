@@ -1,4 +1,5 @@
-//! Standard streams that are closed, full or of the input, and files that change under a running command.
+//! Standard streams that are closed, full or also the input, and files that change while a command
+//! reads them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -107,12 +108,12 @@ fn a_command_does_not_feed_on_its_own_output() {
         assert!(ended.stderr.contains("is standard output too"), "{line}: {}", ended.stderr);
         assert_eq!(folder.read("list"), folder.read("copy"), "{line}");
     }
-    // Another file may be appended to, and a device may be read and written.
+    // The output may be appended to another file. A device may be both input and output.
     assert_eq!(
         shell(&folder, "tamis dedup list >> other; tamis dedup /dev/null > /dev/null").status,
         0
     );
-    // What an output named otherwise replaces, it replaces at the end.
+    // An output with another name is replaced at the end of the command.
     assert_eq!(shell(&folder, "tamis dedup list copy -o list >> list").status, 0);
     assert_eq!(folder.read("list"), folder.read("copy"));
 }
@@ -149,7 +150,7 @@ fn other_names_of_a_replaced_file_are_reported() {
 
 #[test]
 fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
-    // As `cp` does: shorter for a moment, or written over at once.
+    // `cp` first truncates a file. Other programs overwrite the bytes in place.
     for is_cut in [true, false] {
         let folder = Folder::new();
         folder.write("list", lines(0..400_000));
@@ -232,7 +233,8 @@ fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
     Ended { status: output.status.code().unwrap(), stdout: String::new(), stderr }
 }
 
-/// Returns what `tamis` writes to a terminal as its standard error while it works for over a second.
+/// Returns the text that `tamis` writes to a terminal as its standard error during a run of over a
+/// second.
 fn drawn(folder: &Folder, line: &str) -> String {
     let (controller, terminal) = terminal();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
@@ -243,9 +245,9 @@ fn drawn(folder: &Folder, line: &str) -> String {
         .stderr(terminal)
         .spawn()
         .unwrap();
-    // While the program works: a terminal holds a few kilobytes, and then the program would wait.
+    // A thread reads during the run: when the terminal's few kilobytes are full, the program waits.
     let reader = std::thread::spawn(move || {
-        // Reading ends with an error, since no program has the terminal any more.
+        // The read fails when no program has the terminal open.
         let mut drawn = Vec::new();
         _ = File::from(controller).read_to_end(&mut drawn);
         String::from_utf8(drawn).unwrap()
@@ -275,7 +277,7 @@ fn no_progress_draws_no_bar_on_a_terminal() {
                 assert!(bar.contains("iB/s"), "{command}: {bar:?}");
             });
             for option in ["--no-progress", "--quiet"] {
-                // A `check --quiet` ends at the first line that is in.
+                // `check --quiet` ends at the first line that is in the filter.
                 if (command, option) != ("check list.tamis", "--quiet") {
                     scope.spawn(move || {
                         assert_eq!(drawn(folder, &format!("{command} {option}")), "");
@@ -301,7 +303,7 @@ fn binary_output_does_not_go_to_a_terminal() {
         assert_eq!(ended.status, 2, "{line}");
         assert!(ended.stderr.contains("is a terminal"), "{line}: {}", ended.stderr);
     }
-    // A terminal that is named.
+    // The output is the file name of a terminal.
     let (_controller, name) = terminal_and_name();
     for line in ["build list -o", "merge list.tamis list.tamis -o", "convert list.tamis --to tamis"]
     {
@@ -311,7 +313,7 @@ fn binary_output_does_not_go_to_a_terminal() {
     for line in ["ints sort list", "dedup list", "info list.tamis"] {
         assert_eq!(on_a_terminal(&folder, line).status, 0, "{line}");
     }
-    // To a pipe it does.
+    // The command writes the same data to a pipe.
     let built = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["build", "list", "-o", "-"])
         .current_dir(folder.path("."))

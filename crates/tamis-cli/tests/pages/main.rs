@@ -1,4 +1,5 @@
-//! The commands of README.md, README.zh-CN.md and the pages in `docs` run in order and print what the pages show.
+//! Runs the commands of README.md, README.zh-CN.md and the pages in `docs` in order, and compares
+//! their output with the pages.
 //!
 //! The language of a code block decides how the test treats it:
 //!
@@ -7,14 +8,18 @@
 //! * `sh`: commands, one per line, whose output is not compared;
 //! * `text`, `toml`, `yaml` or `rust`: no commands. Any other language fails.
 //!
-//! Each command must succeed. Where a line shows `...`, any text may stand. A comment before a block changes how the block runs:
+//! Each command must succeed. `...` in a line of output matches any text. A comment before a block
+//! changes how the block runs:
 //!
-//! * `<!-- setup: commands -->` runs commands that readers do not see, such as those that make the input files;
-//! * `<!-- varies: word word -->`: of the lines that begin with one of these words, only that word is compared;
-//! * `<!-- not run: reason -->` leaves the block out.
+//! * `<!-- setup: commands -->` runs commands that readers do not see, for example to create input
+//!   files;
+//! * `<!-- varies: word word -->` lists first words: of a line that begins with one of them, only
+//!   that word is compared;
+//! * `<!-- not run: reason -->` skips the block.
 //!
-//! All commands of a page run in one bash, in an empty folder that has the examples in `examples`. `prelude.sh` shows what differs from the
-//! reader's terminal. `redis-cli` is that of the machine, or a stand-in where the machine has none of Redis 7.
+//! All commands of a page run in one bash, in a folder that contains only a copy of `examples`.
+//! `prelude.sh` defines the differences from the reader's terminal. The test uses the machine's
+//! `redis-cli` if it is of Redis 7 or newer, and a replacement otherwise.
 
 mod page;
 mod redis_cli;
@@ -28,10 +33,10 @@ use std::time::{Duration, Instant};
 
 use page::Page;
 
-/// Printed behind the output of each step, with the exit status and another of these.
+/// The marker after the output of each step. The exit status and another marker follow it.
 const END: char = '\u{1}';
 
-/// A page that takes longer hangs.
+/// The time limit of a page.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -72,7 +77,7 @@ fn the_commands_of_each_page_print_what_it_shows() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// Where the machine has redis-cli, the stand-in would never run otherwise.
+/// Tests the replacement on machines that have redis-cli, where no page uses it.
 #[test]
 fn the_stand_in_for_redis_cli_prints_what_the_readme_shows() {
     let failures = run(&read(&Path::new(ROOT).join("README.md")), None);
@@ -172,7 +177,8 @@ fn certificates(folder: &Path) {
     fs::write(folder.join("key.pem"), own.signing_key.serialize_pem()).unwrap();
 }
 
-/// Writes a program that calls the stand-in, which is a test of this file; the lines of the test harness are thrown away.
+/// Writes a script that runs the replacement, which is a test of this program. The script discards
+/// the output of the test harness.
 fn stand_in(folder: &Path) -> PathBuf {
     let path = folder.join("redis-cli");
     let harness = std::env::current_exe().unwrap();

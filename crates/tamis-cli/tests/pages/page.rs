@@ -5,11 +5,11 @@
 pub struct Page {
     pub name: String,
     pub steps: Vec<Step>,
-    /// Lines of blocks that are not run, and why.
+    /// The lines of the blocks that the test skips, with the reasons.
     pub not_run: Vec<(usize, String)>,
 }
 
-/// A command, or the commands of a set-up.
+/// A command, or the commands of a `setup` comment.
 #[derive(Debug, Default, PartialEq)]
 pub struct Step {
     pub line: usize,
@@ -20,7 +20,7 @@ pub struct Step {
     pub varies: Vec<String>,
 }
 
-/// The comments that stand before a block.
+/// The comments before a block.
 #[derive(Default)]
 struct Marks {
     line: usize,
@@ -34,8 +34,8 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// Returns a line with the place: of a block in an unknown language, an unknown comment, a comment without a block, a block
-    /// without an end.
+    /// A message with the line number for a block in an unknown language, an unknown comment, a
+    /// comment without a block, or a block without an end.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut page = Self { name: name.into(), ..Self::default() };
         let mut marks = Marks::default();
@@ -113,7 +113,7 @@ impl Page {
     }
 }
 
-/// Parses commands behind `$ `, each followed by its output.
+/// Parses commands after `$ `, each followed by its output.
 fn console(block: &[(usize, &str)]) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
     for &(line, text) in block {
@@ -128,7 +128,7 @@ fn console(block: &[(usize, &str)]) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// Parses commands, one a line.
+/// Parses commands, one per line.
 fn sh(block: &[(usize, &str)]) -> Vec<Step> {
     let commands = block.iter().filter(|(_, text)| !text.trim().is_empty());
     commands.map(|&(line, text)| Step { line, command: text.into(), ..Step::default() }).collect()

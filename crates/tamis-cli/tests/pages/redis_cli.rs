@@ -19,23 +19,23 @@ pub fn of_the_machine() -> Option<PathBuf> {
     (major >= 7).then(|| "redis-cli".into())
 }
 
-/// How replies are written.
+/// The format of replies.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// As to a terminal.
+    /// The format for a terminal.
     Shown,
     Raw,
     Json,
 }
 
-/// Runs one command, as the arguments behind `--` say.
+/// Runs the command in the arguments after `--`.
 #[test]
 #[ignore = "the pages call it in place of redis-cli"]
 fn stand_in() {
     let mut words = std::env::args().skip_while(|word| word != "--").skip(1);
     let (mut port, mut user, mut password) = (0, None, std::env::var("REDISCLI_AUTH").ok());
     let (mut form, mut end) = (Form::Shown, "\n".to_owned());
-    // The word that stdin stands for: the last, or the one that is named.
+    // The argument that is read from stdin: the last one, or the one that `-X` names.
     let (mut last_is_stdin, mut stdin_name) = (false, None);
     let mut command: Vec<Vec<u8>> = Vec::new();
     while let Some(word) = words.next() {
@@ -91,7 +91,8 @@ fn stand_in() {
     output.write_all(&bytes).unwrap();
 }
 
-/// Writes a reply as to a terminal. `indent` is what stands before all lines of an array but the first.
+/// Writes a reply in the format for a terminal. `indent` is the text before each line of an array
+/// except the first.
 fn shown(reply: &Reply, indent: &str) -> String {
     match reply {
         Reply::Simple(text) => text.to_string(),

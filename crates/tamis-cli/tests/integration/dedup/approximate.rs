@@ -88,7 +88,7 @@ fn a_second_pass_over_the_suspects_makes_the_run_exact() {
     let exact = first_occurrences(&text);
     let lost = set(&exact).len() - set(&fs::read(&output).unwrap()).len();
     assert!(lost > 100, "the test is about lost lines");
-    // The recipe of docs/dedup.md: the output, followed by the suspects that are not in it.
+    // This is the recipe of docs/dedup.md: the output, then the suspects that are not in the output.
     let recovered = dedup([output.as_os_str(), suspects.as_os_str()], b"").quietly();
     assert!(recovered.starts_with(&fs::read(&output).unwrap()));
     assert!(set(&recovered) == set(&exact));
@@ -106,7 +106,7 @@ fn counts(stdout: &[u8]) -> std::collections::HashMap<Vec<u8>, u64> {
 
 #[test]
 fn counts_that_outgrow_the_memory_become_approximate() {
-    // 120,000 lines, of which every third occurs again, and those divisible by nine a third time.
+    // There are 120,000 lines. Every third line occurs twice, and every ninth line three times.
     let each =
         |step: usize| (0..120_000).step_by(step).map(|i| format!("line number {i} of many\n"));
     let text: String = each(1).chain(each(3)).chain(each(9)).collect();
@@ -122,7 +122,7 @@ fn counts_that_outgrow_the_memory_become_approximate() {
         too_high += u64::from(*count > exact[line]);
     }
     assert!(too_high < 5000, "{too_high}");
-    // In first-seen order.
+    // The lines are in first-seen order.
     let lines = |stdout: &[u8]| -> Vec<Vec<u8>> {
         stdout.split_inclusive(|&byte| byte == b'\n').map(|line| line[8..].to_vec()).collect()
     };

@@ -1,4 +1,4 @@
-//! Where records come from and how long they may be.
+//! The sources of records, and records of any length.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -51,7 +51,7 @@ fn xz_and_bzip2_are_unpacked() {
         corrupt[packed.len() / 3] ^= 0x55;
         dedup([""; 0], &corrupt).fails_with(format);
     }
-    // A dictionary of 64 MiB (xz -9) does not fit.
+    // A dictionary of 64 MiB (xz -9) exceeds the memory.
     dedup(["--memory=20M"], XZ).fails_with("decompressing the xz data takes more memory");
 }
 
@@ -120,7 +120,7 @@ fn a_slow_source_is_passed_on_at_once() {
             sink.read_exact(&mut answer).unwrap();
             assert_eq!(&answer, line);
         }
-        // More lines in one read than a batch has.
+        // One read returns more lines than a batch can hold.
         source.write_all(&[&b"a\n".repeat(30_000)[..], b"c\n"].concat()).unwrap();
         sink.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"c\n");

@@ -64,7 +64,8 @@ fn modes() -> impl Strategy<Value = Mode> {
     ])
 }
 
-/// Records of few different bytes, so that they repeat; the bytes of ends, fields and other worlds.
+/// Generates records of few different bytes, so that they repeat: the bytes include delimiters,
+/// commas, and a byte that is not UTF-8.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop::sample::select(b"ab\n\n\0,\r\xff".to_vec());
     prop_oneof![
@@ -89,7 +90,7 @@ proptest! {
         if records.last().is_some_and(|record| record.is_empty()) {
             records.pop();
         }
-        // A record with too few fields is compared as a whole with other such records.
+        // A record with too few fields is compared as a whole, with other records that lack the field.
         let key = |record: &[u8]| {
             let part = field.map(|number| record.split(|&byte| byte == b',').nth(number - 1));
             match part {

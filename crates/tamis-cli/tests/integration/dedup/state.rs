@@ -150,7 +150,7 @@ fn a_second_process_is_refused() {
     assert_eq!(with_state(&state, &[], b"a\n").quietly(), b"a\n");
 }
 
-/// Where a run writes.
+/// The output of a run.
 #[derive(Clone, Copy, Debug)]
 enum To {
     /// `-o FILE`.

@@ -7,13 +7,14 @@ use proptest::prelude::*;
 
 use super::program::{Run, dedup, lines};
 
-/// Records of all lengths over some blocks, many of them repeats; the last may lack its end.
+/// Returns records of many lengths in several blocks. Many are repeats, and the last may lack its
+/// delimiter.
 fn text(seed: u64, end: u8) -> Vec<u8> {
     let (mut text, mut state) = (Vec::new(), seed | 1);
     while text.len() < 3 << 20 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
         let number = (state >> 40) % 5000;
-        // Short records, empty records, and sometimes a record longer than a block.
+        // Most records are short or empty, and some are longer than a block.
         let padding = match number % 1000 {
             999 if number == 999 => 700_000,
             0..100 => 300,

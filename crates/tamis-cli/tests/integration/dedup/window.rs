@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::program::{Run, command, dedup, first_occurrences, lines};
 
-/// Lines `time name` as a run sees them.
+/// Lines `time name` in the order of the input.
 const BY_TIME: [&str; 4] = ["--time-field=1", "-d ", "-k2", "--window"];
 
 /// Runs `dedup` with a window of `span` over lines of `time name`. Returns its stdout.
@@ -61,7 +61,7 @@ fn a_line_is_remembered_for_the_window_and_forgotten_soon_after() {
         let printed = by_time("4s", &[], &text);
         assert_eq!(printed, if is_dropped { "100.5 a\n" } else { &text }, "{again}");
     }
-    // And of four seconds: the line is as far within its slice as it can be.
+    // Each slice is four seconds long, and the line is at the end of its slice.
     for (again, is_dropped) in [("104", true), ("107.999", true), ("108", false)] {
         let text = format!("103.999 a\n{again} a\n");
         let printed = by_time("4s", &["--slices=1"], &text);
@@ -143,7 +143,7 @@ fn a_line_without_a_time_counts_as_of_the_latest() {
         "{}",
         run.stderr
     );
-    // By name: `at a` lies in second 1, `1 c` in second 6.
+    // The name is the key: `at a` is in second 1, and `1 c` is in second 6.
     let run = dedup(args.iter().copied().chain(["-k2", "--stats=json"]), text.as_bytes());
     assert_eq!(run.stdout, b"title\n1 a\n6 b\n1 c\ntitle\n");
     assert_eq!(stats(&run)["timeless"], 5);
@@ -154,7 +154,7 @@ fn without_times_in_the_lines_the_clock_counts() {
     let text = lines(100_000, 1000);
     let expected = first_occurrences(&text);
     assert!(dedup(["--window=1d"], &text).quietly() == expected);
-    // All lines fall in one of four slices, or at most in two.
+    // All lines are in one or two of the four slices.
     let run = dedup(["--window=1d", "--approx=1e-6", "--items=4000"], &text);
     assert!(run.quietly() == expected);
 }
@@ -169,7 +169,7 @@ fn the_clock_makes_a_line_come_back() {
         to.write_all(b"a\n").unwrap();
         from.read_exact(&mut line).expect("printed at once, since it was forgotten");
         assert_eq!(&line, b"a\n");
-        // Longer than the window and one of its four slices together.
+        // The pause is longer than the window and one of its four slices.
         std::thread::sleep(Duration::from_millis(150));
     }
     drop(to);
@@ -198,7 +198,7 @@ fn statistics_say_what_is_remembered() {
     assert!(run.stderr.contains("in a window, exact by 64-bit hash"), "{}", run.stderr);
 }
 
-/// Lines `time name`, a million times ten a millisecond, names all different.
+/// Writes lines `time name`: ten lines for each millisecond, all with different names.
 fn stream(lines: u64) -> String {
     (0..lines).fold(String::new(), |mut text, i| {
         writeln!(text, "{}.{:03} n{i}", i / 10_000, i / 10 % 1000).unwrap();
@@ -209,7 +209,7 @@ fn stream(lines: u64) -> String {
 #[test]
 fn memory_is_that_of_the_window_and_too_little_is_an_error() {
     let text = stream(2_000_000);
-    // 200,000 lines in 20 s; all of them would take 22 MB.
+    // The input has 200,000 lines in 20 s. All of them together would take 22 MB.
     let with = |span: &str, memory: &str| {
         let more = [span, "--memory", memory, "--stats=json"];
         dedup(BY_TIME.into_iter().chain(more), text.as_bytes())
@@ -233,7 +233,7 @@ fn an_approximate_window_keeps_its_rate_or_says_that_it_did_not() {
         let more = ["10s", "--approx=0.01", "--items", items, "--stats=json"];
         dedup(BY_TIME.into_iter().chain(more), text.as_bytes())
     };
-    // 100,000 lines in 10 s.
+    // The input has 100,000 lines in 10 s.
     let run = with("100000");
     assert_eq!(run.status, 0, "{}", run.stderr);
     let found = stats(&run);
@@ -309,7 +309,7 @@ fn model(text: &str, slices: u64, refreshes: bool) -> String {
         let (time, name) = line.trim_end().split_once(' ').unwrap();
         if let Ok(seconds) = time.parse::<f64>() {
             if latest.is_none() {
-                // What came before the first time came with it.
+                // Lines before the first time are in the slice of the first time.
                 at.values_mut().for_each(|slice| *slice = seconds as u64);
             }
             latest = latest.max(Some(seconds as u64));
