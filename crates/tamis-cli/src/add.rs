@@ -7,7 +7,7 @@ use tamis::{Answers, Kind};
 use crate::change_lock::lock_to_change;
 use crate::clock::{check_clock, now_millis};
 use crate::decode_options::DecodeArgs;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{CommandResult, Failure};
 use crate::input;
 use crate::items::ItemArgs;
 use crate::open_filter::{OpenFilter, Trust};
@@ -58,7 +58,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let paths = input::checked(&args.items_from.files)?;
     let _lock = lock_to_change(&args.filter)?;
     let decode = DecodeArgs { requires_funnel: true, ..args.decode.clone() };

@@ -11,14 +11,14 @@ use tamis_formats::{Contents, Format, TamisFile};
 use crate::byte_size::ByteSize;
 use crate::clock::now_millis;
 use crate::decode_options::DecodeArgs;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemArgs, ItemEncoding, RecordCount};
 use crate::key::rate;
 use crate::memory_limit::left_bytes;
 use crate::metadata::MetadataArgs;
-use crate::numbers::{Count, Rate};
+use crate::numbers::{HumanCount, Rate};
 use crate::open_filter::{FilterContents, OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::output::{
@@ -57,7 +57,7 @@ pub struct Args {
     /// Plan for N distinct items (such as 10M) instead of counting them first; with --copies each
     /// copy counts
     #[arg(long, value_name = "N")]
-    items: Option<Count>,
+    items: Option<HumanCount>,
 
     /// False positive rate at capacity: a probability such as 0.01, or 1%
     #[arg(long, value_name = "R", default_value = "0.01", value_parser = rate)]
@@ -136,7 +136,7 @@ fn kind_parser() -> impl TypedValueParser<Value = Kind> {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     args.check()?;
     refuse_name_of_other_format(&args.output, Format::named("tamis").expect("the first row"))?;
     let paths = input::checked(&args.items_from.files)?;
@@ -213,7 +213,7 @@ impl Args {
         };
         // A growing filter needs no number.
         let of_growing = self.kind().is_some_and(Kind::grows).then_some(1);
-        self.items.map(|Count(items)| items).or(of_window).or(of_growing)
+        self.items.map(|HumanCount(items)| items).or(of_window).or(of_growing)
     }
 
     /// Returns the capacity to plan for a filter that must hold `items`.
@@ -303,7 +303,7 @@ impl Args {
             Some(limit) if plan.bytes() > max_bytes => Err(Failure::new(format!(
                 "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more \
                  memory, a higher rate or fewer items",
-                Count(plan.items()),
+                HumanCount(plan.items()),
                 Rate(plan.rate()),
                 ByteSize { bytes: plan.bytes() },
                 ByteSize { bytes: max_bytes },
@@ -353,7 +353,7 @@ impl Args {
                      written: allow more memory or a \
                      higher rate, or plan a filter of another kind with --items N",
                     output::name(&self.output),
-                    Count(growing.len()),
+                    HumanCount(growing.len()),
                 )))
             }
             _ => Ok(()),

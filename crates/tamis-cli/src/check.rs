@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tamis::Answers;
 
 use crate::decode_options::DecodeArgs;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::items::{ItemBatch, ItemEncoding};
 use crate::key::{KeyArgs, KeyRule, RecordArgs};
@@ -87,7 +87,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let (filters, files) = args.split()?;
     let files = input::present(files)?;
     refuse_endless(&files, None)?;
@@ -246,7 +246,7 @@ impl Check<'_> {
         Ok(ControlFlow::Continue(item + self.batch.skipped.len()))
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> CommandResult {
         if self.args.count {
             let names = self.queries.len() > 1 && !self.args.no_name && !self.args.invert;
             let text = if names {

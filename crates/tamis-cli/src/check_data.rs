@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use tamis_server::{DataReport, DurabilityError, check_data, repair_data};
 
 use crate::byte_size::ByteSize;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::numbers::Count;
+use crate::exit::{CommandResult, Exit, Failure};
+use crate::numbers::HumanCount;
 
 /// Check the data files of a stopped server
 ///
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let checked = if args.repair { repair_data(&args.dir) } else { check_data(&args.dir) };
     match checked {
         Ok(report) => Ok(print(args, &report)),
@@ -51,8 +51,8 @@ fn print(args: &Args, report: &DataReport) -> Exit {
     let dir = args.dir.display();
     println!(
         "{dir}: {} keys, {} changes in the log",
-        Count(report.keys as u64),
-        Count(report.changes)
+        HumanCount(report.keys as u64),
+        HumanCount(report.changes)
     );
     if report.torn_bytes > 0 {
         println!(

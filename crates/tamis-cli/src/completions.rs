@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::output::write_whole;
 
 /// Print a completion script for a shell
@@ -22,7 +22,7 @@ pub struct CompletionsArgs {
 }
 
 /// Runs `tamis completions`.
-pub fn completions(args: &CompletionsArgs) -> Outcome {
+pub fn completions(args: &CompletionsArgs) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "tamis", &mut script);
     write_whole(None, &script)?;
@@ -41,7 +41,7 @@ pub struct ManArgs {
 }
 
 /// Runs `tamis man`.
-pub fn man(args: &ManArgs) -> Outcome {
+pub fn man(args: &ManArgs) -> CommandResult {
     std::fs::create_dir_all(&args.folder)
         .map_err(|error| Failure::io(args.folder.display(), &error))?;
     let mut program = crate::Cli::command().disable_help_subcommand(true);

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use tamis_formats::Charset;
 
 use crate::decode_options::{DecodeArgs, charset_parser, format_parser, funnel_parser};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::key::{KeyArgs, RecordArgs, rate};
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::output::check_filter_output;
 use crate::rate_notes::Notes;
 
@@ -61,7 +61,7 @@ pub struct Args {
     /// Number of items that OUT is planned for. For a bitmap of integers: the number of values
     /// [default: the number of items in FILE; --items-planned if the format does not store it]
     #[arg(long, value_name = "N")]
-    to_items: Option<Count>,
+    to_items: Option<HumanCount>,
 
     /// False positive rate that OUT is planned for [default: that of IN, or 0.01; --rate-planned if
     /// the format does not store it]
@@ -95,7 +95,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     check_filter_output(&args.output)?;
     let (from, to, options) = args.both_sides()?;
     from.check_output(&args.output)?;

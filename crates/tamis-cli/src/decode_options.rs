@@ -10,7 +10,7 @@ use tamis_formats::{
 
 use crate::exit::Failure;
 use crate::key::rate;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 
 /// Decode options: parameters that the file of another system does not store. Every command that
 /// reads such a file has them.
@@ -34,7 +34,7 @@ pub struct DecodeArgs {
 
     /// Number of items that the filter was planned for
     #[arg(long, value_name = "N")]
-    pub items_planned: Option<Count>,
+    pub items_planned: Option<HumanCount>,
 
     /// Rate that the filter was planned for: a probability, or 1%
     #[arg(long, value_name = "R", value_parser = rate)]
@@ -92,7 +92,7 @@ impl DecodeArgs {
     /// Returns the decode options of the filter itself.
     pub fn options(&self) -> DecodeOptions {
         DecodeOptions {
-            items: self.items_planned.map(|Count(items)| items),
+            items: self.items_planned.map(|HumanCount(items)| items),
             rate: self.rate_planned,
             version: self.format_version.clone(),
             block_hash: self.block_hash,

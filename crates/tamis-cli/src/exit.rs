@@ -53,7 +53,7 @@ pub fn plain(error: &io::Error) -> String {
 }
 
 /// The result of every command.
-pub type Outcome = Result<Exit, Failure>;
+pub type CommandResult = Result<Exit, Failure>;
 
 /// True if the command skipped an input, so that its work is incomplete.
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
@@ -65,7 +65,7 @@ pub fn set_incomplete() {
 }
 
 /// Prints the failure of a command, if any, and converts its outcome to the exit status.
-pub fn report(outcome: Outcome) -> ExitCode {
+pub fn report(outcome: CommandResult) -> ExitCode {
     match outcome {
         Ok(_) if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::from(2),
         Ok(exit) => ExitCode::from(exit as u8),

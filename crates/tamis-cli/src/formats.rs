@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tamis_formats::{FORMATS, Format, Items};
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{CommandResult, Exit};
 use crate::output::write_whole;
 use crate::table::align;
 
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let text = if args.json {
         format!("{:#}\n", Value::Array(FORMATS.iter().map(json).collect()))
     } else {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::decode_options::DecodeArgs;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::info::description::Description;
 use crate::messages;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
@@ -56,7 +56,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     if args.svg.is_some() && args.files.len() > 1 {
         return Err(Failure::new("--svg draws one filter: name one"));
     }

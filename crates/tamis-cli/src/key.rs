@@ -65,12 +65,12 @@ impl KeyArgs {
     /// split as for the key.
     pub fn rule_of(&self, field: Option<NonZeroUsize>, json: Option<&str>) -> KeyRule {
         let part = match (json, field) {
-            (Some(pointer), _) => Part::Json(pointer.to_owned()),
+            (Some(pointer), _) => KeyPart::Json(pointer.to_owned()),
             (None, Some(number)) => {
                 let delimiter = self.delimiter.clone().map_or_else(|| b"\t".to_vec(), |d| d.0);
-                Part::Field(Box::new(memmem::Finder::new(&delimiter).into_owned()), number.get())
+                KeyPart::Field(Box::new(memmem::Finder::new(&delimiter).into_owned()), number.get())
             }
-            (None, None) => Part::Whole,
+            (None, None) => KeyPart::Whole,
         };
         KeyRule { part, url: false }
     }
@@ -79,12 +79,12 @@ impl KeyArgs {
 /// A rule from records to keys.
 #[derive(Clone, Debug)]
 pub struct KeyRule {
-    part: Part,
+    part: KeyPart,
     url: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Part {
+enum KeyPart {
     Whole,
     Field(Box<memmem::Finder<'static>>, usize),
     Json(String),
@@ -94,7 +94,7 @@ impl KeyRule {
     /// Tests whether every record is its own key, so that the caller need not call
     /// [`of`](Self::of).
     pub fn is_whole(&self) -> bool {
-        matches!(self.part, Part::Whole) && !self.url
+        matches!(self.part, KeyPart::Whole) && !self.url
     }
 
     /// Tests whether keys are canonical URLs.
@@ -109,9 +109,9 @@ impl KeyRule {
     /// written. Any other value becomes compact JSON with the members of objects sorted.
     pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let part = match &self.part {
-            Part::Whole => record,
-            Part::Field(delimiter, number) => field(record, delimiter, *number)?,
-            Part::Json(pointer) => {
+            KeyPart::Whole => record,
+            KeyPart::Field(delimiter, number) => field(record, delimiter, *number)?,
+            KeyPart::Json(pointer) => {
                 json(record, pointer, scratch)?;
                 if !self.url {
                     return Some(scratch);
@@ -128,11 +128,11 @@ impl KeyRule {
     /// rule.
     pub fn describe(&self) -> String {
         let part = match &self.part {
-            Part::Whole => "record".into(),
-            Part::Field(delimiter, number) => {
+            KeyPart::Whole => "record".into(),
+            KeyPart::Field(delimiter, number) => {
                 format!("field {number} by '{}'", delimiter.needle().escape_ascii())
             }
-            Part::Json(pointer) => format!("json {pointer}"),
+            KeyPart::Json(pointer) => format!("json {pointer}"),
         };
         if self.url { format!("url of {part}") } else { part }
     }

@@ -7,7 +7,7 @@ use tamis_formats::TamisFile;
 
 use crate::clock::{check_clock, now_millis};
 use crate::decode_options::DecodeArgs;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{CommandResult, Failure};
 use crate::input;
 use crate::metadata::{MetadataArgs, common};
 use crate::open_filter::{OpenFilter, Trust};
@@ -51,7 +51,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let (first, others) = args.filters.split_first().expect("clap requires one");
     check_filter_output(&args.output)?;
     let mut opener = Opener::new(&args.decode);

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 /// A number of items, at least one, written with an optional `K`, `M`, `G` or `T` (powers of 1000).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Count(pub u64);
+pub struct HumanCount(pub u64);
 
-impl FromStr for Count {
+impl FromStr for HumanCount {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -39,7 +39,7 @@ impl FromStr for Count {
         if count == 0 {
             return Err(format!("'{text}' is not a valid number of items: it must be above zero"));
         }
-        Ok(Count(count))
+        Ok(HumanCount(count))
     }
 }
 
@@ -58,7 +58,7 @@ pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
 /// memory.
 const MAX_THREADS: usize = 1024;
 
-impl fmt::Display for Count {
+impl fmt::Display for HumanCount {
     /// Writes all digits in groups of three.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.0.to_string();
@@ -75,18 +75,18 @@ impl fmt::Display for Count {
 
 /// An estimated number of items, displayed with four significant digits.
 #[derive(Clone, Copy, Debug)]
-pub struct About(pub f64);
+pub struct HumanEstimate(pub f64);
 
 /// Returns a phrase with the number of items in a filter.
 pub fn holds(items: f64) -> String {
     if items.is_finite() {
-        format!("holds about {} items", About(items))
+        format!("holds about {} items", HumanEstimate(items))
     } else {
         "is saturated".into()
     }
 }
 
-impl fmt::Display for About {
+impl fmt::Display for HumanEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_nan() {
             return f.pad("an unknown number of");
@@ -98,7 +98,7 @@ impl fmt::Display for About {
         while self.0 / unit >= 10_000.0 {
             unit *= 10.0;
         }
-        Count(((self.0 / unit).round() * unit) as u64).fmt(f)
+        HumanCount(((self.0 / unit).round() * unit) as u64).fmt(f)
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             ("1,000,000", 1_000_000),
             ("18446744073709551615", u64::MAX),
         ] {
-            assert_eq!(text.parse(), Ok(Count(count)), "{text}");
+            assert_eq!(text.parse(), Ok(HumanCount(count)), "{text}");
         }
     }
 
@@ -154,20 +154,20 @@ mod tests {
     fn nonsense_and_nothing_are_refused() {
         for text in ["", "M", "-1", "1X", "nan", "inf", "1e300", "1KM", "99999999999G", "0", "0.1"]
         {
-            assert!(text.parse::<Count>().is_err(), "{text}");
+            assert!(text.parse::<HumanCount>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn counts_are_shown_in_groups() {
-        let shown = |count| Count(count).to_string();
+        let shown = |count| HumanCount(count).to_string();
         assert_eq!([shown(1), shown(999), shown(1000)], ["1", "999", "1,000"]);
         assert_eq!(shown(u64::MAX), "18,446,744,073,709,551,615");
     }
 
     #[test]
     fn estimates_show_four_digits() {
-        let shown = |items| About(items).to_string();
+        let shown = |items| HumanEstimate(items).to_string();
         assert_eq!([shown(0.2), shown(1234.4), shown(12_345.0)], ["0", "1,234", "12,350"]);
         assert_eq!(
             [shown(9_876_543.2), shown(f64::INFINITY)],

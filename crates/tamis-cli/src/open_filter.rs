@@ -12,7 +12,7 @@ use tamis_formats::{
 use crate::clock::now_millis;
 use crate::column_type::ColumnType;
 use crate::decode_options::{funnel, missing_to_write};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
 use crate::items::ItemEncoding;
@@ -278,7 +278,7 @@ impl OpenFilter {
     ///
     /// A message if the filter is over its planned rate, and the errors of
     /// [`save_as`](Self::save_as). The old file is then unchanged.
-    pub fn save(&self, output: &Path, force: bool, notes: Notes) -> Outcome {
+    pub fn save(&self, output: &Path, force: bool, notes: Notes) -> CommandResult {
         let (notes, excess) = self.notes(notes);
         let name = output::name(output);
         if let Some(excess) = excess.as_ref().filter(|_| !force) {

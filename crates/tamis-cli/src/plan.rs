@@ -9,9 +9,9 @@ use serde_json::json;
 use tamis::{DigestSet, Kind, Plan, PlanInput, expected_collisions};
 
 use crate::byte_size::ByteSize;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::key::rate;
-use crate::numbers::{Count, Rate};
+use crate::numbers::{HumanCount, Rate};
 use crate::output::write_whole;
 use crate::table::align;
 
@@ -29,7 +29,7 @@ Examples:
 pub struct Args {
     /// Number of distinct items (such as 10M, in powers of 1000)
     #[arg(long, value_name = "N")]
-    items: Option<Count>,
+    items: Option<HumanCount>,
 
     /// False positive rate at capacity: a probability such as 0.01, or 1%
     #[arg(long, value_name = "R", value_parser = rate)]
@@ -49,7 +49,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let input = args.input()?;
     let plans: Vec<Plan> = Kind::ALL.iter().filter_map(|&kind| input.plan(kind).ok()).collect();
     let best = input.plan(input.default_kind()).map_err(Failure::new)?;
@@ -66,11 +66,13 @@ pub fn run(args: &Args) -> Outcome {
 impl Args {
     fn input(&self) -> Result<PlanInput, Failure> {
         match (self.items, self.rate, self.memory) {
-            (Some(Count(items)), Some(rate), None) => Ok(PlanInput::ItemsAndRate { items, rate }),
+            (Some(HumanCount(items)), Some(rate), None) => {
+                Ok(PlanInput::ItemsAndRate { items, rate })
+            }
             (None, Some(rate), Some(ByteSize { bytes })) => {
                 Ok(PlanInput::MemoryAndRate { max_bytes: bytes, rate })
             }
-            (Some(Count(items)), None, Some(ByteSize { bytes })) => {
+            (Some(HumanCount(items)), None, Some(ByteSize { bytes })) => {
                 Ok(PlanInput::ItemsAndMemory { items, max_bytes: bytes })
             }
             (Some(_), Some(_), Some(_)) => Err(Failure::new(
@@ -94,13 +96,13 @@ fn why(input: PlanInput, best: &Plan) -> String {
 fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     let mut text = match input {
         PlanInput::ItemsAndRate { items, rate } => {
-            format!("{} items at a rate of {}\n\n", Count(items), Rate(rate))
+            format!("{} items at a rate of {}\n\n", HumanCount(items), Rate(rate))
         }
         PlanInput::MemoryAndRate { max_bytes, rate } => {
             format!("a rate of {} in {}\n\n", Rate(rate), ByteSize { bytes: max_bytes })
         }
         PlanInput::ItemsAndMemory { items, max_bytes } => {
-            format!("{} items in {}\n\n", Count(items), ByteSize { bytes: max_bytes })
+            format!("{} items in {}\n\n", HumanCount(items), ByteSize { bytes: max_bytes })
         }
     };
     let header = ["kind", "items", "memory", "bits/item", "probes", "lines", "rate", ""];
@@ -108,7 +110,7 @@ fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     for plan in plans {
         rows.push(vec![
             plan.kind().to_string(),
-            Count(plan.items()).to_string(),
+            HumanCount(plan.items()).to_string(),
             ByteSize { bytes: plan.bytes() }.to_string(),
             format!("{:.2}", plan.bits_per_item()),
             plan.probes().to_string(),
@@ -120,7 +122,7 @@ fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     let exact = Exact::of(best.items());
     rows.push(vec![
         "(exact)".into(),
-        Count(best.items()).to_string(),
+        HumanCount(best.items()).to_string(),
         ByteSize { bytes: exact.bytes }.to_string(),
         format!("{:.2}", exact.bits_per_item()),
         String::new(),

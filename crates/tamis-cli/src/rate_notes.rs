@@ -4,7 +4,7 @@ use tamis::Bits;
 use tamis_formats::{FilterInfo, TamisFile};
 
 use crate::exit::{Exit, Failure};
-use crate::numbers::{Count, Rate, holds};
+use crate::numbers::{HumanCount, Rate, holds};
 use crate::open_filter::OpenFilter;
 
 /// A filter with a higher rate than this is reported as over-full.
@@ -70,7 +70,7 @@ fn tamis_notes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> (Vec<String>, Option
 /// items, if the file stores it.
 fn excess(items: f64, capacity: Option<u64>, rate: f64, planned: f64) -> String {
     let capacity =
-        capacity.map_or_else(String::new, |it| format!(" and was planned for {}", Count(it)));
+        capacity.map_or_else(String::new, |it| format!(" and was planned for {}", HumanCount(it)));
     let (held, rate, planned) = (holds(items), Rate(rate), Rate(planned));
     format!("over its rate: it {held}{capacity}; its rate is {rate}, not {planned}")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::exit::Failure;
 use crate::input::{self, Input};
 use crate::progress::Progress;
-use crate::records::{Block, Blocks, records};
+use crate::records::{BlockBuffer, BlockReader, records};
 
 /// A position in the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct RecordReader {
     delimiter: u8,
     position: InputPosition,
     // The blocks of the input at `position`, if that input is open.
-    blocks: Option<Blocks<Input>>,
+    blocks: Option<BlockReader<Input>>,
     is_unpacked_ahead: bool,
     // The bytes read from the inputs before `position`, before decompression.
     done_bytes: u64,
@@ -60,7 +60,7 @@ impl RecordReader {
     /// # Errors
     ///
     /// A message with the name of the input that cannot be read.
-    pub fn next(&mut self, block: &mut Block) -> Result<bool, Failure> {
+    pub fn next(&mut self, block: &mut BlockBuffer) -> Result<bool, Failure> {
         loop {
             let Some(path) = self.paths.get(self.position.input) else { return Ok(false) };
             if self.blocks.is_none() {
@@ -69,7 +69,7 @@ impl RecordReader {
                     input = input.unpacked_ahead();
                 }
                 skip(&mut input, self.position.at_bytes)?;
-                self.blocks = Some(Blocks::new(input, self.delimiter));
+                self.blocks = Some(BlockReader::new(input, self.delimiter));
             }
             let blocks = self.blocks.as_mut().expect("opened above");
             let is_there = blocks.read_block(block);
@@ -85,7 +85,7 @@ impl RecordReader {
 
     /// Keeps the first `len_bytes` of the last block read, which must be complete records. The
     /// next block starts with the other records.
-    pub fn take_back(&mut self, block: &mut Block, len_bytes: usize) {
+    pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
         self.position.at_bytes -= (block.len() - len_bytes) as u64;
         if let Some(blocks) = &mut self.blocks {
             blocks.take_back(block, len_bytes);
@@ -106,7 +106,7 @@ impl RecordReader {
     /// Tests whether the input may block before its next bytes, as a pipe does. The caller should
     /// then write its results.
     pub fn may_wait(&self) -> bool {
-        self.blocks.as_ref().is_some_and(Blocks::may_wait)
+        self.blocks.as_ref().is_some_and(BlockReader::may_wait)
     }
 
     /// Passes all blocks to `visit` until it breaks. `visit` returns the number of records in the
@@ -120,7 +120,7 @@ impl RecordReader {
         mut visit: impl FnMut(&RecordBlock<'_>) -> Result<ControlFlow<(), usize>, Failure>,
     ) -> Result<(), Failure> {
         let mut progress = Progress::new(input::total_len_bytes(&self.paths));
-        let (mut block, mut of_input, mut records_before) = (Block::default(), 0, 0);
+        let (mut block, mut of_input, mut records_before) = (BlockBuffer::default(), 0, 0);
         while self.next(&mut block)? {
             if self.position.input != of_input {
                 (of_input, records_before) = (self.position.input, 0);

@@ -16,13 +16,13 @@ pub const BLOCK_BYTES: usize = 256 << 10;
 
 /// Consecutive records as bytes. The buffer is reused for the next block.
 #[derive(Default)]
-pub struct Block {
+pub struct BlockBuffer {
     // Zeroed once, when it is allocated. Only the first `len` bytes are valid.
     buffer: Vec<u8>,
     len: usize,
 }
 
-impl std::ops::Deref for Block {
+impl std::ops::Deref for BlockBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -31,7 +31,7 @@ impl std::ops::Deref for Block {
 }
 
 /// Reads complete records, one block at a time.
-pub struct Blocks<R> {
+pub struct BlockReader<R> {
     reader: R,
     delimiter: u8,
     block_bytes: usize,
@@ -42,7 +42,7 @@ pub struct Blocks<R> {
     may_wait: bool,
 }
 
-impl<R: Read> Blocks<R> {
+impl<R: Read> BlockReader<R> {
     /// Creates a source of the records of `reader`. Each record ends with `delimiter`.
     pub fn new(reader: R, delimiter: u8) -> Self {
         Self::with_block_bytes(reader, delimiter, BLOCK_BYTES)
@@ -60,9 +60,9 @@ impl<R: Read> Blocks<R> {
     ///
     /// The error of the reader, or [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
     /// memory.
-    pub fn read_block(&mut self, block: &mut Block) -> io::Result<bool> {
+    pub fn read_block(&mut self, block: &mut BlockBuffer) -> io::Result<bool> {
         let mut end = self.rest.len();
-        let Block { buffer, len } = block;
+        let BlockBuffer { buffer, len } = block;
         // Not the whole capacity: the end of a block must not depend on earlier blocks.
         let mut most = end.max(self.block_bytes);
         if buffer.len() > 4 * most {
@@ -101,7 +101,7 @@ impl<R: Read> Blocks<R> {
 
     /// Keeps the first `len_bytes` of the last block read, which must be complete records. The
     /// other bytes are returned again by the next read.
-    pub fn take_back(&mut self, block: &mut Block, len_bytes: usize) {
+    pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
         // The bytes that were read beyond the block still follow it in the buffer.
         let end = block.len + self.rest.len();
         self.rest.clear();
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn what_lies_behind_a_long_record_is_no_more_than_a_block() {
         let bytes = [vec![b'a'; 1 << 16], b"\nb".repeat(1 << 15)].concat();
-        let mut blocks = Blocks::with_block_bytes(&bytes[..], b'\n', 64);
-        let mut block = Block::default();
+        let mut blocks = BlockReader::with_block_bytes(&bytes[..], b'\n', 64);
+        let mut block = BlockBuffer::default();
         let mut read = 0;
         while blocks.read_block(&mut block).unwrap() {
             // This caller takes one record at a time.
@@ -186,8 +186,8 @@ mod tests {
     }
 
     fn read_all(bytes: &[u8], step: usize, block_bytes: usize) -> Vec<Vec<u8>> {
-        let mut blocks = Blocks::with_block_bytes(Dribble { bytes, step }, b'\n', block_bytes);
-        let (mut block, mut found) = (Block::default(), Vec::new());
+        let mut blocks = BlockReader::with_block_bytes(Dribble { bytes, step }, b'\n', block_bytes);
+        let (mut block, mut found) = (BlockBuffer::default(), Vec::new());
         while blocks.read_block(&mut block).unwrap() {
             found.extend(records(&block, b'\n').map(<[u8]>::to_vec));
         }
@@ -211,8 +211,8 @@ mod tests {
     fn the_buffer_shrinks_after_a_long_record() {
         let mut bytes = vec![b'x'; 10_000];
         bytes.extend_from_slice(b"\na\nb\n");
-        let mut blocks = Blocks::with_block_bytes(&bytes[..], b'\n', 16);
-        let (mut block, mut longest) = (Block::default(), 0);
+        let mut blocks = BlockReader::with_block_bytes(&bytes[..], b'\n', 16);
+        let (mut block, mut longest) = (BlockBuffer::default(), 0);
         while blocks.read_block(&mut block).unwrap() {
             longest = longest.max(block.len());
         }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use tamis::{Kind, Removed};
 
 use crate::change_lock::lock_to_change;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::items::ItemArgs;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::opener::tamis_to_change;
 
 /// Delete items from a counting or cuckoo filter
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let paths = input::checked(&args.items_from.files)?;
     let _lock = lock_to_change(&args.filter)?;
     let mut filter = tamis_to_change(&args.filter)?;
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Outcome {
     if removed > 0 {
         filter.save_as(&args.filter, filter.format, &filter.options)?;
     }
-    let lines = |n: u64| format!("{} {}", Count(n), if n == 1 { "line" } else { "lines" });
+    let lines = |n: u64| format!("{} {}", HumanCount(n), if n == 1 { "line" } else { "lines" });
     if absent > 0 {
         note!("{name}: {} not in it; they were ignored", lines(absent));
     }

@@ -6,7 +6,7 @@ use tamis::{Answers, AnyFilter, InsertError, Kind, NoRoom, TryInsert as _};
 
 use crate::exit::Failure;
 use crate::input;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::secret_set::SecretSet;
 
 /// The rule for inserting repeated items.
@@ -116,7 +116,7 @@ impl Inserter {
                     Failure::new(format!(
                         "finding repeats among over {} distinct items takes more memory than \
                          --memory allows: allow more, or give --copies if no line is repeated",
-                        Count(self.seen.len())
+                        HumanCount(self.seen.len())
                     ))
                 })?;
                 self.fresh.clear();
@@ -145,7 +145,7 @@ pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failu
     match error.reason {
         NoRoom::Full { items } => Failure::new(format!(
             "{name}: full with {} items{}; nothing was written: {advice}",
-            Count(items),
+            HumanCount(items),
             if kind.can_remove() { ", each copy counted" } else { "" },
         )),
         _ => Failure::new(format!("{name}: {error}; nothing was written")),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use config_flags::ConfigFlags;
 use tamis_server::{Config, HttpPort, Server, ServerError};
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::messages;
 
 /// Run a server with RedisBloom's commands for any Redis client
@@ -53,7 +53,7 @@ enum LogFormat {
     Json,
 }
 
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let config = configure(args)?;
     let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// The mapping from values to places on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal differences have equal lengths.
     Linear,
     /// Equal ratios have equal lengths.
@@ -23,7 +23,7 @@ pub struct Axis {
     /// The value at the far end, above `from`.
     pub to: f64,
     /// The scale: linear or logarithmic.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// The values of the grid lines, with their labels.
     pub ticks: Vec<(f64, String)>,
 }
@@ -33,22 +33,22 @@ impl Axis {
     pub fn linear(title: &str, to: f64, step: f64, label: impl Fn(f64) -> String) -> Self {
         let steps = (0..).map(|i| f64::from(i) * step).take_while(|&at| at <= to * 1.001);
         let ticks = steps.map(|at| (at, label(at))).collect();
-        Self { title: title.into(), from: 0.0, to, scale: Scale::Linear, ticks }
+        Self { title: title.into(), from: 0.0, to, scale: AxisScale::Linear, ticks }
     }
 
     /// Creates a logarithmic axis of false positive rates, from 10⁻ᵈ for `decades` to 1.
     pub fn rate(decades: i32) -> Self {
         let ticks = (0..=decades).map(|d| (10_f64.powi(-d), power_of_ten(d))).collect();
         let title = "false positive rate".into();
-        Self { title, from: 10_f64.powi(-decades), to: 1.0, scale: Scale::Log, ticks }
+        Self { title, from: 10_f64.powi(-decades), to: 1.0, scale: AxisScale::Log, ticks }
     }
 
     /// Returns the place of `value`: 0 at the origin and 1 at the far end. Values outside the axis
     /// are clamped.
     fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
-            Scale::Linear => (value - self.from) / (self.to - self.from),
-            Scale::Log => (value / self.from).ln() / (self.to / self.from).ln(),
+            AxisScale::Linear => (value - self.from) / (self.to - self.from),
+            AxisScale::Log => (value / self.from).ln() / (self.to / self.from).ln(),
         };
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
@@ -80,7 +80,7 @@ pub enum Side {
 }
 
 /// An element drawn inside the frame.
-pub enum Layer {
+pub enum ChartLayer {
     /// A curve with its name at the end. `class` is 1 to 7.
     Line { name: String, class: u8, points: Vec<(f64, f64)> },
     /// Bars that start at the lower axis. Each bar has a start, an end and a height.
@@ -102,7 +102,7 @@ pub struct Chart {
     /// The vertical axis.
     pub y: Axis,
     /// The elements inside the frame. The first is drawn at the back.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<ChartLayer>,
 }
 
 const WIDTH: f64 = 760.0;
@@ -196,10 +196,10 @@ impl Chart {
         );
     }
 
-    fn layer(&self, svg: &mut String, layer: &Layer, taken: &mut Vec<f64>) {
+    fn layer(&self, svg: &mut String, layer: &ChartLayer, taken: &mut Vec<f64>) {
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         match layer {
-            Layer::Line { name, class, points } => {
+            ChartLayer::Line { name, class, points } => {
                 let points: Vec<(f64, f64)> =
                     points.iter().map(|&(x, y)| (self.left(x), self.top(y))).collect();
                 let path: Vec<String> =
@@ -215,7 +215,7 @@ impl Chart {
                     text(svg, right + 8.0, y + 4.0, &format!("t{class}"), "start", name);
                 }
             }
-            Layer::Bars { bars } => {
+            ChartLayer::Bars { bars } => {
                 for &(from, to, value) in bars {
                     let (x, y) = (self.left(from), self.top(value));
                     // A bar that is not empty must be visible.
@@ -228,19 +228,19 @@ impl Chart {
                     );
                 }
             }
-            Layer::Across { name, at } => {
+            ChartLayer::Across { name, at } => {
                 let y = self.top(*at);
                 line(svg, "dash", (LEFT, y), (right, y));
                 text(svg, LEFT + 8.0, y - 6.0, "note", "start", name);
             }
-            Layer::Up { name, at } => {
+            ChartLayer::Up { name, at } => {
                 let x = self.left(*at);
                 line(svg, "dash", (x, TOP), (x, bottom));
                 let anchor = if self.x.place(*at) > 0.6 { "end" } else { "start" };
                 let shift = if anchor == "end" { -6.0 } else { 6.0 };
                 text(svg, x + shift, TOP + 16.0, "note", anchor, name);
             }
-            Layer::Mark { name, at, side } => {
+            ChartLayer::Mark { name, at, side } => {
                 let (x, y) = (self.left(at.0), self.top(at.1));
                 let _ =
                     writeln!(svg, "<circle class=\"mark\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"/>");
@@ -284,15 +284,15 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn axis(from: f64, to: f64, scale: Scale) -> Axis {
+    fn axis(from: f64, to: f64, scale: AxisScale) -> Axis {
         Axis { title: "a & b".into(), from, to, scale, ticks: vec![(from, "low".into())] }
     }
 
     #[test]
     fn values_have_their_place_on_both_scales() {
-        let linear = axis(0.0, 10.0, Scale::Linear);
+        let linear = axis(0.0, 10.0, AxisScale::Linear);
         assert_eq!([linear.place(0.0), linear.place(5.0), linear.place(99.0)], [0.0, 0.5, 1.0]);
-        let log = axis(1e-4, 1.0, Scale::Log);
+        let log = axis(1e-4, 1.0, AxisScale::Log);
         assert!((log.place(1e-2) - 0.5).abs() < 1e-12);
         assert_eq!(
             [log.place(0.0), log.place(f64::NAN), log.place(f64::INFINITY)],
@@ -304,14 +304,18 @@ mod tests {
     fn text_cannot_break_the_document() {
         let chart = Chart {
             title: "<script>\u{1b}[0m".into(),
-            x: axis(0.0, 1.0, Scale::Linear),
-            y: axis(0.1, 1.0, Scale::Log),
+            x: axis(0.0, 1.0, AxisScale::Linear),
+            y: axis(0.1, 1.0, AxisScale::Log),
             layers: vec![
-                Layer::Line { name: "\"".into(), class: 1, points: vec![(0.0, 0.1), (1.0, 1.0)] },
-                Layer::Bars { bars: vec![(0.0, 0.5, 0.0), (0.5, 1.0, 1e-9)] },
-                Layer::Across { name: "rate".into(), at: 0.5 },
-                Layer::Up { name: "capacity".into(), at: 0.9 },
-                Layer::Mark { name: "now".into(), at: (0.5, f64::NAN), side: Side::Left },
+                ChartLayer::Line {
+                    name: "\"".into(),
+                    class: 1,
+                    points: vec![(0.0, 0.1), (1.0, 1.0)],
+                },
+                ChartLayer::Bars { bars: vec![(0.0, 0.5, 0.0), (0.5, 1.0, 1e-9)] },
+                ChartLayer::Across { name: "rate".into(), at: 0.5 },
+                ChartLayer::Up { name: "capacity".into(), at: 0.9 },
+                ChartLayer::Mark { name: "now".into(), at: (0.5, f64::NAN), side: Side::Left },
             ],
         };
         let svg = document(&[chart]);

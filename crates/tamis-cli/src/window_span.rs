@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use tamis::Span;
 
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 
 /// The span of a window, written as a time (`500ms`, `30s`, `15m`, `24h`, `7d`, `2w`) or as a
 /// number (`1M-lines`, or `1M-items` for input without lines).
@@ -37,7 +37,7 @@ impl FromStr for WindowSpan {
             )
         };
         if let Some(number) = NOUNS.iter().find_map(|noun| text.strip_suffix(noun)) {
-            let Count(items) = number.parse().map_err(|_| wrong())?;
+            let HumanCount(items) = number.parse().map_err(|_| wrong())?;
             return Ok(Self(Span::Items(items)));
         }
         let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
@@ -58,7 +58,7 @@ impl fmt::Display for WindowSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Span::Items(1) => f.write_str("1 line"),
-            Span::Items(items) => write!(f, "{} lines", Count(items)),
+            Span::Items(items) => write!(f, "{} lines", HumanCount(items)),
             Span::Millis(millis) => {
                 let whole = UNITS[1..].iter().find(|(_, unit)| millis.is_multiple_of(*unit));
                 let (name, unit) = whole.expect("every span is a number of milliseconds");

@@ -1,5 +1,5 @@
-//! `--memory` limits the whole process: for any command and input, the resident memory never exceeds
-//! the limit by more than 6 MB.
+//! `--memory` limits the whole process: for any command and input, the resident memory never
+//! exceeds the limit by more than 6 MB.
 
 #![cfg(target_os = "linux")]
 

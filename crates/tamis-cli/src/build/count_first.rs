@@ -7,7 +7,7 @@ use tamis::{Answers, AnyFilter, Hasher, InsertError, Kind, TryInsert as _};
 use crate::build::{Args, BUCKET_OF_COPIES};
 use crate::exit::Failure;
 use crate::items::{ItemEncoding, RecordCount};
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::repeats::{RepeatPolicy, full};
 use crate::secret_set::SecretSet;
 
@@ -61,7 +61,7 @@ impl Args {
                 Failure::new(format!(
                     "counting over {} distinct items takes more memory than --memory allows: give \
                      their number with --items N",
-                    Count(distinct.len())
+                    HumanCount(distinct.len())
                 ))
             })?;
             if counts {

@@ -9,11 +9,11 @@ use tamis_formats::{
 
 use crate::convert::Args;
 use crate::decode_options::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemBatch, ItemEncoding, ItemReader, RecordCount};
-use crate::numbers::{About, Count};
+use crate::numbers::{HumanCount, HumanEstimate};
 use crate::open_filter::{FilterContents, OpenFilter};
 use crate::output::{self, refuse_input_as_output};
 use crate::rate_notes::Notes;
@@ -45,7 +45,7 @@ impl Args {
         from: &OpenFilter,
         to: &'static Format,
         options: DecodeOptions,
-    ) -> Outcome {
+    ) -> CommandResult {
         let name = output::name(&self.output);
         let items = self.checked_items()?;
         let from_funnel = from.funnel()?;
@@ -76,8 +76,8 @@ impl Args {
                 "{}: lacks {} of the {} items: the filter was made of other items, or with another \
                  --funnel or --charset",
                 from.name,
-                Count(lacking),
-                Count(total.items)
+                HumanCount(lacking),
+                HumanCount(total.items)
             ))?;
         }
         self.each_again(&items, total, to_funnel, |batch| {
@@ -128,8 +128,8 @@ impl Args {
         self.refuse(&format!(
             "{}: holds about {} items, and --items has {}: the others would not be found in {}",
             from.name,
-            About(info.items),
-            Count(distinct),
+            HumanEstimate(info.items),
+            HumanCount(distinct),
             output::name(&self.output)
         ))
     }
@@ -209,7 +209,7 @@ impl Args {
         if lacking > 0 {
             return Err(failure(&format!(
                 "{} items were lost in the conversion, a bug of tamis; nothing was written",
-                Count(lacking)
+                HumanCount(lacking)
             )));
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::convert::Args;
 use crate::decode_options::{DecodeArgs, asked_of_output, has_charset};
 use crate::exit::Failure;
 use crate::input;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
 use crate::opener::{Recognised, only};
 use crate::output;
@@ -299,7 +299,7 @@ impl Args {
         // A program that reads OUT supplies the parameters that OUT does not store, and computes
         // positions with them. So they must remain those of IN.
         let kept = |parameter| to.parameters.required.contains(&parameter);
-        let items = self.to_items.map(|Count(items)| items);
+        let items = self.to_items.map(|HumanCount(items)| items);
         let version = from.options.version.clone().filter(|_| from.format.name == to.name);
         let of_path = to.version_of_path(&self.output).map(Into::into);
         DecodeOptions {

@@ -17,7 +17,7 @@ use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, Plan
 /// Bloom filters that together hold all records.
 pub struct Approx {
     layers: Vec<FilterLayer>,
-    growth: Growth,
+    growth: GrowthLimit,
     // A filter may exceed its planned items by this share before another filter follows.
     slack: f64,
     target: f64,
@@ -70,7 +70,7 @@ pub enum Expected {
 
 /// The action when a filter is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
+pub enum GrowthLimit {
     /// No filter follows, and the rate rises.
     Never,
     /// Another filter follows, unless all filters together would exceed this number of bytes.
@@ -91,7 +91,7 @@ impl Approx {
     /// # Errors
     ///
     /// As for [`Bloom::for_items`].
-    pub fn new(expected: Expected, target: f64, growth: Growth) -> Result<Self, PlanError> {
+    pub fn new(expected: Expected, target: f64, growth: GrowthLimit) -> Result<Self, PlanError> {
         let (items, rate) = match expected {
             Expected::Stated(items) => (items.max(LEAST_ITEMS), target),
             // The first filter gets half of the rate, the next one a quarter.
@@ -99,7 +99,7 @@ impl Approx {
             Expected::Unknown => (FIRST_ITEMS, target / 2.0),
         };
         let mut plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
-        if let Growth::Within(max_bytes) = growth
+        if let GrowthLimit::Within(max_bytes) = growth
             && plan.bytes() > max_bytes
         {
             plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
@@ -124,7 +124,7 @@ impl Approx {
             Expected::Unknown => FIRST_ITEMS,
         };
         let plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
-        Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, Growth::Never))
+        Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, GrowthLimit::Never))
     }
 
     /// Sets the expected losses to zero. The caller guarantees that all records inserted so far
@@ -146,7 +146,8 @@ impl Approx {
         target: f64,
     ) -> Result<Self, PlanError> {
         let plan = Plan::for_items_in(Kind::SplitBlock, set.len(), max_bytes)?;
-        let mut approx = Self::of(Bloom::new(&plan, Hasher::default())?, target, Growth::Never);
+        let mut approx =
+            Self::of(Bloom::new(&plan, Hasher::default())?, target, GrowthLimit::Never);
         approx.settled_lost = set.expected_collisions();
         approx.layers[0].items = set.len();
         approx.layers[0].offered = set.len() as f64;
@@ -161,7 +162,7 @@ impl Approx {
         Ok(approx)
     }
 
-    fn of(bloom: Bloom, target: f64, growth: Growth) -> Self {
+    fn of(bloom: Bloom, target: f64, growth: GrowthLimit) -> Self {
         Self {
             layers: vec![FilterLayer::of(bloom)],
             growth,
@@ -235,7 +236,7 @@ impl Approx {
     fn grow(&mut self) -> Result<(), PlanError> {
         let last = self.layers.last().expect("at least one layer");
         let plan = *last.bloom.plan();
-        let Growth::Within(max_bytes) = self.growth else { return Ok(()) };
+        let GrowthLimit::Within(max_bytes) = self.growth else { return Ok(()) };
         if last.offered < plan.items() as f64 * (1.0 + self.slack) {
             return Ok(());
         }
@@ -244,7 +245,7 @@ impl Approx {
         let left_bytes = max_bytes.saturating_sub(self.memory_bytes());
         if next.bytes() > left_bytes {
             // The last filter takes the rest of the memory.
-            self.growth = Growth::Never;
+            self.growth = GrowthLimit::Never;
             match Plan::for_memory(Kind::SplitBlock, left_bytes, rate) {
                 Ok(smaller) => next = smaller,
                 Err(_) => return Ok(()),
@@ -351,18 +352,18 @@ mod tests {
     #[test]
     fn as_many_are_lost_as_expected() {
         let mut planned =
-            Approx::new(Expected::Stated(200_000), 0.01, Growth::Within(u64::MAX)).unwrap();
+            Approx::new(Expected::Stated(200_000), 0.01, GrowthLimit::Within(u64::MAX)).unwrap();
         let lost = fill(&mut planned, 200_000);
         assert!(is_near(lost, planned.expected_lost()), "{lost} {}", planned.expected_lost());
         assert!(planned.rate() <= 0.01 && planned.layers.len() == 1);
 
-        let mut over = Approx::new(Expected::Stated(10_000), 0.01, Growth::Never).unwrap();
+        let mut over = Approx::new(Expected::Stated(10_000), 0.01, GrowthLimit::Never).unwrap();
         let lost = fill(&mut over, 20_000);
         assert!(is_near(lost, over.expected_lost()), "{lost} {}", over.expected_lost());
         assert!(over.rate() > 0.1);
 
         // In a nearly full filter, an error of the estimate increases itself, but slowly.
-        let mut full = Approx::new(Expected::Stated(10_000), 0.01, Growth::Never).unwrap();
+        let mut full = Approx::new(Expected::Stated(10_000), 0.01, GrowthLimit::Never).unwrap();
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");
         assert!(full.rate() > 0.8);
@@ -371,7 +372,7 @@ mod tests {
     #[test]
     fn a_number_that_was_far_too_small_is_made_up_for() {
         let mut approx =
-            Approx::new(Expected::Stated(100), 0.001, Growth::Within(u64::MAX)).unwrap();
+            Approx::new(Expected::Stated(100), 0.001, GrowthLimit::Within(u64::MAX)).unwrap();
         let lost = fill(&mut approx, 300_000);
         assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
         assert!(lost < 1000 && approx.rate() < 0.003, "{lost} {}", approx.rate());
@@ -379,7 +380,8 @@ mod tests {
 
     #[test]
     fn an_unknown_number_keeps_the_rate_by_growing() {
-        let mut approx = Approx::new(Expected::Unknown, 0.001, Growth::Within(u64::MAX)).unwrap();
+        let mut approx =
+            Approx::new(Expected::Unknown, 0.001, GrowthLimit::Within(u64::MAX)).unwrap();
         let lost = fill(&mut approx, 3 * FIRST_ITEMS + 100_000);
         assert!(approx.layers.len() == 3 && approx.rate() <= 0.001);
         assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
@@ -388,7 +390,8 @@ mod tests {
     #[test]
     fn a_limit_is_kept_by_not_growing() {
         let max_bytes = 3 << 20;
-        let mut approx = Approx::new(Expected::Unknown, 0.001, Growth::Within(max_bytes)).unwrap();
+        let mut approx =
+            Approx::new(Expected::Unknown, 0.001, GrowthLimit::Within(max_bytes)).unwrap();
         let lost = fill(&mut approx, 3 * FIRST_ITEMS);
         assert!(approx.memory_bytes() <= max_bytes && approx.rate() > 0.001);
         assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());

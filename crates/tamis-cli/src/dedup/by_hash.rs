@@ -6,14 +6,14 @@ use std::time::UNIX_EPOCH;
 use crate::dedup::Args;
 use crate::dedup::approx::Expected;
 use crate::dedup::digest::Width;
-use crate::dedup::sample::Sample;
+use crate::dedup::sample::InputSample;
 use crate::dedup::seen::Seen;
 use crate::dedup::state::{self, Checkpoint, InputId};
-use crate::dedup::stats::Stats;
+use crate::dedup::stats::RunStats;
 use crate::dedup::stream::{Deduplicator, Emit, NOTABLE_LOSS};
 use crate::exit::Failure;
 use crate::input;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::output::{Output, OutputPosition};
 use crate::temporary::hint_at_interruption;
 
@@ -23,9 +23,9 @@ impl Args {
     pub(super) fn by_hash(
         &self,
         inputs: &[PathBuf],
-        sample: Option<&Sample>,
+        sample: Option<&InputSample>,
         found: Option<state::OpenedState>,
-    ) -> Result<Stats, Failure> {
+    ) -> Result<RunStats, Failure> {
         // The sample holds the first lines. Later lines may be shorter, so the input may hold more
         // of them.
         let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
@@ -46,9 +46,9 @@ impl Args {
     fn by_digest<D: Width>(
         &self,
         inputs: &[PathBuf],
-        sample: Option<&Sample>,
+        sample: Option<&InputSample>,
         found: Option<state::OpenedState>,
-    ) -> Result<Stats, Failure> {
+    ) -> Result<RunStats, Failure> {
         let budget = self.budget();
         if let Some(recent) = self.window.recent::<D>(self.approx, self.items, budget.max_bytes) {
             let deduplicator = Deduplicator::Window(Box::new(recent?));
@@ -60,7 +60,7 @@ impl Args {
         let mut seen = if self.approx.is_some() {
             let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
             let expected = match (self.items, guess) {
-                (Some(Count(items)), _) => Expected::Stated(items),
+                (Some(HumanCount(items)), _) => Expected::Stated(items),
                 (None, Some(records)) => Expected::Guessed(records),
                 (None, None) => Expected::Unknown,
             };
@@ -101,7 +101,7 @@ impl Args {
             if is.continues(&was) {
                 state.begin(None)?;
                 note!("this run was finished before; its output is left as it is");
-                return Ok(Stats { records: last.records, ..Stats::default() });
+                return Ok(RunStats { records: last.records, ..RunStats::default() });
             }
             begin_at = is.is_cut(&was).then_some(start);
         }

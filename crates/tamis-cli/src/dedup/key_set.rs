@@ -10,7 +10,7 @@ use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, prefetch};
 use crate::byte_size::ByteSize;
 use crate::dedup::digest::Width;
 pub use crate::dedup::key_set::chunk::Keep;
-use crate::dedup::key_set::chunk::{CHUNK_BYTES, Chunk, Entry, place, split};
+use crate::dedup::key_set::chunk::{CHUNK_BYTES, Chunk, KeyEntry, place, split};
 use crate::dedup::record_batch::BatchPart;
 use crate::dedup::seen::Accuracy;
 use crate::exit::Failure;
@@ -204,17 +204,17 @@ impl KeySet {
     #[inline]
     fn is_entry(&self, place: u64, key: &[u8], found: bool) -> bool {
         let (chunk, start) = split(place);
-        Entry::is_key(&self.chunks[chunk].bytes()[start..], self.keep, key, found)
+        KeyEntry::is_key(&self.chunks[chunk].bytes()[start..], self.keep, key, found)
     }
 
     fn count(&mut self, place: u64) {
         let (chunk, start) = split(place);
-        Entry::increment_count(&mut self.chunks[chunk].bytes_mut()[start..]);
+        KeyEntry::increment_count(&mut self.chunks[chunk].bytes_mut()[start..]);
     }
 
     fn append(&mut self, key: &[u8], found: bool, record: &[u8]) -> Result<u64, Failure> {
         let record = (self.keep == Keep::Record).then_some(record);
-        let most = Entry::max_len_bytes(key, record);
+        let most = KeyEntry::max_len_bytes(key, record);
         if !self.chunks.last().is_some_and(|chunk| chunk.fits(most)) {
             // With little memory, one chunk of full size would take all of it.
             let usual = self.chunks_bytes.min(self.max_bytes / 16).min(CHUNK_BYTES as u64) as usize;
@@ -304,11 +304,11 @@ impl KeySet {
     /// # Errors
     ///
     /// The first error of `each`.
-    pub fn each<E>(&self, mut each: impl FnMut(&Entry<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn each<E>(&self, mut each: impl FnMut(&KeyEntry<'_>) -> Result<(), E>) -> Result<(), E> {
         for chunk in &self.chunks {
             let mut rest = chunk.entries();
             while !rest.is_empty() {
-                let entry = Entry::read(rest, self.keep);
+                let entry = KeyEntry::read(rest, self.keep);
                 each(&entry)?;
                 rest = &rest[entry.len_bytes..];
             }
@@ -335,14 +335,15 @@ mod tests {
     use super::*;
     use crate::dedup::record_batch::{RecordBatch, RecordRule};
     use crate::key::KeyArgs;
-    use crate::records::Blocks;
+    use crate::records::BlockReader;
 
     fn insert(set: &mut KeySet, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
         let key = KeyArgs::default().rule();
         let hasher = Hasher::default();
         let mut rule = RecordRule { key, hasher, delimiter: b'\n', keeps_keys: true, timer: None };
         let (mut new, mut all) = (Answers::new(), Vec::new());
-        let (mut blocks, mut batch) = (Blocks::new(bytes, b'\n'), RecordBatch::<u64>::default());
+        let (mut blocks, mut batch) =
+            (BlockReader::new(bytes, b'\n'), RecordBatch::<u64>::default());
         while blocks.read_block(&mut batch.block).unwrap() {
             let end = batch.find_records(b'\n');
             blocks.take_back(&mut batch.block, end);

@@ -31,18 +31,18 @@ use crate::byte_size::ByteSize;
 use crate::dedup::digest::Width;
 use crate::dedup::key_set::{Keep, KeySet};
 use crate::dedup::record_batch::RecordRule;
-use crate::dedup::sample::Sample;
+use crate::dedup::sample::InputSample;
 use crate::dedup::seen::Budget;
-use crate::dedup::state::{Checkpoint, State, Wanted};
-use crate::dedup::stats::{Form, Stats};
-use crate::dedup::stream::{Deduplicator, Emit, Inputs, Stream};
+use crate::dedup::state::{Checkpoint, StateFile, Wanted};
+use crate::dedup::stats::{RunStats, StatsFormat};
+use crate::dedup::stream::{DedupRun, Deduplicator, Emit, Inputs};
 use crate::dedup::window::WindowArgs;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::key::{KeyArgs, RecordArgs};
 use crate::memory_limit::{OWN_BYTES, left_bytes};
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::output::{Output, folder, is_stdout, refuse_endless};
 use crate::unpack;
 
@@ -85,7 +85,7 @@ pub struct Args {
     /// Print statistics and the accuracy of the result to stderr
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true,
         default_missing_value = "text", help_heading = "Output")]
-    stats: Option<Form>,
+    stats: Option<StatsFormat>,
 
     /// Compare whole keys instead of hashes: always exact, uses more memory
     #[arg(long, help_heading = "Accuracy and memory")]
@@ -114,7 +114,7 @@ pub struct Args {
     /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if
     /// they arrive evenly
     #[arg(long, value_name = "N", requires = "approx", help_heading = "Accuracy and memory")]
-    items: Option<Count>,
+    items: Option<HumanCount>,
 
     /// Probability of a wrongly dropped line above which the exit status is 3
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate, default_value = "0.0001",
@@ -195,7 +195,7 @@ const MIN_LIMIT_FACTOR: u64 = 32;
 const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let started = Instant::now();
     args.check()?;
     let hasher = args.choose_hasher()?;
@@ -208,7 +208,7 @@ pub fn run(args: &Args) -> Outcome {
     left_bytes(args.memory, &inputs)?;
     let found = args.open_state(hasher)?;
     args.hasher.get_or_init(|| found.as_ref().map_or(hasher, |found| found.state.hasher()));
-    let sample = Sample::of(&inputs, args.record.delimiter());
+    let sample = InputSample::of(&inputs, args.record.delimiter());
     let mut stats = if args.count || args.unique {
         args.count_occurrences(&inputs)?
     } else if args.full {
@@ -271,7 +271,7 @@ impl Args {
         }
     }
 
-    fn count_occurrences(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
+    fn count_occurrences(&self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
         let run = occurrences::CountingRun {
             budget: self.budget(),
             folder: match self.output.as_deref() {
@@ -291,7 +291,7 @@ impl Args {
         run.run(inputs)
     }
 
-    fn full(&self, inputs: &[PathBuf]) -> Result<Stats, Failure> {
+    fn full(&self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
         let max_bytes = self.budget().max_bytes;
         let set = || KeySet::new(Keep::Key, max_bytes);
         let again = (self.emit() == Emit::OneRepeat).then(set);
@@ -313,7 +313,7 @@ impl Args {
             width_bits: self.hash_bits().unwrap_or(lasting_bits),
             is_width_fixed: self.hash_bits.is_some(),
         };
-        State::open(path, &wanted).map(Some)
+        StateFile::open(path, &wanted).map(Some)
     }
 
     fn hash_bits(&self) -> Option<u32> {
@@ -324,10 +324,10 @@ impl Args {
         &self,
         deduplicator: Deduplicator<D>,
         output: Output,
-        state: Option<State>,
-    ) -> Result<Stream<D>, Failure> {
+        state: Option<StateFile>,
+    ) -> Result<DedupRun<D>, Failure> {
         let suspects = self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?;
-        Ok(Stream {
+        Ok(DedupRun {
             deduplicator,
             emit: self.emit(),
             output,

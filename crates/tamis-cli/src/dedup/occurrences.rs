@@ -12,7 +12,7 @@ use crate::dedup::key_set::{Keep, KeySet};
 use crate::dedup::record_batch::{RecordBatch, RecordRule};
 use crate::dedup::seen::Budget;
 use crate::dedup::spill::Spill;
-use crate::dedup::stats::Stats;
+use crate::dedup::stats::RunStats;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::Output;
@@ -43,11 +43,11 @@ impl CountingRun {
     /// # Errors
     ///
     /// Errors of reading and writing, and records that exceed the memory.
-    pub fn run(self, paths: &[PathBuf]) -> Result<Stats, Failure> {
+    pub fn run(self, paths: &[PathBuf]) -> Result<RunStats, Failure> {
         let Self { budget, folder, rule, mut output, threads, with_counts, counts } = self;
         let mut held = Held::Exact(KeySet::new(Keep::Record, budget.max_bytes));
         let hasher = rule.hasher;
-        let mut stats = Stats::default();
+        let mut stats = RunStats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
         let delimiter = rule.delimiter;
         let mut reader = BatchReader::<u64>::new(paths, InputPosition::default(), rule, threads);

@@ -7,7 +7,7 @@ use crate::dedup::digest::Width;
 use crate::dedup::window::{OddTimes, SliceStart, Timer};
 use crate::key::KeyRule;
 use crate::record_reader::InputPosition;
-use crate::records::Block;
+use crate::records::BlockBuffer;
 
 /// The maximum number of records that are compared together. Their digests stay in the L1 cache.
 pub const BATCH: usize = 1024;
@@ -37,11 +37,11 @@ pub struct RecordRule {
 #[derive(Default)]
 pub struct RecordBatch<D> {
     /// The bytes of the records.
-    pub block: Block,
+    pub block: BlockBuffer,
     // Record `i` is `block[bounds[i]..bounds[i + 1]]`, its delimiter included.
     bounds: Vec<usize>,
     digests: Vec<D>,
-    keys: Keys,
+    keys: BatchKeys,
     // The starts of the slices of a window. Invariant: the first mark is at record 0, and the
     // others follow in order.
     marks: Vec<SliceStart>,
@@ -60,7 +60,7 @@ pub struct RecordBatch<D> {
 
 /// Keys that are not whole records; empty if every record is its own key.
 #[derive(Default)]
-struct Keys {
+struct BatchKeys {
     bytes: Vec<u8>,
     // The end of each key, and whether the record has a key. A record without a key is its own key.
     ends: Vec<(usize, bool)>,
@@ -213,13 +213,13 @@ impl<'a, D> BatchPart<'a, D> {
 mod tests {
     use super::*;
     use crate::key::KeyArgs;
-    use crate::records::Blocks;
+    use crate::records::BlockReader;
 
     fn records_of(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let key = KeyArgs::default().rule();
         let hasher = Hasher::default();
         let mut rule = RecordRule { key, hasher, delimiter: b'\n', keeps_keys: false, timer: None };
-        let mut blocks = Blocks::new(bytes, b'\n');
+        let mut blocks = BlockReader::new(bytes, b'\n');
         let (mut batch, mut found) = (RecordBatch::<u64>::default(), Vec::new());
         while blocks.read_block(&mut batch.block).unwrap() {
             let end = batch.find_records(b'\n');

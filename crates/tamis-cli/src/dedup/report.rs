@@ -1,14 +1,14 @@
 //! The notes of a finished run on stderr, and its exit status.
 
 use crate::dedup::Args;
-use crate::dedup::stats::{self, Stats, shown};
+use crate::dedup::stats::{self, RunStats, shown};
 use crate::dedup::stream::NOTABLE_LOSS;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::messages;
 
 impl Args {
     /// Writes the notes about a finished run, and returns its exit status.
-    pub(super) fn report(&self, stats: &Stats) -> Outcome {
+    pub(super) fn report(&self, stats: &RunStats) -> CommandResult {
         if let Some(form) = self.stats {
             messages::line(stats.show(form));
         }

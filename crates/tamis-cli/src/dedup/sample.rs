@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use crate::input::{Input, total_len_bytes};
-use crate::records::{Block, Blocks};
+use crate::records::{BlockBuffer, BlockReader};
 use crate::unpack::PACKED_BLOCK_BYTES;
 
 /// An estimate for all inputs from the first blocks of the first input.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct InputSample {
     /// Estimated number of records.
     pub records: f64,
     /// True if the inputs are plain. Then only the record length is estimated.
@@ -18,13 +18,13 @@ pub struct Sample {
 /// Bytes that a sample decompresses from a compressed input to estimate the compression ratio.
 const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
 
-impl Sample {
+impl InputSample {
     /// Reads the first blocks. Returns `None` if the size of the inputs is unknown.
     pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
         let total_bytes = total_len_bytes(paths)? as f64;
-        let mut blocks = Blocks::new(Input::open(paths.first()?).ok()?, delimiter);
+        let mut blocks = BlockReader::new(Input::open(paths.first()?).ok()?, delimiter);
         let is_bound = !blocks.reader().is_packed();
-        let (mut block, mut records, mut len_bytes) = (Block::default(), 0, 0);
+        let (mut block, mut records, mut len_bytes) = (BlockBuffer::default(), 0, 0);
         while blocks.read_block(&mut block).ok()? {
             records += memchr::memchr_iter(delimiter, &block).count();
             len_bytes += block.len() as u64;
@@ -59,13 +59,13 @@ mod tests {
         let mut text = Vec::new();
         (0..500_000_u64).for_each(|i| writeln!(text, "line {}", i * 7919).unwrap());
         std::fs::write(&path, &text).unwrap();
-        let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
+        let sample = InputSample::of(std::slice::from_ref(&path), b'\n').unwrap();
         assert!(sample.is_bound && (4e5..6e5).contains(&sample.records), "{sample:?}");
         for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             std::fs::write(&path, packed).unwrap();
-            let sample = Sample::of(std::slice::from_ref(&path), b'\n').unwrap();
+            let sample = InputSample::of(std::slice::from_ref(&path), b'\n').unwrap();
             assert!(!sample.is_bound && (4.5e5..1.2e6).contains(&sample.records), "{sample:?}");
         }
-        assert!(Sample::of(&[PathBuf::from("-")], b'\n').is_none());
+        assert!(InputSample::of(&[PathBuf::from("-")], b'\n').is_none());
     }
 }

@@ -3,7 +3,7 @@
 use tamis::{Answers, DigestSet, PlanError};
 
 use crate::byte_size::ByteSize;
-use crate::dedup::approx::{Approx, Expected, Growth};
+use crate::dedup::approx::{Approx, Expected, GrowthLimit};
 use crate::dedup::digest::Width;
 use crate::exit::Failure;
 
@@ -58,7 +58,7 @@ impl<D: Width> Seen<D> {
     ///
     /// If the filter does not fit the budget.
     pub fn approx(budget: Budget, expected: Expected) -> Result<Self, Failure> {
-        let approx = Approx::new(expected, budget.target, Growth::Within(budget.max_bytes))
+        let approx = Approx::new(expected, budget.target, GrowthLimit::Within(budget.max_bytes))
             .map_err(Failure::new)?;
         Ok(Self::of(Held::Approx(approx), budget))
     }

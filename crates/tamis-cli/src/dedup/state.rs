@@ -38,7 +38,7 @@ use tamis::Hasher;
 
 pub use crate::dedup::state::checkpoint::{Checkpoint, InputId};
 pub use crate::dedup::state::header::Wanted;
-use crate::dedup::state::header::{FIXED_BYTES, Header};
+use crate::dedup::state::header::{FIXED_BYTES, StateHeader};
 use crate::dedup::state::log::{
     BUFFER_BYTES, DATA, DONE, LogBlock, MARK, MAX_DATA_BYTES, block, damaged, scan,
 };
@@ -46,7 +46,7 @@ use crate::exit::Failure;
 use crate::read::read_up_to;
 
 /// An open and locked state file.
-pub struct State {
+pub struct StateFile {
     file: File,
     name: String,
     width_bytes: u8,
@@ -62,14 +62,14 @@ pub struct State {
 /// The contents of a state file that was opened.
 pub struct OpenedState {
     /// The file, positioned at the end of its last finished run.
-    pub state: State,
+    pub state: StateFile,
     /// The last checkpoint of a later run that was killed, and the offset of its end.
     pub killed: Option<(Checkpoint, u64)>,
     /// The last finished run, and the offset at which its part of the log starts.
     pub last: Option<(Checkpoint, u64)>,
 }
 
-impl State {
+impl StateFile {
     /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since the
     /// file holds the secret key.
     ///
@@ -101,7 +101,7 @@ impl State {
             }
             Err(TryLockError::Error(error)) => return Err(failure(error)),
         }
-        let new = Header {
+        let new = StateHeader {
             width_bytes: (wanted.width_bits / 8) as u8,
             description: wanted.description.into(),
             hasher: wanted.hasher,
@@ -123,14 +123,14 @@ impl State {
             crate::output::sync_folder(path).map_err(failure)?;
             (new, bytes.len() as u64)
         } else {
-            let (header, end) = Header::read(&mut file, &name)?;
+            let (header, end) = StateHeader::read(&mut file, &name)?;
             header.check(&name, wanted)?;
             (header, end)
         };
         let width_bytes = header.width_bytes;
         let scan = scan(&mut file, &name, data_from, width_bytes)?;
         let end = scan.done_end;
-        let state = State {
+        let state = StateFile {
             file,
             name,
             width_bytes,
@@ -262,7 +262,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for StateFile {
     /// Cuts the log of a run that did not finish to the position at which it began.
     fn drop(&mut self) {
         if !self.is_done {

@@ -10,11 +10,11 @@ use crate::dedup::digest::Width;
 use crate::dedup::record_batch::RecordBatch;
 use crate::dedup::seen::Accuracy;
 use crate::dedup::window::WindowStats;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 
 /// The form of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum StatsFormat {
     /// Text, one value per line
     Text,
     /// One line of JSON
@@ -23,7 +23,7 @@ pub enum Form {
 
 /// The counters and estimates of a run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Stats {
+pub struct RunStats {
     /// The number of records read.
     pub records: u64,
     /// The number of records written.
@@ -62,7 +62,7 @@ pub struct Stats {
     pub seconds: f64,
 }
 
-impl Stats {
+impl RunStats {
     /// Adds the records and bytes of `batch`.
     pub fn add<D: Width>(&mut self, batch: &RecordBatch<D>) {
         self.records += batch.len() as u64;
@@ -88,15 +88,15 @@ impl Stats {
     }
 
     /// Returns the statistics in the requested form.
-    pub fn show(&self, form: Form) -> String {
+    pub fn show(&self, form: StatsFormat) -> String {
         match form {
-            Form::Text => self.to_string(),
-            Form::Json => serde_json::to_string(self).expect("plain data"),
+            StatsFormat::Text => self.to_string(),
+            StatsFormat::Json => serde_json::to_string(self).expect("plain data"),
         }
     }
 }
 
-impl fmt::Display for Stats {
+impl fmt::Display for RunStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |bytes| ByteSize { bytes };
         let mut line = |name: &str, number: u64, rest: fmt::Arguments<'_>| {
@@ -151,7 +151,7 @@ pub fn shown(expected: f64) -> String {
 
 /// Formats a number with its digits in groups of three.
 pub fn grouped(number: u64) -> String {
-    Count(number).to_string()
+    HumanCount(number).to_string()
 }
 
 #[cfg(test)]

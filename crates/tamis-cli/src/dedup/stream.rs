@@ -10,8 +10,8 @@ use crate::dedup::digest::Width;
 use crate::dedup::key_set::KeySet;
 use crate::dedup::record_batch::{BatchPart, RecordBatch, RecordRule};
 use crate::dedup::seen::{Accuracy, Seen};
-use crate::dedup::state::{Checkpoint, State};
-use crate::dedup::stats::{Stats, grouped, shown};
+use crate::dedup::state::{Checkpoint, StateFile};
+use crate::dedup::stats::{RunStats, grouped, shown};
 use crate::dedup::window::Recent;
 use crate::exit::Failure;
 use crate::input;
@@ -51,7 +51,7 @@ pub enum Deduplicator<D: Width> {
 }
 
 /// A run over some inputs.
-pub struct Stream<D: Width> {
+pub struct DedupRun<D: Width> {
     /// Decides which records are new.
     pub deduplicator: Deduplicator<D>,
     /// The records that are written.
@@ -61,7 +61,7 @@ pub struct Stream<D: Width> {
     /// The output of records that were dropped because of an approximate answer.
     pub suspects: Option<Output>,
     /// The state file, if there is one.
-    pub state: Option<State>,
+    pub state: Option<StateFile>,
     /// The number of bytes of input between two checkpoints.
     pub checkpoint_bytes: u64,
 }
@@ -78,7 +78,7 @@ pub struct Inputs<'a> {
 
 /// The counters and buffers of a run.
 struct Work {
-    stats: Stats,
+    stats: RunStats,
     progress: Progress,
     new: Answers,
     again: Answers,
@@ -90,16 +90,16 @@ struct Work {
 /// a record.
 pub const NOTABLE_LOSS: f64 = 1e-4;
 
-impl<D: Width> Stream<D> {
+impl<D: Width> DedupRun<D> {
     /// Reads all inputs from the position `from`, writes the output and syncs it to the disk.
     ///
     /// # Errors
     ///
     /// Errors of reading and writing, and a set that exceeds the memory.
-    pub fn run(mut self, source: Inputs<'_>, from: Checkpoint) -> Result<Stats, Failure> {
+    pub fn run(mut self, source: Inputs<'_>, from: Checkpoint) -> Result<RunStats, Failure> {
         let paths = source.paths;
         let mut work = Work {
-            stats: Stats { records: from.records, written: from.written, ..Stats::default() },
+            stats: RunStats { records: from.records, written: from.written, ..RunStats::default() },
             progress: Progress::new(input::total_len_bytes(paths)),
             new: Answers::new(),
             again: Answers::new(),

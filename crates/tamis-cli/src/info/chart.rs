@@ -3,8 +3,8 @@
 use tamis::{AnyFilter, BitView, Bits as _};
 use tamis_formats::TamisFile;
 
-use crate::numbers::{About, Rate};
-use crate::svg::{Axis, Chart, Layer, Side};
+use crate::numbers::{HumanEstimate, Rate};
+use crate::svg::{Axis, Chart, ChartLayer, Side};
 
 /// Number of bars in the histogram.
 const BARS: usize = 64;
@@ -68,8 +68,8 @@ fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> 
             ((at * 1000.0).round() / 1000.0).to_string()
         }),
         layers: vec![
-            Layer::Bars { bars },
-            Layer::Up { name: format!("all together {fill:.1} %"), at: fill },
+            ChartLayer::Bars { bars },
+            ChartLayer::Up { name: format!("all together {fill:.1} %"), at: fill },
         ],
     }
 }
@@ -94,11 +94,11 @@ fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
         x: Axis::linear("distinct items", most, step, short),
         y: Axis::rate(decades),
         layers: vec![
-            Layer::Across { name: format!("planned: {}", Rate(plan.rate())), at: plan.rate() },
-            Layer::Up { name: format!("capacity: {}", About(capacity)), at: capacity },
-            Layer::Line { name: plan.kind().to_string(), class: 1, points },
-            Layer::Mark {
-                name: format!("now: {}, {}", About(items), Rate(rate)),
+            ChartLayer::Across { name: format!("planned: {}", Rate(plan.rate())), at: plan.rate() },
+            ChartLayer::Up { name: format!("capacity: {}", HumanEstimate(capacity)), at: capacity },
+            ChartLayer::Line { name: plan.kind().to_string(), class: 1, points },
+            ChartLayer::Mark {
+                name: format!("now: {}, {}", HumanEstimate(items), Rate(rate)),
                 at: (here, rate),
                 side: Side::Left,
             },

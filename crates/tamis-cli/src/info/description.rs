@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tamis_formats::FilterInfo;
 
-use crate::numbers::About;
+use crate::numbers::HumanEstimate;
 use crate::table::align;
 
 /// What `tamis info` reports about a filter.
@@ -35,7 +35,7 @@ pub fn items_text(info: &FilterInfo) -> String {
     if info.items.is_nan() {
         "unknown: the bits do not determine it".into()
     } else if info.items.is_finite() {
-        format!("about {}", About(info.items))
+        format!("about {}", HumanEstimate(info.items))
     } else {
         "unknown: the filter is saturated".into()
     }

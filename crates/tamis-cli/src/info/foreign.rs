@@ -8,7 +8,7 @@ use tamis_formats::{FilterInfo, Items};
 use crate::byte_size::ByteSize;
 use crate::info::description::{Description, items_text};
 use crate::input;
-use crate::numbers::{About, Count, Rate};
+use crate::numbers::{HumanCount, HumanEstimate, Rate};
 use crate::open_filter::OpenFilter;
 use crate::table::{align, plain};
 
@@ -30,7 +30,7 @@ fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
     let size = ByteSize { bytes: bytes(filter, info) };
     let mut rows = vec![
         ("format", format!("{}: {}", filter.format.name, filter.format.summary)),
-        ("size", format!("{size} ({} bits{probes})", Count(info.bits))),
+        ("size", format!("{size} ({} bits{probes})", HumanCount(info.bits))),
         ("rule", info.layout.clone()),
         ("items", items_text(info)),
         ("fill", format!("{:.1} %", info.fill * 100.0)),
@@ -64,7 +64,8 @@ pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
 
 /// Returns the row for the filter of a row group and column.
 fn row(filter: &OpenFilter, info: &FilterInfo) -> Vec<String> {
-    let items = if info.items.is_finite() { About(info.items).to_string() } else { "all".into() };
+    let items =
+        if info.items.is_finite() { HumanEstimate(info.items).to_string() } else { "all".into() };
     let mut row = of_group(&filter.name, &filter.path);
     row.extend([
         items,

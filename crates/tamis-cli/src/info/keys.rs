@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tamis_formats::Rdb;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::file_bytes::{FileContent, LoadedFile};
 use crate::input;
 use crate::output::write_whole;
 use crate::table::{align, plain};
 
 /// Lists all keys of the snapshots `files`.
-pub fn run(files: &[PathBuf], as_json: bool) -> Outcome {
+pub fn run(files: &[PathBuf], as_json: bool) -> CommandResult {
     let (mut list, mut text) = (Vec::new(), String::new());
     for path in files {
         let name = input::name(path);

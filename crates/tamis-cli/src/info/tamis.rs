@@ -7,7 +7,7 @@ use tamis_formats::{FilterInfo, TamisFile};
 use crate::byte_size::ByteSize;
 use crate::clock::clock_lead;
 use crate::info::description::{Description, items_text};
-use crate::numbers::{About, Count, Rate};
+use crate::numbers::{HumanCount, HumanEstimate, Rate};
 use crate::repeats::RepeatPolicy;
 use crate::table::plain;
 use crate::window_span::WindowSpan;
@@ -56,7 +56,7 @@ fn overflow(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
         format!(
             "it holds about {:.2} times its capacity; build one for {} items",
             info.items / plan.items() as f64,
-            About(info.items)
+            HumanEstimate(info.items)
         )
     }
 }
@@ -71,15 +71,17 @@ fn headroom(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
         Some(_) if kind.grows() => format!("none: {}", overflow(file, info)),
         Some(0) if info.is_over_rate => format!("none: {}", overflow(file, info)),
         Some(0) => "none".into(),
-        Some(items) => format!("about {} items within the planned rate", About(items as f64)),
+        Some(items) => {
+            format!("about {} items within the planned rate", HumanEstimate(items as f64))
+        }
     }
 }
 
 fn capacity(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
-    let items = Count(file.filter.plan().items());
+    let items = HumanCount(file.filter.plan().items());
     match &file.filter {
         AnyFilter::Growing(filter) if info.refuses => {
-            format!("{} items: it has used all bits of the hash", Count(filter.len()))
+            format!("{} items: it has used all bits of the hash", HumanCount(filter.len()))
         }
         AnyFilter::Growing(_) => "any number of items".into(),
         AnyFilter::Window(_) => format!("{items} items in a window"),
@@ -107,7 +109,7 @@ fn row_of_kind(file: &TamisFile<BitView<'_>>) -> Option<(&'static str, String)> 
             "stuck",
             format!(
                 "{} counters: items added over {} times cannot be deleted",
-                Count(counting.saturated_counters()),
+                HumanCount(counting.saturated_counters()),
                 counting.max_count() - 1
             ),
         )),
@@ -124,10 +126,10 @@ fn rows(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Vec<(String, String
     let size = ByteSize { bytes: info.bytes };
     let mut rows = vec![
         ("kind", format!("{}, {lines}", info.kind)),
-        ("size", format!("{size} ({} bits, {})", Count(info.bits), plan.geometry())),
+        ("size", format!("{size} ({} bits, {})", HumanCount(info.bits), plan.geometry())),
         ("hash", file.filter.hasher().to_string()),
         ("capacity", capacity(file, info)),
-        ("added", format!("{}, repeats included", Count(file.added))),
+        ("added", format!("{}, repeats included", HumanCount(file.added))),
         ("items", items_text(info)),
         ("fill", format!("{:.1} %", info.fill * 100.0)),
         ("rate planned", Rate(plan.rate()).to_string()),

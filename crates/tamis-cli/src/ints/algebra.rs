@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tamis::Answers;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::ints::memory::THREADS_BYTES;
 use crate::ints::set::IntSet;
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Runs `and`.
-pub fn and(args: &Args) -> Outcome {
+pub fn and(args: &Args) -> CommandResult {
     let memory = args.reading.memory()?.less(THREADS_BYTES);
     combine(args, &args.files, |set, file| {
         let mut both = args.reading.set()?;
@@ -43,7 +43,7 @@ pub fn and(args: &Args) -> Outcome {
 }
 
 /// Runs `or`.
-pub fn or(args: &Args) -> Outcome {
+pub fn or(args: &Args) -> CommandResult {
     // A missing input is skipped, because a union of the other inputs is still useful.
     combine(args, &input::present(&args.files)?, |mut set, file| {
         let mut answers = Answers::new();
@@ -53,7 +53,7 @@ pub fn or(args: &Args) -> Outcome {
 }
 
 /// Runs `xor`.
-pub fn xor(args: &Args) -> Outcome {
+pub fn xor(args: &Args) -> CommandResult {
     let memory = args.reading.memory()?;
     combine(args, &args.files, |mut set, file| {
         let mut other = args.reading.set()?;
@@ -77,7 +77,7 @@ pub fn xor(args: &Args) -> Outcome {
 }
 
 /// Runs `andnot`.
-pub fn and_not(args: &Args) -> Outcome {
+pub fn and_not(args: &Args) -> CommandResult {
     combine(args, &args.files, |mut set, file| {
         args.each_block(file, |values| values.iter().try_for_each(|&value| set.remove(value)))?;
         Ok(set)
@@ -89,7 +89,7 @@ fn combine(
     args: &Args,
     files: &[PathBuf],
     mut with: impl FnMut(IntSet, &Path) -> Result<IntSet, Failure>,
-) -> Outcome {
+) -> CommandResult {
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err(Failure::new("standard input can be one set only: name files for the others"));
     }

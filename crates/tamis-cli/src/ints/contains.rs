@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::ints::streams::{Reading, Writing};
 
 /// Print the integers that are in SET, in the order of the input, repeats included
@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     if args.set.as_os_str() == "-" && (args.files.is_empty() || args.files.contains(&"-".into())) {
         return Err(Failure::new(
             "standard input cannot be both the set and what to look for: name a file for one",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{CommandResult, Exit};
 use crate::ints::streams::Reading;
 use crate::output::Output;
 
@@ -43,7 +43,7 @@ struct Counts {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     let mut repeats = args.reading.repeats()?;
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut output = Output::open(args.output.as_deref())?;

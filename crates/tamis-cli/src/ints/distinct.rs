@@ -2,11 +2,11 @@
 
 use tamis::Answers;
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{CommandResult, Exit};
 use crate::ints::streams::StreamArgs;
 
 /// Runs `uniq`.
-pub fn uniq(args: &StreamArgs) -> Outcome {
+pub fn uniq(args: &StreamArgs) -> CommandResult {
     let mut set = args.reading.set()?;
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
@@ -21,7 +21,7 @@ pub fn uniq(args: &StreamArgs) -> Outcome {
 }
 
 /// Runs `sort`.
-pub fn sort(args: &StreamArgs) -> Outcome {
+pub fn sort(args: &StreamArgs) -> CommandResult {
     let mut set = args.reading.set()?;
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
@@ -33,7 +33,7 @@ pub fn sort(args: &StreamArgs) -> Outcome {
 }
 
 /// Runs `dups`.
-pub fn dups(args: &StreamArgs) -> Outcome {
+pub fn dups(args: &StreamArgs) -> CommandResult {
     let mut repeats = args.reading.repeats()?;
     let reader = args.reading.reader_of_present(&args.files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;

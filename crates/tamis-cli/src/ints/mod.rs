@@ -16,7 +16,7 @@ mod write_behind;
 
 use clap::Subcommand;
 
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::ints::streams::StreamArgs;
 
 /// Find repeated and distinct integers and combine sets of integers, exactly and at any size
@@ -116,7 +116,7 @@ Example:
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args) -> CommandResult {
     match &args.job {
         Job::Dups(args) => distinct::dups(args),
         Job::Uniq(args) => distinct::uniq(args),

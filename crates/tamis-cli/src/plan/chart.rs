@@ -2,8 +2,8 @@
 
 use tamis::{Kind, Plan};
 
-use crate::numbers::{Count, Rate};
-use crate::svg::{Axis, Chart, Layer, Side};
+use crate::numbers::{HumanCount, Rate};
+use crate::svg::{Axis, Chart, ChartLayer, Side};
 
 /// Upper end of the curves in bits per item. The axis is longer if the plan has more bits per item.
 const BITS_PER_ITEM: f64 = 32.0;
@@ -31,18 +31,18 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
     // order.
     let end = |points: &[(f64, f64)]| points.last().map_or(0.0, |&(_, rate)| rate);
     curves.sort_by(|(.., one), (.., other)| end(other).total_cmp(&end(one)));
-    let mut layers: Vec<Layer> = curves
+    let mut layers: Vec<ChartLayer> = curves
         .into_iter()
-        .map(|(kind, class, points)| Layer::Line { name: kind.to_string(), class, points })
+        .map(|(kind, class, points)| ChartLayer::Line { name: kind.to_string(), class, points })
         .collect();
-    layers.push(Layer::Mark {
+    layers.push(ChartLayer::Mark {
         name: format!("{:.1} bits, {}", best.bits_per_item(), Rate(best.rate())),
         at: (best.bits_per_item(), best.rate()),
         side: Side::Right,
     });
     let decades = (-lowest.log10()).ceil().clamp(3.0, 12.0) as i32;
     Chart {
-        title: format!("{} items: rate by memory", Count(best.items())),
+        title: format!("{} items: rate by memory", HumanCount(best.items())),
         x: Axis::linear("bits an item", most, most / 8.0, |at| at.to_string()),
         y: Axis::rate(decades),
         layers,

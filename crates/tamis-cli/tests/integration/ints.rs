@@ -122,7 +122,8 @@ fn many_integers_move_to_bitmaps_and_stay_exact() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_output() {
-    // The input has several blocks of 24-bit integers with repeats, and some integers above 32 bits.
+    // The input has several blocks of 24-bit integers with repeats, and some integers above 32
+    // bits.
     let values: Vec<u64> = (1..=700_000_u64)
         .map(|i| {
             i.wrapping_mul(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40

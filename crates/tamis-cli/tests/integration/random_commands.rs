@@ -1,8 +1,8 @@
 //! Generates random commands from the syntax in the rows of the table of commands.
 //!
 //! In a syntax, `[...]` is optional, `|` separates alternatives, and `...` at the end of a bracket
-//! repeats it. A word in capitals is literal. A word in small letters is a parameter; its name selects
-//! its generator.
+//! repeats it. A word in capitals is literal. A word in small letters is a parameter; its name
+//! selects its generator.
 
 use std::collections::VecDeque;
 
@@ -125,8 +125,8 @@ struct Call {
 /// Generates commands.
 pub struct Generator {
     calls: Vec<Call>,
-    /// Replies of the servers that other commands take as arguments: of `DUMP`, of `TM.DUMP`, and of
-    /// `*.SCANDUMP` (a chunk and its number).
+    /// Replies of the servers that other commands take as arguments: of `DUMP`, of `TM.DUMP`, and
+    /// of `*.SCANDUMP` (a chunk and its number).
     payloads: VecDeque<Vec<u8>>,
     files: VecDeque<Vec<u8>>,
     chunks: VecDeque<(i64, Vec<u8>)>,
@@ -148,8 +148,8 @@ pub fn item(number: usize) -> Vec<u8> {
     if number == 0 { Vec::new() } else { format!("item:{number}").into_bytes() }
 }
 
-/// The maximum number of items of a command. Longer cuckoo inserts run in chunks, whose lengths depend
-/// on the running time.
+/// The maximum number of items of a command. Longer cuckoo inserts run in chunks, whose lengths
+/// depend on the running time.
 const MOST_REPEATS: usize = 12;
 
 impl Generator {
@@ -188,8 +188,8 @@ impl Generator {
         argv
     }
 
-    /// Generates a call with a number of words that its row allows. The options of some rows exclude
-    /// each other.
+    /// Generates a call with a number of words that its row allows. The options of some rows
+    /// exclude each other.
     fn of(&self, call: &Call, random: &mut Random) -> Argv {
         loop {
             let argv = self.any_of(call, random);
@@ -324,7 +324,8 @@ impl Making<'_> {
             "milliseconds" => text(1000 * far_seconds(random)),
             "unix-seconds" => text(4_102_444_800 + far_seconds(random)),
             "unix-milliseconds" => text(4_102_444_800_000 + 1000 * far_seconds(random)),
-            // `EXAT` takes seconds and `PXAT` milliseconds, so a time in seconds is in the past for `PXAT`.
+            // `EXAT` takes seconds and `PXAT` milliseconds, so a time in seconds is in the past for
+            // `PXAT`.
             "time" => text([4_102_444_800, 4_102_444_800_000][random.below(2)]),
             "ttl" => text([0, 1000 * far_seconds(random)][random.below(2)]),
             "frequency" => text(random.below(200)),

@@ -63,7 +63,8 @@ impl Unit {
         }
     }
 
-    /// Waits for the replies to the commands. Returns `None` if the server ends before the last reply.
+    /// Waits for the replies to the commands. Returns `None` if the server ends before the last
+    /// reply.
     fn receive(&self, client: &mut Client) -> Option<Vec<Reply>> {
         let Unit::Group(all) = self else { return Some(vec![client.try_receive()?]) };
         for _ in 0..=all.len() {
@@ -138,8 +139,8 @@ fn is_timed_window(client: &mut Client, key: &[u8]) -> bool {
     fields.contains(&Reply::simple("span_millis"))
 }
 
-/// Removes the fields of a `TM.INFO` reply that depend on the time, or on memory that is allocated in
-/// advance.
+/// Removes the fields of a `TM.INFO` reply that depend on the time, or on memory that is allocated
+/// in advance.
 fn comparable_info(info: Reply) -> Reply {
     without(info, &["items_per_second", "forecast", "forecast_days", "bytes", "bits_per_item"])
 }
@@ -159,8 +160,8 @@ fn without(info: Reply, names: &[&'static str]) -> Reply {
 fn is_comparable(argv: &Argv) -> bool {
     let is_size = argv.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"SIZE"));
     match &argv[0][..] {
-        // These replies depend on the order of keys in their table, or on memory that is allocated in
-        // advance.
+        // These replies depend on the order of keys in their table, or on memory that is allocated
+        // in advance.
         b"SCAN" | b"RANDOMKEY" | b"MEMORY" | b"BF.DEBUG" => false,
         b"BF.INFO" => !is_size,
         // An expired key counts until the server deletes it.
@@ -533,8 +534,8 @@ const STEPS: usize = 150;
 /// The number of runs of the test.
 const SEEDS: u64 = 4;
 
-/// The maximum number of runs. Further runs follow until each command has succeeded once: the moment
-/// of a kill decides which commands a server answers, and which random commands follow.
+/// The maximum number of runs. Further runs follow until each command has succeeded once: the
+/// moment of a kill decides which commands a server answers, and which random commands follow.
 const MOST_SEEDS: u64 = 40;
 
 #[test]

@@ -132,7 +132,7 @@ pub const fn split(place: u64) -> (usize, usize) {
 }
 
 /// One entry of a chunk.
-pub struct Entry<'a> {
+pub struct KeyEntry<'a> {
     /// The key.
     pub key: &'a [u8],
     /// True if the record has a key. A record without a key is its own key.
@@ -145,7 +145,7 @@ pub struct Entry<'a> {
     pub len_bytes: usize,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> KeyEntry<'a> {
     /// Returns the maximum length in bytes of the entry of a record.
     #[inline]
     pub fn max_len_bytes(key: &[u8], record: Option<&[u8]>) -> usize {
@@ -230,18 +230,18 @@ mod tests {
             let mut chunk = Chunk::zeroed(4096).unwrap();
             for (key, found, record) in cases {
                 let record = (keep == Keep::Record).then_some(record);
-                let most = Entry::max_len_bytes(key, record);
+                let most = KeyEntry::max_len_bytes(key, record);
                 assert!(chunk.fits(most));
                 let start = chunk.append(key, found, record);
                 assert!(chunk.entries().len() - start <= most);
                 if keep == Keep::Record {
-                    Entry::increment_count(&mut chunk.bytes_mut()[start..]);
+                    KeyEntry::increment_count(&mut chunk.bytes_mut()[start..]);
                 }
                 let bytes = &chunk.bytes()[start..];
-                assert!(Entry::is_key(bytes, keep, key, found));
-                assert!(!Entry::is_key(bytes, keep, key, !found));
-                assert!(!Entry::is_key(bytes, keep, b"other", found));
-                let entry = Entry::read(bytes, keep);
+                assert!(KeyEntry::is_key(bytes, keep, key, found));
+                assert!(!KeyEntry::is_key(bytes, keep, key, !found));
+                assert!(!KeyEntry::is_key(bytes, keep, b"other", found));
+                let entry = KeyEntry::read(bytes, keep);
                 assert_eq!((entry.key, entry.found), (key, found));
                 assert_eq!(entry.record, record.unwrap_or(key));
                 assert_eq!(entry.count, if keep == Keep::Record { 2 } else { 1 });

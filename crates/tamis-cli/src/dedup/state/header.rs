@@ -35,7 +35,7 @@ pub struct Wanted<'a> {
 }
 
 /// The fields of the header.
-pub(super) struct Header {
+pub(super) struct StateHeader {
     pub(super) width_bytes: u8,
     pub(super) description: String,
     pub(super) hasher: Hasher,
@@ -46,7 +46,7 @@ fn checksum(header: &[u8]) -> [u8; CHECKSUM_BYTES] {
     Hasher::xxh3(0).hash(header).to_le_bytes()
 }
 
-impl Header {
+impl StateHeader {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let len = u16::try_from(self.description.len()).unwrap_or(u16::MAX);
         let mut bytes = MAGIC.to_vec();

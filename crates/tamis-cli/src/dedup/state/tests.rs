@@ -14,10 +14,10 @@ const WANTED: Wanted<'_> = Wanted {
 };
 
 fn open(path: &Path) -> Result<OpenedState, Failure> {
-    State::open(path, &WANTED)
+    StateFile::open(path, &WANTED)
 }
 
-fn digests(state: &mut State) -> Vec<u8> {
+fn digests(state: &mut StateFile) -> Vec<u8> {
     let mut all = Vec::new();
     state
         .replay(|bytes| {
@@ -106,9 +106,9 @@ fn a_state_of_version_1_keeps_the_seed_in_its_description() {
     bytes.extend(block(DONE, &checkpoint, end));
     fs::write(&path, &bytes).unwrap();
     let seeded = Wanted { hasher: Hasher::fold(7), is_hasher_fixed: true, ..WANTED };
-    assert!(State::open(&path, &seeded).is_ok(), "the same seed");
+    assert!(StateFile::open(&path, &seeded).is_ok(), "the same seed");
     let seeded = Wanted { hasher: Hasher::fold(8), ..seeded };
-    assert!(State::open(&path, &seeded).is_err(), "another seed");
+    assert!(StateFile::open(&path, &seeded).is_err(), "another seed");
     let mut state = open(&path).unwrap().state;
     assert_eq!(state.hasher(), Hasher::xxh3(7));
     state.begin(None).unwrap();
@@ -122,15 +122,15 @@ fn a_second_process_and_other_options_are_refused() {
     let found = open(&path).unwrap();
     assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("another process")));
     drop(found);
-    let other = State::open(&path, &Wanted { description: "field 2", ..WANTED });
+    let other = StateFile::open(&path, &Wanted { description: "field 2", ..WANTED });
     assert!(matches!(other, Err(Failure::Message(line)) if line.contains("remembers 'record'")));
     let wide = Wanted { width_bits: 128, ..WANTED };
-    assert_eq!(State::open(&path, &wide).unwrap().state.width_bits(), 64);
-    let wide = State::open(&path, &Wanted { is_width_fixed: true, ..wide });
+    assert_eq!(StateFile::open(&path, &wide).unwrap().state.width_bits(), 64);
+    let wide = StateFile::open(&path, &Wanted { is_width_fixed: true, ..wide });
     assert!(matches!(wide, Err(Failure::Message(line)) if line.contains("64-bit")));
     let seeded = Wanted { hasher: Hasher::xxh3(7), ..WANTED };
-    assert_eq!(State::open(&path, &seeded).unwrap().state.hasher(), WANTED.hasher);
-    let seeded = State::open(&path, &Wanted { is_hasher_fixed: true, ..seeded });
+    assert_eq!(StateFile::open(&path, &seeded).unwrap().state.hasher(), WANTED.hasher);
+    let seeded = StateFile::open(&path, &Wanted { is_hasher_fixed: true, ..seeded });
     assert!(matches!(seeded, Err(Failure::Message(line)) if line.contains("xxh3 seed 7")));
     fs::write(&path, "a text that is no state file").unwrap();
     assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("is not a state")));

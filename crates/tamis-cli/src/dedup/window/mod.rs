@@ -28,7 +28,7 @@ use crate::dedup::window::recent::WindowShape;
 use crate::dedup::window::timer::Times;
 use crate::exit::Failure;
 use crate::key::KeyArgs;
-use crate::numbers::Count;
+use crate::numbers::HumanCount;
 use crate::window_span::{WindowSpan, even_slices};
 
 /// The help heading of each of these options. `next_help_heading` would also apply to the later
@@ -162,7 +162,7 @@ impl WindowArgs {
     pub fn recent<D: Width>(
         &self,
         approx: Option<f64>,
-        items: Option<Count>,
+        items: Option<HumanCount>,
         max_bytes: u64,
     ) -> Option<Result<Recent<D>, Failure>> {
         let window = self.window?;
@@ -177,7 +177,7 @@ impl WindowArgs {
             match window.0 {
                 Span::Items(lines) | Span::Millis(lines) => lines,
             },
-            |Count(items)| items,
+            |HumanCount(items)| items,
         );
         Some(match approx {
             Some(rate) => Recent::approx(shape, items, rate),

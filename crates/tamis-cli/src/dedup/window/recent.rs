@@ -9,7 +9,7 @@ use crate::dedup::seen::Accuracy;
 use crate::dedup::window::filter::WindowFilter;
 use crate::dedup::window::ring::Ring;
 use crate::exit::Failure;
-use crate::numbers::{Count, Rate};
+use crate::numbers::{HumanCount, Rate};
 
 /// The parameters of a window.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl<D: Width> Recent<D> {
             return Err(Failure::new(format!(
                 "{} distinct lines in a window at a rate of {} take {}, and --memory leaves {}: \
                  give more --memory, a higher rate, or a shorter --window with fewer --items",
-                Count(items),
+                HumanCount(items),
                 Rate(rate),
                 ByteSize { bytes: plan.bytes() },
                 ByteSize { bytes: shape.max_bytes },

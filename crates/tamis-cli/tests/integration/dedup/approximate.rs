@@ -88,7 +88,8 @@ fn a_second_pass_over_the_suspects_makes_the_run_exact() {
     let exact = first_occurrences(&text);
     let lost = set(&exact).len() - set(&fs::read(&output).unwrap()).len();
     assert!(lost > 100, "the test is about lost lines");
-    // This is the recipe of docs/dedup.md: the output, then the suspects that are not in the output.
+    // This is the recipe of docs/dedup.md: the output, then the suspects that are not in the
+    // output.
     let recovered = dedup([output.as_os_str(), suspects.as_os_str()], b"").quietly();
     assert!(recovered.starts_with(&fs::read(&output).unwrap()));
     assert!(set(&recovered) == set(&exact));

@@ -90,7 +90,8 @@ proptest! {
         if records.last().is_some_and(|record| record.is_empty()) {
             records.pop();
         }
-        // A record with too few fields is compared as a whole, with other records that lack the field.
+        // A record with too few fields is compared as a whole, with other records that lack the
+        // field.
         let key = |record: &[u8]| {
             let part = field.map(|number| record.split(|&byte| byte == b',').nth(number - 1));
             match part {
