@@ -1,7 +1,6 @@
 //! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`), as `WriteTo` writes it. Layout:
 //! `docs/formats/bits-and-blooms.md`.
 
-use std::fmt;
 use std::io::Write;
 
 use tamis::Modulus;
@@ -16,7 +15,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -51,7 +50,13 @@ pub struct BitsAndBlooms {
 impl ProbeRule for BitsAndBlooms {
     type Hash<'k> = [u64; 4];
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "murmur3 x64 128 twice, added up (bits-and-blooms)".into()
+    }
 
     fn hash(&self, key: &[u8]) -> [u64; 4] {
         let (a, b) = x64_128(key, 0, Tail::Unsigned);
@@ -67,12 +72,6 @@ impl ProbeRule for BitsAndBlooms {
             let step = if matches!(i % 4, 0 | 3) { c } else { d };
             bits.reduce(start.wrapping_add(i.wrapping_mul(step)))
         })
-    }
-}
-
-impl fmt::Display for BitsAndBlooms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("murmur3 x64 128 twice, added up (bits-and-blooms)")
     }
 }
 
@@ -155,7 +154,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, rule) = ForeignBloom::with_rule::<BitsAndBlooms>(contents, "bits-and-blooms")?;
-    let (bits, probes) = (rule.bits(), u64::from(rule.probes));
+    let (bits, probes) = (rule.bits.bits(), u64::from(rule.probes));
     out.write_all([bits, probes, bits].map(u64::to_be_bytes).as_flattened())?;
     Ok(write_words(filter.words(), out, u64::to_be_bytes)?)
 }

@@ -1,8 +1,6 @@
 //! `ByteBufferBloomFilter` of a Java article: eight filters, each of which has one bit of each
 //! byte. Layout: `docs/formats/byte-buffer.md`.
 
-use std::fmt;
-
 use tamis::Modulus;
 
 use crate::bare_bits;
@@ -69,12 +67,12 @@ impl EightColumns {
 impl ProbeRule for EightColumns {
     type Hash<'k> = [u32; 8];
 
-    fn bits(&self) -> u64 {
-        self.bytes.bits() * 8
+    fn sizes(&self) -> (u64, u32) {
+        (self.bytes.bits() * 8, SEEDS.len() as u32)
     }
 
-    fn probes(&self) -> u32 {
-        SEEDS.len() as u32
+    fn name(&self) -> String {
+        "Hash.hashes, a bit of each byte a hash".into()
     }
 
     fn hash(&self, key: &[u8]) -> [u32; 8] {
@@ -94,12 +92,6 @@ impl ProbeRule for EightColumns {
     fn estimate_items(&self, words: &[u64]) -> f64 {
         let items = self.fills(words).map(|fill| -(-fill).ln_1p() * self.bytes.bits() as f64);
         items.iter().sum::<f64>() / items.len() as f64
-    }
-}
-
-impl fmt::Display for EightColumns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hash.hashes, a bit of each byte a hash")
     }
 }
 

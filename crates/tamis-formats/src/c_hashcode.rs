@@ -1,8 +1,6 @@
 //! The Bloom filter in C of an article: seven hashes of one function, cut by a mask that can have
 //! gaps. Layout: `docs/formats/c-hashcode.md`.
 
-use std::fmt;
-
 use crate::bare_bits;
 use crate::contents::Contents;
 use crate::decode_error::DecodeError;
@@ -62,12 +60,12 @@ impl MaskedSeven {
 impl ProbeRule for MaskedSeven {
     type Hash<'k> = [u32; 7];
 
-    fn bits(&self) -> u64 {
-        self.bits
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits, SEEDS.len() as u32)
     }
 
-    fn probes(&self) -> u32 {
-        SEEDS.len() as u32
+    fn name(&self) -> String {
+        "hashcode(cap, seed)".into()
     }
 
     fn hash(&self, key: &[u8]) -> [u32; 7] {
@@ -106,12 +104,6 @@ impl ProbeRule for MaskedSeven {
                 self.bits
             ));
         }
-    }
-}
-
-impl fmt::Display for MaskedSeven {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("hashcode(cap, seed)")
     }
 }
 

@@ -1,6 +1,5 @@
 //! Cassandra's `Filter.db`, a file of every SSTable. Layout: `docs/formats/cassandra.md`.
 
-use std::fmt;
 use std::io;
 
 use tamis::Modulus;
@@ -15,7 +14,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::parameter::Parameter;
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -109,7 +108,21 @@ pub struct Cassandra {
 impl ProbeRule for Cassandra {
     type Hash<'k> = (u64, u64);
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        match self.order {
+            HalfOrder::H1First => {
+                "murmur3 x64 128 with a signed tail, h1 + i·h2 (Cassandra up to 2.2)"
+            }
+            HalfOrder::H2First => {
+                "murmur3 x64 128 with a signed tail, h2 + i·h1 (Cassandra since 3.0)"
+            }
+        }
+        .into()
+    }
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (u64, u64) {
@@ -129,19 +142,6 @@ impl ProbeRule for Cassandra {
             let bit = bits.reduce(base.cast_signed().unsigned_abs());
             base = base.wrapping_add(step);
             bit
-        })
-    }
-}
-
-impl fmt::Display for Cassandra {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.order {
-            HalfOrder::H1First => {
-                "murmur3 x64 128 with a signed tail, h1 + i·h2 (Cassandra up to 2.2)"
-            }
-            HalfOrder::H2First => {
-                "murmur3 x64 128 with a signed tail, h2 + i·h1 (Cassandra since 3.0)"
-            }
         })
     }
 }

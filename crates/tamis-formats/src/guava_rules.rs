@@ -4,13 +4,11 @@
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Guava,
 //! `BloomFilterStrategies`.
 
-use std::fmt;
-
 use tamis::Modulus;
 
 use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::{Tail, x64_128};
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///
@@ -48,7 +46,13 @@ impl Mitz64 {
 impl ProbeRule for Mitz32 {
     type Hash<'k> = u64;
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "murmur3 x64 128, MITZ_32".into()
+    }
 
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
@@ -62,7 +66,7 @@ impl ProbeRule for Mitz32 {
 
     fn describe(&self, info: &mut FilterInfo) {
         const MOST: u64 = i32::MAX as u64;
-        let bits = self.bits();
+        let bits = self.bits.bits();
         if bits > MOST + 1 {
             info.warnings.push(format!(
                 "MITZ_32 uses only 2,147,483,648 of the {bits} bits: its rate is above the planned \
@@ -81,7 +85,13 @@ impl ProbeRule for Mitz32 {
 impl ProbeRule for Mitz64 {
     type Hash<'k> = (u64, u64);
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "murmur3 x64 128, MITZ_64".into()
+    }
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (u64, u64) {
@@ -108,16 +118,4 @@ pub(crate) fn flipped_sums(hash: u64, probes: u32, bits: Modulus) -> impl Iterat
         c = c.wrapping_add(step);
         bits.reduce(u64::from((if c < 0 { !c } else { c }).cast_unsigned()))
     })
-}
-
-impl fmt::Display for Mitz32 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("murmur3 x64 128, MITZ_32")
-    }
-}
-
-impl fmt::Display for Mitz64 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("murmur3 x64 128, MITZ_64")
-    }
 }

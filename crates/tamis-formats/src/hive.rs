@@ -1,6 +1,5 @@
 //! Hive's `BloomKFilter`, as its `serialize` writes it. Layout: `docs/formats/hive.md`.
 
-use std::fmt;
 use std::io::Write;
 
 use tamis::Modulus;
@@ -52,12 +51,12 @@ pub struct Hive {
 impl ProbeRule for Hive {
     type Hash<'k> = u64;
 
-    fn bits(&self) -> u64 {
-        self.blocks.bits() * u64::from(BLOCK_WORDS) * 64
+    fn sizes(&self) -> (u64, u32) {
+        (self.blocks.bits() * u64::from(BLOCK_WORDS) * 64, self.probes)
     }
 
-    fn probes(&self) -> u32 {
-        self.probes
+    fn name(&self) -> String {
+        "murmur3 64 of Hive, blocks of 512 bits".into()
     }
 
     #[inline]
@@ -85,12 +84,6 @@ impl ProbeRule for Hive {
         let blocks = words.chunks(BLOCK_WORDS as usize);
         let rates = blocks.map(|block| fill(block, block_bits).powf(f64::from(self.probes)));
         rates.sum::<f64>() / self.blocks.bits() as f64
-    }
-}
-
-impl fmt::Display for Hive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("murmur3 64 of Hive, blocks of 512 bits")
     }
 }
 

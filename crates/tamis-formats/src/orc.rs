@@ -3,7 +3,6 @@
 //!
 //! A stream has a filter for each row group of a stripe. A lookup tests all of them.
 
-use std::fmt;
 use std::io;
 
 use tamis::{Answers, Modulus};
@@ -20,7 +19,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::guava_rules::flipped_sums;
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -55,7 +54,13 @@ impl ProbeRule for Orc {
 
     const ITEM_BYTES: Option<usize> = Some(size_of::<u64>());
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "64-bit hash of ORC, both halves added up".into()
+    }
 
     fn hash(&self, key: &[u8]) -> u64 {
         // All keys of `Funnel::Orc` have 8 bytes.
@@ -67,12 +72,6 @@ impl ProbeRule for Orc {
     #[inline]
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         flipped_sums(hash, self.probes, self.bits)
-    }
-}
-
-impl fmt::Display for Orc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("64-bit hash of ORC, both halves added up")
     }
 }
 

@@ -5,9 +5,7 @@ use std::fmt;
 use crate::filter_info::FilterInfo;
 
 /// Computes bit numbers from the bytes of an item. Pure: a rule holds sizes and seeds, but no bits.
-pub(crate) trait ProbeRule:
-    Clone + PartialEq + fmt::Debug + fmt::Display + Send + Sync + 'static
-{
+pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// The part of the computation that all probes of an item share. It is the item itself if each
     /// probe has its own hash.
     type Hash<'k>: Copy + Default;
@@ -18,11 +16,12 @@ pub(crate) trait ProbeRule:
     /// The length of every item, if the rule takes no items of another length.
     const ITEM_BYTES: Option<usize> = None;
 
-    /// Returns the number of bits. Every probe is below it. Without bits, an item has no probes.
-    fn bits(&self) -> u64;
+    /// Returns the number of bits, and the number of probes of an item. Every probe is below the
+    /// number of bits. Without bits, an item has no probes.
+    fn sizes(&self) -> (u64, u32);
 
-    /// Returns the number of probes of an item.
-    fn probes(&self) -> u32;
+    /// Names the hash and its parameters, without the sizes.
+    fn name(&self) -> String;
 
     /// Hashes the bytes of an item.
     fn hash<'k>(&self, key: &'k [u8]) -> Self::Hash<'k>;
@@ -33,36 +32,23 @@ pub(crate) trait ProbeRule:
     /// Estimates the false positive rate from the bits. The default assumes independent uniform
     /// probes.
     fn estimate_rate(&self, words: &[u64]) -> f64 {
-        fill(words, self.bits()).powf(f64::from(self.probes()))
+        let (bits, probes) = self.sizes();
+        fill(words, bits).powf(probes.into())
     }
 
     /// Estimates the number of distinct items from the bits. Returns infinity if all bits are set
     /// or items set no bits.
     fn estimate_items(&self, words: &[u64]) -> f64 {
-        let (m, k) = (self.bits() as f64, f64::from(self.probes()));
-        if m == 0.0 || k == 0.0 {
+        let (bits, probes) = self.sizes();
+        if bits == 0 || probes == 0 {
             return f64::INFINITY;
         }
-        -(-fill(words, self.bits())).ln_1p() * m / k
+        -(-fill(words, bits)).ln_1p() * bits as f64 / f64::from(probes)
     }
 
     /// Adds the rule's own details and warnings to `info`.
     fn describe(&self, _info: &mut FilterInfo) {}
 }
-
-/// The sizes of a [`ProbeRule`] with the fields `bits`, a `Modulus`, and `probes`.
-macro_rules! sizes_in_fields {
-    () => {
-        fn bits(&self) -> u64 {
-            self.bits.bits()
-        }
-
-        fn probes(&self) -> u32 {
-            self.probes
-        }
-    };
-}
-pub(crate) use sizes_in_fields;
 
 /// Returns the share of bits that are set. Returns 1 if there are no bits.
 pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {

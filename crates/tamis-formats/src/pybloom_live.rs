@@ -18,7 +18,6 @@ use crate::pybloom_rule::Slices;
 use crate::create_error::CreateError;
 pub use crate::layers::{Scale, plan};
 use crate::probe_positions::ProbePositions;
-use crate::probe_rule::ProbeRule;
 pub use crate::pybloom_rule::ShortDigest;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
@@ -201,7 +200,7 @@ fn encode_scalable(
 fn encode_layer(layer: &Layer, out: &mut dyn Write) -> Result<(), EncodeError> {
     let rule = layer.filter.rule_of::<Slices>("pybloom_live")?;
     out.write_all(&layer.rate.to_le_bytes())?;
-    let (slices, width) = (u64::from(rule.probes()), rule.width());
+    let (slices, width) = (u64::from(layer.filter.rule().probes()), rule.width());
     for number in [slices, width, layer.capacity, layer.added.unwrap_or(0)] {
         out.write_all(&number.to_le_bytes())?;
     }

@@ -1,7 +1,5 @@
 //! The probe rule of Python's `pybloom_live`: each probe has its own part of the bits, a slice.
 
-use std::fmt;
-
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
@@ -106,12 +104,20 @@ impl Slices {
 impl ProbeRule for Slices {
     type Hash<'k> = ProbePositions;
 
-    fn bits(&self) -> u64 {
-        self.width.bits() * u64::from(self.slices)
+    fn sizes(&self) -> (u64, u32) {
+        (self.width.bits() * u64::from(self.slices), self.slices)
     }
 
-    fn probes(&self) -> u32 {
-        self.slices
+    fn name(&self) -> String {
+        let digest = match self.digest {
+            DigestFunction::Short(ShortDigest::Xxh128) => "xxh128",
+            DigestFunction::Short(ShortDigest::Md5) => "MD5",
+            DigestFunction::Sha1 => "SHA-1",
+            DigestFunction::Sha256 => "SHA-256",
+            DigestFunction::Sha384 => "SHA-384",
+            DigestFunction::Sha512 => "SHA-512",
+        };
+        format!("salted {digest}, one slice per probe")
     }
 
     fn hash(&self, key: &[u8]) -> ProbePositions {
@@ -140,19 +146,5 @@ impl ProbeRule for Slices {
                            given, or no item is found";
             info.warnings.push(warning.into());
         }
-    }
-}
-
-impl fmt::Display for Slices {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digest = match self.digest {
-            DigestFunction::Short(ShortDigest::Xxh128) => "xxh128",
-            DigestFunction::Short(ShortDigest::Md5) => "MD5",
-            DigestFunction::Sha1 => "SHA-1",
-            DigestFunction::Sha256 => "SHA-256",
-            DigestFunction::Sha384 => "SHA-384",
-            DigestFunction::Sha512 => "SHA-512",
-        };
-        write!(f, "salted {digest}, one slice per probe")
     }
 }

@@ -1,7 +1,6 @@
 //! Python's `pybloomfiltermmap`: the file that it maps. Layout:
 //! `docs/formats/pybloomfiltermmap.md`.
 
-use std::fmt;
 use std::io::Write;
 
 use tamis::Modulus;
@@ -80,12 +79,13 @@ impl Seeds {
 impl ProbeRule for Seeds {
     type Hash<'k> = ProbePositions;
 
-    fn bits(&self) -> u64 {
-        self.bits.bits()
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.seeds.len() as u32)
     }
 
-    fn probes(&self) -> u32 {
-        self.seeds.len() as u32
+    fn name(&self) -> String {
+        // The seeds are shown because filters with other seeds do not merge.
+        format!("murmur3 x64 128, both halves, under seeds {:?}", self.seeds)
     }
 
     fn hash(&self, key: &[u8]) -> ProbePositions {
@@ -97,14 +97,7 @@ impl ProbeRule for Seeds {
 
     #[inline]
     fn each_probe(&self, positions: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        positions.iter(self.probes())
-    }
-}
-
-impl fmt::Display for Seeds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The seeds are shown because filters with other seeds do not merge.
-        write!(f, "murmur3 x64 128, both halves, under seeds {:?}", self.seeds)
+        positions.iter(self.seeds.len() as u32)
     }
 }
 
@@ -204,11 +197,11 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
     let mut header = [0; DATA_AT];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, MAGIC);
-    put(BITS_AT, &rule.bits().to_le_bytes());
+    put(BITS_AT, &rule.bits.bits().to_le_bytes());
     put(HEADER_LEN_AT, &HEADER_LEN.to_le_bytes());
     put(CAPACITY_AT, &capacity.to_le_bytes());
     put(RATE_AT, &rate.to_le_bytes());
-    put(PROBES_AT, &rule.probes().to_le_bytes());
+    put(PROBES_AT, &filter.rule().probes().to_le_bytes());
     for (i, seed) in rule.seeds.iter().enumerate() {
         put(SEEDS_AT + i * size_of::<u32>(), &seed.to_le_bytes());
     }

@@ -1,6 +1,5 @@
 //! Python's `rbloom`, as `Bloom.save` writes it. Layout: `docs/formats/rbloom.md`.
 
-use std::fmt;
 use std::io::Write;
 
 use tamis::Modulus;
@@ -13,7 +12,7 @@ use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -54,7 +53,13 @@ impl ProbeRule for Generator {
 
     const ITEM_BYTES: Option<usize> = Some(size_of::<u128>());
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "the user's 128-bit hash, a linear congruential generator".into()
+    }
 
     fn hash(&self, key: &[u8]) -> u128 {
         // All keys of `Funnel::Hash128` have 16 bytes.
@@ -71,12 +76,6 @@ impl ProbeRule for Generator {
             state = state.wrapping_mul(FACTOR).wrapping_add(1);
             bits.reduce((state >> 32) as u64)
         })
-    }
-}
-
-impl fmt::Display for Generator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the user's 128-bit hash, a linear congruential generator")
     }
 }
 

@@ -1,7 +1,6 @@
 //! Redisson's `RBloomFilter`: a Redis bitmap, and a hash with its settings. Layout:
 //! `docs/formats/redisson.md`.
 
-use std::fmt;
 use std::io;
 
 use highway::{HighwayHash as _, HighwayHasher, Key};
@@ -20,7 +19,7 @@ use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::plan_bits;
 use crate::guava_sizing::plan_probes;
 use crate::parameter::Parameter;
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 use crate::rdb::{self, Rdb, RdbEntry, Written};
 use crate::redis_string;
 use crate::rule::Rule;
@@ -148,7 +147,13 @@ impl Redisson {
 impl ProbeRule for Redisson {
     type Hash<'k> = (u64, u64);
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "highway 128, Redisson".into()
+    }
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (u64, u64) {
@@ -166,12 +171,6 @@ impl ProbeRule for Redisson {
             ByteArrayCodec: the bytes \
                        of its default codec cannot be computed here";
         info.warnings.push(warning.into());
-    }
-}
-
-impl fmt::Display for Redisson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("highway 128, Redisson")
     }
 }
 

@@ -15,7 +15,6 @@ use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
-use crate::probe_rule::ProbeRule as _;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
 pub(crate) use rules::{FastLocal, Legacy};
@@ -293,12 +292,13 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
         return Ok(out.write_all(&reserved.bytes)?);
     }
     let filter = ForeignBloom::of(contents, "RocksDB")?;
+    let probes = filter.rule().probes() as u8;
     let trailer = if let Some(rule) = filter.rule().downcast_ref::<Legacy>() {
         let [a, b, c, d] = rule.lines().to_le_bytes();
-        [rule.probes() as u8, a, b, c, d]
+        [probes, a, b, c, d]
     } else {
-        let rule = filter.rule_of::<FastLocal>("RocksDB")?;
-        [NEW_BLOOM.cast_unsigned(), 0, rule.probes() as u8, 0, 0]
+        filter.rule_of::<FastLocal>("RocksDB")?;
+        [NEW_BLOOM.cast_unsigned(), 0, probes, 0, 0]
     };
     filter.write_bytes(out)?;
     Ok(out.write_all(&trailer)?)

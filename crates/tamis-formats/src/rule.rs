@@ -30,13 +30,13 @@ impl Rule {
     /// Returns the number of bits.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        self.0.bits()
+        self.0.sizes().0
     }
 
     /// Returns the number of probes of an item.
     #[must_use]
     pub fn probes(&self) -> u32 {
-        self.0.probes()
+        self.0.sizes().1
     }
 
     /// Returns the length of every item, if the rule takes no items of another length.
@@ -64,16 +64,16 @@ impl fmt::Debug for Rule {
 impl fmt::Display for Rule {
     /// Names the hash and its parameters, without the sizes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        f.write_str(&self.0.name())
     }
 }
 
 /// [`ProbeRule`] as a trait object. One call handles a batch, so that the loops over items and
 /// probes are compiled for each rule.
-pub(crate) trait AnyRule: Any + fmt::Debug + fmt::Display + Send + Sync {
+pub(crate) trait AnyRule: Any + fmt::Debug + Send + Sync {
     fn equals(&self, other: &dyn Any) -> bool;
-    fn bits(&self) -> u64;
-    fn probes(&self) -> u32;
+    fn sizes(&self) -> (u64, u32);
+    fn name(&self) -> String;
     fn item_bytes(&self) -> Option<usize>;
     /// Tests one item.
     fn contains(&self, words: &[u64], key: &[u8]) -> bool;
@@ -93,12 +93,12 @@ impl<R: ProbeRule> AnyRule for R {
         other.downcast_ref::<R>().is_some_and(|other| self == other)
     }
 
-    fn bits(&self) -> u64 {
-        ProbeRule::bits(self)
+    fn sizes(&self) -> (u64, u32) {
+        ProbeRule::sizes(self)
     }
 
-    fn probes(&self) -> u32 {
-        ProbeRule::probes(self)
+    fn name(&self) -> String {
+        ProbeRule::name(self)
     }
 
     fn item_bytes(&self) -> Option<usize> {

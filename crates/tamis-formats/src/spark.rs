@@ -1,7 +1,6 @@
 //! Spark's `BloomFilter`, as its `writeTo` writes it, in both versions. Layout:
 //! `docs/formats/spark.md`.
 
-use std::fmt;
 use std::io;
 
 use tamis::Modulus;
@@ -17,7 +16,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
-use crate::probe_rule::{ProbeRule, sizes_in_fields};
+use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -81,7 +80,18 @@ pub struct Spark {
 impl ProbeRule for Spark {
     type Hash<'k> = (i32, i32);
 
-    sizes_in_fields!();
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        match self.version {
+            Version::V1 => "murmur3 x86 32 of Spark, version 1".into(),
+            Version::V2 { seed } => {
+                format!("murmur3 x86 32 of Spark, version 2, seed {seed}")
+            }
+        }
+    }
 
     #[inline]
     fn hash(&self, key: &[u8]) -> (i32, i32) {
@@ -105,17 +115,6 @@ impl ProbeRule for Spark {
             };
             bits.reduce((if c < 0 { !c } else { c }).cast_unsigned())
         })
-    }
-}
-
-impl fmt::Display for Spark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.version {
-            Version::V1 => f.write_str("murmur3 x86 32 of Spark, version 1"),
-            Version::V2 { seed } => {
-                write!(f, "murmur3 x86 32 of Spark, version 2, seed {seed}")
-            }
-        }
     }
 }
 

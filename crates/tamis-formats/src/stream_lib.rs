@@ -1,7 +1,6 @@
 //! stream-lib's `BloomFilter`, as `BloomFilter.serialize` writes it. Layout:
 //! `docs/formats/stream-lib.md`.
 
-use std::fmt;
 use std::io::Write;
 
 use crate::bit_words::write_words;
@@ -60,12 +59,12 @@ pub struct StreamLib {
 impl ProbeRule for StreamLib {
     type Hash<'k> = (i32, i32);
 
-    fn bits(&self) -> u64 {
-        u64::from(self.words) * 64
+    fn sizes(&self) -> (u64, u32) {
+        (u64::from(self.words) * 64, self.probes)
     }
 
-    fn probes(&self) -> u32 {
-        self.probes
+    fn name(&self) -> String {
+        "murmur2 with a signed tail, added up (stream-lib)".into()
     }
 
     #[inline]
@@ -84,12 +83,6 @@ impl ProbeRule for StreamLib {
             c = c.wrapping_add(step);
             bit.into()
         })
-    }
-}
-
-impl fmt::Display for StreamLib {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("murmur2 with a signed tail, added up (stream-lib)")
     }
 }
 

@@ -70,7 +70,7 @@ impl Bip37 {
 
     /// Returns the number of bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.bits() as usize / 8
+        self.sizes().0 as usize / 8
     }
 
     /// Returns the number that makes the hashes of this filter differ from those of other filters.
@@ -94,12 +94,12 @@ impl ProbeRule for Bip37 {
     // Hashing an item a second time to prefetch its bits would take twice the time.
     const IS_SMALL: bool = true;
 
-    fn bits(&self) -> u64 {
-        self.bits.map_or(0, Modulus::bits)
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.map_or(0, Modulus::bits), self.probes)
     }
 
-    fn probes(&self) -> u32 {
-        self.probes
+    fn name(&self) -> String {
+        format!("murmur3 x86 32, BIP-37 with tweak {}, flags {}", self.tweak, self.flags)
     }
 
     #[inline]
@@ -135,11 +135,5 @@ impl ProbeRule for Bip37 {
                 self.flags
             ));
         }
-    }
-}
-
-impl fmt::Display for Bip37 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "murmur3 x86 32, BIP-37 with tweak {}, flags {}", self.tweak, self.flags)
     }
 }

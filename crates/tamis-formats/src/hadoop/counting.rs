@@ -16,7 +16,7 @@ use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
-use crate::probe_rule::rate_std_error;
+use crate::probe_rule::{ProbeRule as _, rate_std_error};
 use crate::reader::ByteReader;
 use crate::stored_filter::StoredFilter;
 use tamis::Answers;
@@ -218,7 +218,7 @@ impl StoredFilter for CountingFilter {
             ));
         }
         FilterInfo {
-            layout: format!("{}, counters of 4 bits", self.rule),
+            layout: format!("{}, counters of 4 bits", self.rule.name()),
             bits: self.rule.vector_size.into(),
             probes: Some(self.rule.probes),
             fill,

@@ -17,6 +17,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::hadoop::header::read_header;
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
+use crate::probe_rule::ProbeRule as _;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -193,7 +194,7 @@ impl StoredFilter for DynamicFilter {
 
     fn info(&self) -> FilterInfo {
         FilterInfo {
-            layout: self.rule.to_string(),
+            layout: self.rule.name(),
             details: vec![
                 ("rows", self.rows.len().to_string()),
                 ("records of a row", self.records_per_row.to_string()),

@@ -1,7 +1,5 @@
 //! The probe rule of Hadoop's filters, and how large a filter is planned.
 
-use std::fmt;
-
 use crate::create_error::CreateError;
 use crate::decode_options::DecodeOptions;
 use crate::hash::jenkins::lookup3;
@@ -52,12 +50,16 @@ impl ProbeRule for Hadoop {
     // Each hash needs the whole item.
     type Hash<'k> = &'k [u8];
 
-    fn bits(&self) -> u64 {
-        self.vector_size.into()
+    fn sizes(&self) -> (u64, u32) {
+        (self.vector_size.into(), self.probes)
     }
 
-    fn probes(&self) -> u32 {
-        self.probes
+    fn name(&self) -> String {
+        match self.hash_type {
+            HashType::Jenkins => "chained jenkins lookup3 of Hadoop",
+            HashType::Murmur => "chained murmur2 of Hadoop",
+        }
+        .into()
     }
 
     fn hash<'k>(&self, key: &'k [u8]) -> &'k [u8] {
@@ -66,15 +68,6 @@ impl ProbeRule for Hadoop {
 
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         self.chain(key).map(u64::from)
-    }
-}
-
-impl fmt::Display for Hadoop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.hash_type {
-            HashType::Jenkins => "chained jenkins lookup3 of Hadoop",
-            HashType::Murmur => "chained murmur2 of Hadoop",
-        })
     }
 }
 

@@ -1,7 +1,5 @@
 //! The two rules of RocksDB. All probes of an item lie in one cache line.
 
-use std::fmt;
-
 use crate::hash::leveldb::{self, step};
 use crate::hash::murmur3::Tail;
 use crate::hash::xxh3_preview;
@@ -54,12 +52,12 @@ const LINE_BITS: u64 = 512;
 impl ProbeRule for Legacy {
     type Hash<'k> = u32;
 
-    fn bits(&self) -> u64 {
-        u64::from(self.lines) * self.line_bits()
+    fn sizes(&self) -> (u64, u32) {
+        (u64::from(self.lines) * self.line_bits(), self.probes)
     }
 
-    fn probes(&self) -> u32 {
-        self.probes
+    fn name(&self) -> String {
+        format!("RocksDB's filter before format_version 5, {} lines", self.lines)
     }
 
     #[inline]
@@ -86,12 +84,12 @@ impl ProbeRule for Legacy {
 impl ProbeRule for FastLocal {
     type Hash<'k> = u64;
 
-    fn bits(&self) -> u64 {
-        u64::from(self.lines) * LINE_BITS
+    fn sizes(&self) -> (u64, u32) {
+        (u64::from(self.lines) * LINE_BITS, self.probes)
     }
 
-    fn probes(&self) -> u32 {
-        self.probes
+    fn name(&self) -> String {
+        format!("RocksDB's fast local Bloom, preview of XXH3, {} lines", self.lines)
     }
 
     #[inline]
@@ -120,16 +118,4 @@ fn lines_rate(words: &[u64], line_bits: u64, probes: u32) -> f64 {
     let lines = words.chunks((line_bits / 64) as usize);
     let count = lines.len() as f64;
     lines.map(|line| fill(line, line_bits).powi(probes.cast_signed())).sum::<f64>() / count
-}
-
-impl fmt::Display for Legacy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RocksDB's filter before format_version 5, {} lines", self.lines)
-    }
-}
-
-impl fmt::Display for FastLocal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RocksDB's fast local Bloom, preview of XXH3, {} lines", self.lines)
-    }
 }
