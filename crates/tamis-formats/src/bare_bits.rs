@@ -15,12 +15,12 @@ pub(crate) fn decode<R: ProbeRule>(
     max_bytes: u64,
     rule: impl FnOnce(u64) -> Option<R>,
 ) -> Result<ForeignBloom, DecodeError> {
-    let error = |at, kind| DecodeError { field: "bits", at, kind };
     let len = bytes.len() as u64;
     if len > max_bytes {
-        return Err(error(max_bytes, DecodeErrorKind::TooLong { expected: max_bytes }));
+        return Err(DecodeError::too_long("bits", max_bytes));
     }
-    let rule = rule(len).ok_or(error(0, DecodeErrorKind::Truncated { expected: 1, found: 0 }))?;
+    let missing = DecodeErrorKind::Truncated { expected: 1, found: 0 };
+    let rule = rule(len).ok_or(DecodeError::new("bits", 0, missing))?;
     ForeignBloom::from_bytes(Rule::new(rule), bytes).map_err(DecodeError::memory("bits", 0))
 }
 

@@ -29,10 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     encode: |contents, _, out| {
         bare_bits::encode::<EightColumns>(contents, "ByteBufferBloomFilter", out)
     },
-    create: |options| {
-        let (items, rate) = options.plan()?;
-        create(plan_bytes(items, rate)).map(Contents::new)
-    },
+    create: |options| options.create(|items, rate| create(plan_bytes(items, rate))),
 };
 
 /// The factors of the eight hashes.

@@ -114,6 +114,11 @@ impl DecodeError {
         Self::new(field, at, DecodeErrorKind::Invalid { reason })
     }
 
+    /// Returns an error about bytes behind the end of the file at byte `end`.
+    pub(crate) fn too_long(field: &'static str, end: u64) -> Self {
+        Self { field, at: end, kind: DecodeErrorKind::TooLong { expected: end } }
+    }
+
     /// Returns an error about a number that is not `expected`.
     pub(crate) fn unexpected(
         field: &'static str,

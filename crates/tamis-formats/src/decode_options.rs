@@ -1,9 +1,11 @@
 //! Parameters that the caller supplies because the file does not store them.
 
 use crate::bitcoin::Hash256;
+use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::parameter::Parameter;
+use crate::stored_filter::StoredFilter;
 
 /// Parameters of a filter that the caller supplies because the file does not store them.
 ///
@@ -54,6 +56,15 @@ impl DecodeOptions {
     pub(crate) fn plan(&self) -> Result<(u64, f64), CreateError> {
         let items = self.items.ok_or(CreateError::Missing(Parameter::Items))?;
         Ok((items, self.rate.ok_or(CreateError::Missing(Parameter::Rate))?))
+    }
+
+    /// Creates a filter for the planned items and the planned rate.
+    pub(crate) fn create<F: StoredFilter>(
+        &self,
+        create: impl FnOnce(u64, f64) -> Result<F, CreateError>,
+    ) -> Result<Contents, CreateError> {
+        let (items, rate) = self.plan()?;
+        create(items, rate).map(Contents::new)
     }
 
     /// Returns the hash of the block of a filter that is read.

@@ -128,8 +128,7 @@ impl MyBloomFilter {
     /// [`DecodeError`] if there are more bytes than the class can produce.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         if bytes.len() as u64 > MAX_BITS / 8 {
-            let kind = DecodeErrorKind::TooLong { expected: MAX_BITS / 8 };
-            return Err(DecodeError { field: "bits", at: MAX_BITS / 8, kind });
+            return Err(DecodeError::too_long("bits", MAX_BITS / 8));
         }
         let mut words = Vec::new();
         words.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| {

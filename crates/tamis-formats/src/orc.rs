@@ -37,8 +37,7 @@ pub(crate) const FORMAT: Format = Format {
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
-        let (items, rate) = options.plan()?;
-        create(items, rate).map(|filter| Contents::new(RowGroups { filters: vec![filter] }))
+        options.create(|items, rate| Ok(RowGroups { filters: vec![create(items, rate)?] }))
     },
 };
 

@@ -33,10 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
-    create: |options| {
-        let (items, rate) = options.plan()?;
-        create(items, rate, None).map(Contents::new)
-    },
+    create: |options| options.create(|items, rate| create(items, rate, None)),
 };
 
 const MAGIC: &[u8; 9] = b"MBITARRAY";

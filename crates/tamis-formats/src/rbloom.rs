@@ -28,10 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
-    create: |options| {
-        let (items, rate) = options.plan()?;
-        create(items, rate).map(Contents::new)
-    },
+    create: |options| options.create(create),
 };
 
 /// The rule of `rbloom`: the user's hash is the state of a random number generator, which returns

@@ -157,8 +157,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// [`DecodeError`] with the length that was expected.
     pub fn end(&self, field: &'static str) -> Result<(), DecodeError> {
-        let kind = DecodeErrorKind::TooLong { expected: self.at as u64 };
-        if self.is_empty() { Ok(()) } else { Err(self.error(field, kind)) }
+        if self.is_empty() { Ok(()) } else { Err(DecodeError::too_long(field, self.at as u64)) }
     }
 
     /// Creates an error about a number in the next field that is not `expected`.

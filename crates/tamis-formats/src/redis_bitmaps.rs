@@ -40,10 +40,7 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode,
     encode,
-    create: |options| {
-        let (items, rate) = options.plan()?;
-        Ok(Contents::new(RedisBitmaps::new(items, rate)?))
-    },
+    create: |options| options.create(RedisBitmaps::new),
 };
 
 /// The key that stores the number of the newest bitmap.

@@ -7,7 +7,7 @@ use tamis::Order;
 
 use crate::bitmap_file;
 use crate::contents::Contents;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::format::{Format, ItemDomain, Items, Parameters};
@@ -64,8 +64,7 @@ pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
 fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     let max_bytes = MAX / 8 + 1;
     if bytes.len() as u64 > max_bytes {
-        let kind = DecodeErrorKind::TooLong { expected: max_bytes };
-        return Err(DecodeError { field: "bits", at: max_bytes, kind });
+        return Err(DecodeError::too_long("bits", max_bytes));
     }
     bitmap_file::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
 }

@@ -31,10 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
-    create: |options| {
-        let (items, rate) = options.plan()?;
-        create(items, rate).map(Contents::new)
-    },
+    create: |options| options.create(create),
 };
 
 /// The bytes that Java's serialization writes before the number of words of a `java.util.BitSet`.

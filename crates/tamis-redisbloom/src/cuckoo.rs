@@ -203,7 +203,7 @@ impl RedisCuckoo {
         self.removed = self.removed.saturating_add(1);
         self.refused = Refused(false);
         if self.sub_filters.len() > 1 && self.removed as f64 > self.items as f64 * 0.10 {
-            self.compact_until_failure();
+            self.compact_sub_filters(true);
         }
         true
     }

@@ -40,8 +40,7 @@ pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), 
     }
     let end = values_at + values.bytes_read();
     if end < bytes.len() {
-        let kind = DecodeErrorKind::TooLong { expected: end as u64 };
-        return Err(DecodeError::new("values", end, kind));
+        return Err(DecodeError::too_long("values", end as u64));
     }
     Ok((values_at, len))
 }

@@ -5,34 +5,36 @@
 //! listpack  bytes: u32 | entries: u16 | encoding, text, own length backwards | ... | 0xff
 //! ```
 
+use crate::rdb_encoding::RdbReader;
+
 /// The byte that ends both.
 const END: u8 = 0xff;
 
 /// Reads a ziplist of at most `max` entries; numbers become decimal text.
 pub(super) fn ziplist(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
-    let mut from = Bytes(bytes.get(10..)?);
+    let mut from = RdbReader::new(bytes.get(10..)?, 0);
     let mut texts = Vec::new();
-    while from.peek()? != END {
-        let wide_length = from.u8()? == 254;
+    while *from.rest().first()? != END {
+        let wide_length = from.take(1)?[0] == 254;
         if wide_length {
             from.take(4)?;
         }
-        let first = from.u8()?;
+        let first = from.take(1)?[0];
         let text = match first {
-            0..0x40 => from.text(first.into())?,
+            0..0x40 => text(&mut from, first.into())?,
             0x40..0x80 => {
-                let low = from.u8()?;
-                from.text(usize::from(first & 0x3f) << 8 | usize::from(low))?
+                let low = from.take(1)?[0];
+                text(&mut from, usize::from(first & 0x3f) << 8 | usize::from(low))?
             }
             0x80 => {
                 let len = u32::from_be_bytes(*from.take(4)?.first_chunk()?);
-                from.text(len as usize)?
+                text(&mut from, len as usize)?
             }
-            0xc0 => from.number(2)?,
-            0xd0 => from.number(4)?,
-            0xe0 => from.number(8)?,
-            0xf0 => from.number(3)?,
-            0xfe => from.number(1)?,
+            0xc0 => number(&mut from, 2)?,
+            0xd0 => number(&mut from, 4)?,
+            0xe0 => number(&mut from, 8)?,
+            0xf0 => number(&mut from, 3)?,
+            0xfe => number(&mut from, 1)?,
             0xf1..=0xfd => decimal(i64::from(first & 0xf) - 1),
             _ => return None,
         };
@@ -44,35 +46,35 @@ pub(super) fn ziplist(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
 
 /// Reads a listpack of at most `max` entries; numbers become decimal text.
 pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
-    let mut from = Bytes(bytes.get(6..)?);
+    let mut from = RdbReader::new(bytes.get(6..)?, 0);
     let mut texts = Vec::new();
-    while from.peek()? != END {
-        let before = from.0.len();
-        let first = from.u8()?;
+    while *from.rest().first()? != END {
+        let before = from.rest().len();
+        let first = from.take(1)?[0];
         let text = match first {
             0..0x80 => decimal(first.into()),
-            0x80..0xc0 => from.text(usize::from(first & 0x3f))?,
+            0x80..0xc0 => text(&mut from, usize::from(first & 0x3f))?,
             0xc0..0xe0 => {
-                let number = i64::from(first & 0x1f) << 8 | i64::from(from.u8()?);
+                let number = i64::from(first & 0x1f) << 8 | i64::from(from.take(1)?[0]);
                 // 13 signed bits.
                 decimal(number << 51 >> 51)
             }
             0xe0..0xf0 => {
-                let low = from.u8()?;
-                from.text(usize::from(first & 0xf) << 8 | usize::from(low))?
+                let low = from.take(1)?[0];
+                text(&mut from, usize::from(first & 0xf) << 8 | usize::from(low))?
             }
             0xf0 => {
                 let len = u32::from_le_bytes(*from.take(4)?.first_chunk()?);
-                from.text(len as usize)?
+                text(&mut from, len as usize)?
             }
-            0xf1 => from.number(2)?,
-            0xf2 => from.number(3)?,
-            0xf3 => from.number(4)?,
-            0xf4 => from.number(8)?,
+            0xf1 => number(&mut from, 2)?,
+            0xf2 => number(&mut from, 3)?,
+            0xf3 => number(&mut from, 4)?,
+            0xf4 => number(&mut from, 8)?,
             _ => return None,
         };
         // The entry's length follows in groups of seven bits.
-        let len = before - from.0.len();
+        let len = before - from.rest().len();
         let groups = [0x80, 0x4000, 0x20_0000, 0x1000_0000].iter().filter(|&&least| len >= least);
         from.take(1 + groups.count())?;
         texts.push(text);
@@ -81,34 +83,16 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
     Some(texts)
 }
 
-struct Bytes<'a>(&'a [u8]);
+fn text(from: &mut RdbReader<'_>, len: usize) -> Option<Vec<u8>> {
+    from.take(len).map(<[u8]>::to_vec)
+}
 
-impl<'a> Bytes<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.0.first().copied()
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn text(&mut self, len: usize) -> Option<Vec<u8>> {
-        self.take(len).map(<[u8]>::to_vec)
-    }
-
-    /// Reads a signed little-endian number of `len` bytes.
-    fn number(&mut self, len: usize) -> Option<Vec<u8>> {
-        let number =
-            self.take(len)?.iter().rev().fold(0, |number, &byte| number << 8 | i64::from(byte));
-        let unused = 64 - 8 * len as u32;
-        Some(decimal(number << unused >> unused))
-    }
+/// Reads a signed little-endian number of `len` bytes.
+fn number(from: &mut RdbReader<'_>, len: usize) -> Option<Vec<u8>> {
+    let number =
+        from.take(len)?.iter().rev().fold(0, |number, &byte| number << 8 | i64::from(byte));
+    let unused = 64 - 8 * len as u32;
+    Some(decimal(number << unused >> unused))
 }
 
 fn decimal(number: i64) -> Vec<u8> {

@@ -21,13 +21,7 @@ impl<'a> Walk<'a> {
             let kind = self.expect("opcode", |from| from.take(1))?[0];
             match kind {
                 opcode::END if self.from.is_empty() => return Ok(None),
-                opcode::END => {
-                    return Err(self.error(
-                        "end",
-                        self.at(),
-                        DecodeErrorKind::TooLong { expected: self.at() },
-                    ));
-                }
+                opcode::END => return Err(DecodeError::too_long("end", self.at())),
                 opcode::SELECT_DATABASE => {
                     self.database = self.expect("database", RdbReader::length)?;
                 }

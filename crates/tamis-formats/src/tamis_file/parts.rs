@@ -30,8 +30,7 @@ impl<'a> Parts<'a> {
             return Err(DecodeError { field: "words", at: len, kind });
         }
         if found > expected {
-            let kind = DecodeErrorKind::TooLong { expected };
-            return Err(DecodeError { field: "end", at: expected, kind });
+            return Err(DecodeError::too_long("end", expected));
         }
         let rest = &bytes[header.len..];
         let (words, trailer) = rest.split_at(rest.len() - TRAILER_BYTES as usize);

@@ -43,10 +43,8 @@ pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bit
         return Err(truncated("words checksum", header.len, at, &header.plan, found).into());
     }
     check_trailer(checksum.digest(), trailer, at)?;
-    let expected = at + TRAILER_BYTES;
     if fill(&mut stream, &mut [0])? > 0 {
-        let kind = DecodeErrorKind::TooLong { expected };
-        return Err(DecodeError { field: "end", at: expected, kind }.into());
+        return Err(DecodeError::too_long("end", at + TRAILER_BYTES).into());
     }
     Ok((header, bits))
 }

@@ -9,16 +9,14 @@ impl RedisCuckoo {
     /// they are then empty. This is `CF.COMPACT`. Reads all slots except those of the first
     /// sub-filter.
     pub fn compact(&mut self) {
-        for index in (1..self.sub_filters.len()).rev() {
-            self.empty_sub_filter(index);
-        }
-        self.removed = 0;
+        self.compact_sub_filters(false);
     }
 
-    /// Compacts after a removal. Stops at the first sub-filter that cannot be emptied.
-    pub(super) fn compact_until_failure(&mut self) {
+    /// Compacts from the newest sub-filter on. `stops_at_failure` ends this at the first sub-filter
+    /// that cannot be emptied, as the server does after a removal.
+    pub(super) fn compact_sub_filters(&mut self, stops_at_failure: bool) {
         for index in (1..self.sub_filters.len()).rev() {
-            if !self.empty_sub_filter(index) {
+            if !self.empty_sub_filter(index) && stops_at_failure {
                 break;
             }
         }
