@@ -59,19 +59,19 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Opens a port on all addresses; no listener if `port` is `None`.
 pub(crate) fn listen(
-    places: &[BindAddress],
+    addresses: &[BindAddress],
     port: Option<u16>,
 ) -> Result<Vec<TcpListener>, ServerError> {
     let mut listeners = Vec::new();
     let Some(mut port) = port else { return Ok(listeners) };
     let mut opened: Vec<IpAddr> = Vec::new();
-    for place in places {
+    for bind in addresses {
         let mut missing = None;
-        let mut is_somewhere = false;
-        for &address in place.addresses() {
+        let mut is_open = false;
+        for &address in bind.addresses() {
             // A host name may resolve to an address that is open already.
             if opened.contains(&address) {
-                is_somewhere = true;
+                is_open = true;
                 continue;
             }
             let address = SocketAddr::new(address, port);
@@ -83,19 +83,19 @@ pub(crate) fn listen(
                     port = listener.local_addr().map_err(fail)?.port();
                     opened.push(address.ip());
                     listeners.push(listener);
-                    is_somewhere = true;
+                    is_open = true;
                 }
                 // On a machine without IPv6, localhost may still resolve to an IPv6 address.
-                Err(error) if place.is_name() && is_not_here(&error) => {
+                Err(error) if bind.is_name() && is_unavailable(&error) => {
                     missing = Some(fail(error));
                 }
                 Err(error) => return Err(fail(error)),
             }
         }
         match missing {
-            Some(error) if !is_somewhere => return Err(error),
+            Some(error) if !is_open => return Err(error),
             Some(error) => {
-                tracing::warn!(%error, name = %place, "one address of a host name is not used");
+                tracing::warn!(%error, name = %bind, "one address of a host name is not used");
             }
             None => {}
         }
@@ -104,7 +104,7 @@ pub(crate) fn listen(
 }
 
 /// Tests whether this machine lacks the address or its network.
-fn is_not_here(error: &io::Error) -> bool {
+fn is_unavailable(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 

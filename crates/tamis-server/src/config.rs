@@ -137,7 +137,7 @@ impl Default for Config {
 pub enum HttpPort {
     /// No console.
     Off,
-    /// The [usual](Self::USUAL) port, if it is free.
+    /// The [usual](Self::DEFAULT) port, if it is free.
     Auto,
     /// This port; 0 selects a free port.
     At(u16),
@@ -145,7 +145,7 @@ pub enum HttpPort {
 
 impl HttpPort {
     /// The default port.
-    pub const USUAL: u16 = 8379;
+    pub const DEFAULT: u16 = 8379;
 }
 
 /// The clients that may run `DEBUG`.
@@ -168,7 +168,7 @@ pub enum ClientCertificates {
     /// A client may present a certificate; an invalid one is refused.
     Optional,
     /// The server does not request a certificate.
-    Unasked,
+    NotRequested,
 }
 
 /// The file from which options were [read](Config::read_file).
@@ -182,7 +182,7 @@ pub struct ConfigFile {
 impl Config {
     /// Returns a non-loopback address that the server listens on in protected mode; `None` if there
     /// is none.
-    pub(crate) fn guarded_address(&self) -> Option<IpAddr> {
+    pub(crate) fn network_address(&self) -> Option<IpAddr> {
         let console = (self.http_port != HttpPort::Off).then_some(self.http_bind);
         let all = self.bind.iter().flat_map(BindAddress::addresses).copied().chain(console);
         let outside = all.into_iter().find(|address| !address.is_loopback());

@@ -44,7 +44,7 @@ const LONG_BYTES: usize = 1 << 20;
 const APART_BYTES: usize = 33 << 20;
 
 /// How many bytes are returned to the system at a time.
-const GIVE_BACK_BYTES: usize = 4 << 20;
+const RELEASE_BYTES: usize = 4 << 20;
 
 /// A buffer that grew for a large command is freed above this capacity, in bytes.
 const KEEP_BYTES: usize = 256 << 10;
@@ -53,7 +53,7 @@ const KEEP_BYTES: usize = 256 << 10;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// The maximum time to close TLS. A proper close proves to the client that the data is complete.
-const FAREWELL: Duration = Duration::from_secs(1);
+const TLS_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
 pub(crate) async fn run(
@@ -82,7 +82,7 @@ pub(crate) async fn run_tls(
     match accepted {
         Ok(Ok(mut stream)) => {
             handle(shared, &mut stream, peer, local, pending, Vec::new()).await;
-            _ = tokio::time::timeout(FAREWELL, stream.shutdown()).await;
+            _ = tokio::time::timeout(TLS_CLOSE_TIME, stream.shutdown()).await;
         }
         Ok(Err(error)) => tracing::info!(%peer, %error, "TLS handshake failed"),
         Err(_) => tracing::info!(%peer, "TLS handshake timed out"),
@@ -177,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             tokio::task::yield_now().await;
         }
         if self.input.len() >= LONG_BYTES {
-            grow_at_once(&mut self.input);
+            reserve_apart(&mut self.input);
         }
         self.input.reserve(room.min(TURN_BYTES));
         let read = self.read_while_writing().await?;
@@ -290,12 +290,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         drop(ready);
         for mut argv in apart {
             argv.clear();
-            give_back(&mut argv).await;
+            release_capacity(&mut argv).await;
         }
         for command in commands {
             if let ParsedCommand::Long { mut spans, .. } = command {
                 spans.clear();
-                give_back(&mut spans).await;
+                release_capacity(&mut spans).await;
             }
         }
         if let Some(error) = failed {
@@ -306,7 +306,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.input = input;
         self.input.drain(..consumed);
         if self.input.capacity() > KEEP_BYTES && self.input.len() < READ_BYTES {
-            give_back(&mut self.input).await;
+            release_capacity(&mut self.input).await;
             self.input.shrink_to(READ_BYTES);
         }
         let input_bytes = self.count_input();
@@ -353,7 +353,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 /// between.
 async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
     let mut argv = Vec::new();
-    grow_at_once(&mut argv);
+    reserve_apart(&mut argv);
     argv.reserve_exact(spans.len());
     for spans in spans.chunks(TURN_WORDS) {
         tokio::task::yield_now().await;
@@ -363,15 +363,15 @@ async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
 }
 
 /// Reserves [`APART_BYTES`] for a vector that will be long.
-fn grow_at_once<T>(memory: &mut Vec<T>) {
+fn reserve_apart<T>(memory: &mut Vec<T>) {
     let room = APART_BYTES / size_of::<T>();
     memory.reserve_exact(room.saturating_sub(memory.len()));
 }
 
 /// Returns the unused capacity of a vector to the system, except for a small rest. Yields to other
 /// connections in between, because returning some ten MiB takes a millisecond.
-async fn give_back<T>(memory: &mut Vec<T>) {
-    let turn = GIVE_BACK_BYTES / size_of::<T>();
+async fn release_capacity<T>(memory: &mut Vec<T>) {
+    let turn = RELEASE_BYTES / size_of::<T>();
     while memory.capacity() - memory.len() > turn {
         memory.shrink_to(memory.capacity() - turn);
         tokio::task::yield_now().await;
@@ -385,10 +385,10 @@ mod tests {
     #[tokio::test]
     async fn long_memory_is_given_back_but_for_a_little() {
         let mut memory: Vec<u64> = (0..1000).collect();
-        grow_at_once(&mut memory);
+        reserve_apart(&mut memory);
         assert!(memory.capacity() * 8 >= APART_BYTES);
-        give_back(&mut memory).await;
-        assert!(memory.capacity() * 8 <= GIVE_BACK_BYTES + 8000);
+        release_capacity(&mut memory).await;
+        assert!(memory.capacity() * 8 <= RELEASE_BYTES + 8000);
         assert!(memory.into_iter().eq(0..1000));
     }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn exec(
     {
         // Do not decode data for a transaction that will not run.
         let (keys, now) = (server.keyspace.shared(), now_millis());
-        if !watched.are_as_before(|key| keys.version(key, now)) {
+        if !watched.are_unchanged(|key| keys.version(key, now)) {
             return Err(Reply::NullArray);
         }
     }
@@ -75,7 +75,7 @@ pub(crate) async fn exec(
     };
     let alone = server.keyspace.exclusive_to_change(is_meant).await;
     let env = &env.at(now_millis());
-    if !watched.are_as_before(|key| alone.version(key, env.now_millis)) {
+    if !watched.are_unchanged(|key| alone.version(key, env.now_millis)) {
         return Err(Reply::NullArray);
     }
     // While this task waited for the keys, the log may have failed, or the memory may have been
@@ -146,7 +146,7 @@ pub(crate) async fn exec(
             (Handler::Server(handler), _) => run_server_command_at_once(session, handler, call),
             (Handler::ReadKeys(handler), _) => read_keys(session, handler, call, &alone),
             (Handler::WriteKeys(WriteKeys::Restore), Some(decoded)) => {
-                restore_decoded(&server, call, &alone, decoded)
+                restore_decoded(&server, call, &alone, decoded).unwrap_or_else(|refusal| refusal)
             }
             (Handler::WriteKeys(handler), _) => write_keys(&server, handler, call, &alone),
         };

@@ -112,7 +112,7 @@ impl Monitors {
     }
 
     /// Tests whether any client monitors.
-    pub fn are_there(&self) -> bool {
+    pub fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn an_unread_feed_is_bounded_and_counted() {
         let monitors = Arc::new(Monitors::default());
-        assert!(!monitors.are_there());
+        assert!(!monitors.any());
         let clients = crate::clients::Clients::default();
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let clients_of = [0; 2].map(|_| clients.add(address, address, 0));
         let [one, other] = [0, 1].map(|i| monitors.begin(&clients_of[i].client, &clients.output));
         let own = &clients_of[0].client.output;
-        assert!(monitors.are_there());
+        assert!(monitors.any());
         one.feed.push(b"+a\r\n", 10);
         assert!(own.bytes() >= 4 && clients.output.bytes() == own.bytes());
         assert_eq!(one.feed.take(), Some(b"+a\r\n".to_vec()));
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(own.bytes(), unread.bytes());
         other.feed.push(&[b'x'; 100], 1000);
         drop((one, other, unread));
-        assert!(!monitors.are_there());
+        assert!(!monitors.any());
         assert_eq!(clients.output.bytes(), 0);
     }
 }

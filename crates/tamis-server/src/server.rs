@@ -43,7 +43,7 @@ impl Server {
             config.filters.max_filter_bytes = bytes;
         }
         let users = Users::open(&config).map_err(ServerError::Users)?;
-        if let Some(address) = config.guarded_address().filter(|_| users.default_user().is_open()) {
+        if let Some(address) = config.network_address().filter(|_| users.default_user().is_open()) {
             return Err(ServerError::Unprotected { address });
         }
         check_ports(&config)?;
@@ -63,7 +63,7 @@ impl Server {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        fit_clients(&mut config, threads)?;
+        limit_clients(&mut config, threads)?;
         let keyspace = Keyspace::new();
         let default_user = users.default_user();
         let may_ask_info = default_user.is_open() && default_user.may_run("info");
@@ -115,7 +115,7 @@ impl Server {
             let shared = server.shared.clone();
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
         } else if server.shared.config().http_port == HttpPort::Auto {
-            let port = HttpPort::USUAL;
+            let port = HttpPort::DEFAULT;
             tracing::warn!(port, "the console is off: its port is in use; set another http-port");
         }
         Ok(server)
@@ -202,7 +202,7 @@ fn check_ports(config: &Config) -> Result<(), ServerError> {
 }
 
 /// Lowers `maxclients` to the limit of open files.
-fn fit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError> {
+fn limit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError> {
     let reserved = descriptors::reserved(config, threads);
     let fitting = descriptors::fit(config.max_clients, reserved);
     if fitting == 0 {

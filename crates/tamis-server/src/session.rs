@@ -113,7 +113,7 @@ impl Session {
 
     /// Sends consecutive calls of one command to the clients that monitor.
     pub fn show(&self, command: &'static Command, commands: &[Argv<'_>], config: &Config) {
-        if self.server.monitors.are_there() {
+        if self.server.monitors.any() {
             let most = config.output_limit.hard_bytes;
             self.server.monitors.show(&self.client, command, commands, most);
         }

@@ -67,7 +67,7 @@ pub(crate) fn read(config: &Config) -> Result<Arc<ServerConfig>, TlsError> {
 /// Builds the verifier of client certificates; `None` if the server does not request them.
 fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
     let ca_file = match (config.tls_auth_clients, config.tls_ca_cert_file.as_deref()) {
-        (ClientCertificates::Unasked, _) => return Ok(None),
+        (ClientCertificates::NotRequested, _) => return Ok(None),
         (_, Some(path)) => path,
         (_, None) => {
             return Err(TlsError {

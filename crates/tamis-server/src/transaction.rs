@@ -68,7 +68,7 @@ impl Watched {
     }
 
     /// Tests whether every key still has its recorded version.
-    pub fn are_as_before(&self, version: impl Fn(&[u8]) -> u64) -> bool {
+    pub fn are_unchanged(&self, version: impl Fn(&[u8]) -> u64) -> bool {
         self.keys.iter().all(|(key, before)| version(key) == *before)
     }
 

@@ -96,7 +96,7 @@ impl Config {
     /// As for [`set`](Self::set), and [`ConfigError::Fixed`].
     pub fn set_live(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let opens = name.eq_ignore_ascii_case("requirepass") && value.is_empty();
-        if opens && self.guarded_address().is_some() {
+        if opens && self.network_address().is_some() {
             return Err(ConfigError::Invalid {
                 name: "requirepass",
                 expected: "a password, since the server listens off loopback",
@@ -171,7 +171,7 @@ mod tests {
         }
         config.set("bind", "localhost,127.0.0.1").unwrap();
         assert_eq!(config.all().find(|it| it.0 == "bind").unwrap().1, "localhost 127.0.0.1");
-        assert_eq!(config.guarded_address(), None);
+        assert_eq!(config.network_address(), None);
         assert_eq!(config.set_live("PORT", "1"), Err(ConfigError::Fixed { name: "port" }));
         config.set_live("bf-initial-size", "7").unwrap();
         assert_eq!(config.filters.bf_capacity, 7);

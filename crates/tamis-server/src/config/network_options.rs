@@ -8,7 +8,7 @@ use crate::config::{BindAddress, HttpPort};
 const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
     (ClientCertificates::Required, "yes"),
     (ClientCertificates::Optional, "optional"),
-    (ClientCertificates::Unasked, "no"),
+    (ClientCertificates::NotRequested, "no"),
 ];
 
 pub(super) static NETWORK: [ConfigOption; 9] = [

@@ -13,7 +13,7 @@ use crate::connection::{Connection, KEEP_BYTES, TURN_BYTES};
 use crate::output::OutputOverflow;
 
 /// How long a closing connection waits while its client reads none of the last replies.
-const LINGER: Duration = Duration::from_secs(60);
+const LAST_WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// The event that ends a wait of a connection.
 enum Event {
@@ -126,10 +126,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Writes until at most `most` bytes wait.
     ///
     /// # Errors
-    /// If the connection is broken, or the client reads nothing for [`LINGER`].
+    /// If the connection is broken, or the client reads nothing for [`LAST_WRITE_TIME`].
     pub(super) async fn drain(&mut self, most: usize) -> io::Result<()> {
         loop {
-            let deadline = self.waiting.progress + LINGER;
+            let deadline = self.waiting.progress + LAST_WRITE_TIME;
             let Self { stream, output, waiting, .. } = self;
             let written = poll_fn(|context| match waiting.poll_write(context, stream, output) {
                 Poll::Pending if most > 0 && waiting.len() <= most => Poll::Ready(Ok(())),
@@ -137,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             });
             match tokio::time::timeout_at(deadline.into(), written).await {
                 Ok(written) => return written,
-                Err(_) if self.waiting.progress.elapsed() < LINGER => {}
+                Err(_) if self.waiting.progress.elapsed() < LAST_WRITE_TIME => {}
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),
             }
         }

@@ -5,7 +5,7 @@ use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
 use crate::call::Call;
-use crate::handlers::client::{end_those_of, map};
+use crate::handlers::client::{close_connections_of, map};
 use crate::hex;
 use crate::session::Session;
 use crate::subcommand::unknown_subcommand;
@@ -20,7 +20,7 @@ pub(super) fn acl(session: &mut Session, call: Call<'_>) -> Result<Reply, Reply>
         }
         (b"CAT", [category]) => members(category),
         (b"DELUSER", names @ [_, ..]) => delete(session, names),
-        (b"DRYRUN", [user, command @ ..]) if !command.is_empty() => try_out(session, user, command),
+        (b"DRYRUN", [user, command @ ..]) if !command.is_empty() => dry_run(session, user, command),
         (b"GENPASS", []) => password(256),
         (b"GENPASS", [bits]) => match parse_integer(bits) {
             Some(bits @ 1..=4096) => password(bits as usize),
@@ -72,7 +72,7 @@ fn set(session: &mut Session, name: &[u8], rules: Argv<'_>) -> Result<Reply, Rep
     let user = session.server.users.set(name, rules)?;
     session.server.monitors.users_changed();
     if !user.is_on {
-        end_those_of(session, |other| other == name);
+        close_connections_of(session, |other| other == name);
     }
     Ok(Reply::ok())
 }
@@ -82,7 +82,7 @@ fn delete(session: &mut Session, names: Argv<'_>) -> Reply {
         return Reply::error(texts::DEFAULT_STAYS);
     }
     let deleted = names.iter().filter(|name| session.server.users.delete(name)).count();
-    end_those_of(session, |user| names.contains(&user));
+    close_connections_of(session, |user| names.contains(&user));
     Reply::Integer(deleted as i64)
 }
 
@@ -92,7 +92,7 @@ fn load(session: &mut Session) -> Result<Reply, Reply> {
     let path = config.users_file.as_ref().ok_or(Reply::error(texts::NO_FILE))?;
     server.users.load(path, &config.password)?;
     server.monitors.users_changed();
-    end_those_of(session, |name| !server.users.get(name).is_some_and(|user| user.is_on));
+    close_connections_of(session, |name| !server.users.get(name).is_some_and(|user| user.is_on));
     Ok(Reply::ok())
 }
 
@@ -106,7 +106,7 @@ fn save(session: &Session) -> Result<Reply, Reply> {
 fn describe(session: &Session, name: &[u8]) -> Reply {
     let Some(user) = session.server.users.get(name) else { return Reply::Null };
     let mut flags = vec![Reply::bulk(if user.is_on { "on" } else { "off" })];
-    if user.takes_any {
+    if user.accepts_any_password {
         flags.push(Reply::bulk("nopass"));
     }
     let passwords = user.passwords.iter().map(|it| Reply::bulk(it.to_string())).collect();
@@ -130,7 +130,7 @@ fn describe(session: &Session, name: &[u8]) -> Reply {
 }
 
 /// Replies whether a user may run a command, without running it.
-fn try_out(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
+fn dry_run(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
     let Some(user) = session.server.users.get(name) else { return texts::no_user(name) };
     let Some(command) = find(argv[0]) else { return texts::no_such_command(argv[0]) };
     if !command.takes(argv.len()) {

@@ -65,7 +65,7 @@ fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(
 
 pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Result<Reply, Reply> {
     match argv {
-        [_, _] if session.server.users.default_user().takes_any => {
+        [_, _] if session.server.users.default_user().accepts_any_password => {
             return Err(Reply::error(acl::NO_PASSWORD));
         }
         [_, password] => authenticate(session, DEFAULT, password)?,
@@ -248,7 +248,7 @@ fn kill(session: &mut Session, arguments: Argv<'_>) -> Result<Reply, Reply> {
 }
 
 /// Closes the connections of users that were deleted or disabled.
-pub(super) fn end_those_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> bool) {
+pub(super) fn close_connections_of(session: &mut Session, is_gone: impl Fn(&[u8]) -> bool) {
     for client in session.server.clients.all() {
         let is_gone = client.properties.lock().user.as_deref().is_some_and(&is_gone);
         if is_gone {

@@ -14,44 +14,39 @@ use crate::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
 /// The command locks the keys exclusively only while it stores the copy under its key. If the
 /// source has changed in the meantime, a copy of a reserved Bloom filter takes over the bits that
 /// differ. Any other value is copied again under that lock.
-pub(super) async fn copy_in_background(session: &mut Session, call: Call<'_>) -> Reply {
+pub(super) async fn copy_in_background(
+    session: &mut Session,
+    call: Call<'_>,
+) -> Result<Reply, Reply> {
     let Call { command, argv, env } = call;
     let server = session.server.clone();
     let bytes;
-    let is_worth_it = {
+    let is_large = {
         let keys = server.keyspace.shared();
         bytes = heap_bytes(argv, &env, &keys);
         refusal(argv, &env, &keys).is_none() && keys.is_large(argv[1], env.now_millis)
     };
     let (mut copied, mut permit, mut hold): (Option<Copied>, _, _) = (None, None, None);
-    if is_worth_it {
+    if is_large {
         permit = Some(server.copies.acquire().await.expect("it is never closed"));
         // Other commands may have used memory in the meantime.
-        if let Err(refusal) = session.check_change(command, &server.config()) {
-            return Reply::error(refusal);
-        }
-        hold = server.reserve_memory(bytes);
-        if hold.is_none() {
-            return Reply::error(server::MEMORY);
-        }
+        session.check_change(command, &server.config()).map_err(Reply::error)?;
+        hold = Some(server.reserve_memory(bytes).ok_or(Reply::error(server::MEMORY))?);
         let (server, key, now) = (session.server.clone(), argv[1].to_vec(), now_millis());
         let copying =
             tokio::task::spawn_blocking(move || server.keyspace.lease(&key, now, copy_of));
-        let Ok(done) = copying.await else { return Reply::error(server::NOT_COPIED) };
-        copied = done;
+        copied = copying.await.map_err(|_| Reply::error(server::NOT_COPIED))?;
     }
     let alone = server.keyspace.exclusive_to_change(|key| call.may_access(key)).await;
-    if let Err(refusal) = session.check_change(command, &server.config()) {
-        return Reply::error(refusal);
-    }
+    session.check_change(command, &server.config()).map_err(Reply::error)?;
     let call = call.at(now_millis());
     if let Some(refusal) = write_log::must_wait(&server, WriteKeys::Copy, call, &alone) {
-        return refusal;
+        return Err(refusal);
     }
     // From here on, the keyspace counts the memory of the copy.
     drop(hold);
     let done = copy(argv, &call.env, &alone, copied, server.memory_left()).into();
     write_log::log(&server, WriteKeys::Copy, call, &alone, &done);
     drop(permit);
-    done.reply
+    Ok(done.reply)
 }

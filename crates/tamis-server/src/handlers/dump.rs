@@ -76,20 +76,19 @@ fn dumped(value: &Value) -> Reply {
 }
 
 /// Restores a value. Its payload is decoded before the keys are locked.
-pub(super) async fn restore_in_background(session: &Session, call: Call<'_>) -> Reply {
+pub(super) async fn restore_in_background(
+    session: &Session,
+    call: Call<'_>,
+) -> Result<Reply, Reply> {
     let server = session.server.clone();
     if let Some(refusal) = restore_refusal(call.argv, &call.env, &server.keyspace.shared()) {
-        return refusal;
+        return Err(refusal);
     }
     let decoded = decode(&server, call).await.expect("it has a payload");
-    if let Err(refusal) = decoded {
-        return refusal.into_reply();
-    }
+    let decoded = decoded.map_err(NotDecoded::into_reply)?;
     let alone = server.keyspace.exclusive_to_change(|leased| leased == call.argv[1]).await;
-    if let Err(refusal) = session.check_change(call.command, &server.config()) {
-        return Reply::error(refusal);
-    }
-    restore_decoded(&server, call.at(now_millis()), &alone, decoded)
+    session.check_change(call.command, &server.config()).map_err(Reply::error)?;
+    restore_decoded(&server, call.at(now_millis()), &alone, Ok(decoded))
 }
 
 /// Restores a value whose payload was decoded before the keys were locked.
@@ -98,25 +97,19 @@ pub(crate) fn restore_decoded(
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
     decoded: Result<Decoded, NotDecoded>,
-) -> Reply {
-    let options = match RestoreOptions::parse(call.argv) {
-        Ok(options) => options,
-        Err(refusal) => return refusal,
-    };
+) -> Result<Reply, Reply> {
+    let options = RestoreOptions::parse(call.argv)?;
     // Another command may have created the key in the meantime.
     if let Some(refusal) = options.refusal(call.argv, &call.env, keys) {
-        return refusal;
+        return Err(refusal);
     }
-    let value = match decoded {
-        Ok(decoded) => decoded.into_value(),
-        Err(refusal) => return refusal.into_reply(),
-    };
+    let value = decoded.map_err(NotDecoded::into_reply)?.into_value();
     if !server.has_memory_for(Some(&value)) {
-        return Reply::error(server::MEMORY);
+        return Err(Reply::error(server::MEMORY));
     }
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
-    done.reply
+    Ok(done.reply)
 }
 
 #[cfg(test)]

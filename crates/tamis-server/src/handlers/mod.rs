@@ -130,8 +130,10 @@ pub(crate) async fn run_write_keys(
     call: Call<'_>,
 ) -> Reply {
     match handler {
-        WriteKeys::Copy => copy::copy_in_background(session, call).await,
-        WriteKeys::Restore => dump::restore_in_background(session, call).await,
+        WriteKeys::Copy => copy::copy_in_background(session, call).await.unwrap_or_else(|it| it),
+        WriteKeys::Restore => {
+            dump::restore_in_background(session, call).await.unwrap_or_else(|it| it)
+        }
         _ => {
             let server = session.server.clone();
             let keys = server.keyspace.exclusive_to_change(|key| call.may_access(key)).await;

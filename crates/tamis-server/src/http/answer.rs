@@ -84,6 +84,6 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
 }
 
 /// Responds to an unknown path with the page, which reports the error.
-pub(super) fn page_of_nothing(page: &Asset) -> Answer {
+pub(super) fn unknown_path(page: &Asset) -> Answer {
     answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
 }

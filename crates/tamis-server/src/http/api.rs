@@ -23,7 +23,7 @@ use crate::shared_state::SharedState;
 use crate::users::User;
 
 /// The default number of filters in a response.
-const USUAL_FILTERS: usize = 100;
+const DEFAULT_FILTERS: usize = 100;
 
 /// The maximum number of filters in a response. Each is measured for the response.
 const MAX_FILTERS: usize = 1000;
@@ -78,8 +78,8 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
     }
-    let is_asked = |key: &[u8]| matches(&pattern, key) && may_see(user, key);
-    let (reports, matching) = console.sampler.page(&console.shared, page(query)?, is_asked);
+    let is_match = |key: &[u8]| matches(&pattern, key) && may_see(user, key);
+    let (reports, matching) = console.sampler.page(&console.shared, page(query)?, is_match);
     let totals = console.sampler.totals();
     Ok(json!({
         "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
@@ -109,7 +109,7 @@ fn page(query: &str) -> Result<PageRequest, HttpError> {
         column,
         is_descending,
         offset: number(query, "offset")?.map_or(0, or_most),
-        limit: number(query, "limit")?.map_or(USUAL_FILTERS, or_most).min(MAX_FILTERS),
+        limit: number(query, "limit")?.map_or(DEFAULT_FILTERS, or_most).min(MAX_FILTERS),
     })
 }
 

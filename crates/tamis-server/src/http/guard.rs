@@ -53,16 +53,16 @@ pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<U
 }
 
 /// The header that the page sets in its own requests.
-const OF_THE_PAGE: &str = "x-tamis-console";
+const CONSOLE_HEADER: &str = "x-tamis-console";
 
 /// Requests user and password. The browser shows its login form, unless the request is from the
 /// page, which has its own form.
-pub(super) fn ask_who(headers: &HeaderMap) -> Answer {
+pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
         "give user and password as for the Redis port; the user is 'default' unless there are others",
     );
-    if !headers.contains_key(OF_THE_PAGE) {
+    if !headers.contains_key(CONSOLE_HEADER) {
         let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
         refusal.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
     }

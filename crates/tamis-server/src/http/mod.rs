@@ -64,7 +64,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError> {
     let (port, must_be) = match config.http_port {
         HttpPort::Off => return Ok(None),
-        HttpPort::Auto => (HttpPort::USUAL, false),
+        HttpPort::Auto => (HttpPort::DEFAULT, false),
         HttpPort::At(port) => (port, true),
     };
     let address = SocketAddr::new(config.http_bind, port);
@@ -214,7 +214,7 @@ async fn answer_to(
 fn route(console: &Console, request: &Parts) -> Answer {
     let path = request.uri.path();
     let Some(user) = guard::user_of(&console.shared, &request.headers) else {
-        return guard::ask_who(&request.headers);
+        return guard::unauthorized(&request.headers);
     };
     if let Some(asset) = assets::find(path) {
         return answer::asset(asset, &request.headers);
@@ -249,7 +249,7 @@ fn not_found(path: &str, headers: &HeaderMap) -> Answer {
     let is_browser = accepted.into_iter().any(|kinds| kinds.contains("text/html"));
     let is_data = path.starts_with("/api/") || path.starts_with("/console/");
     if is_browser && !is_data {
-        return answer::page_of_nothing(assets::find("/").expect("the page is embedded"));
+        return answer::unknown_path(assets::find("/").expect("the page is embedded"));
     }
     answer::error(StatusCode::NOT_FOUND, "there is no such page: begin at /")
 }

@@ -117,16 +117,16 @@ impl PageRequest {
     pub fn of<'r>(
         &self,
         rows: &'r [FilterRow],
-        is_asked: impl Fn(&[u8]) -> bool,
+        is_match: impl Fn(&[u8]) -> bool,
     ) -> (Vec<&'r [u8]>, usize) {
-        let mut asked: Vec<&FilterRow> = rows.iter().filter(|row| is_asked(&row.key)).collect();
-        asked.sort_unstable_by(|one, other| {
+        let mut matching: Vec<&FilterRow> = rows.iter().filter(|row| is_match(&row.key)).collect();
+        matching.sort_unstable_by(|one, other| {
             let by_column = one.cmp(other, self.column);
             let by_column = if self.is_descending { by_column.reverse() } else { by_column };
             by_column.then_with(|| one.key.cmp(&other.key))
         });
-        let page = asked.iter().skip(self.offset).take(self.limit);
-        (page.map(|row| &*row.key).collect(), asked.len())
+        let page = matching.iter().skip(self.offset).take(self.limit);
+        (page.map(|row| &*row.key).collect(), matching.len())
     }
 }
 
@@ -152,8 +152,8 @@ mod tests {
                 let mut seen = Vec::new();
                 for offset in (0..1100).step_by(90) {
                     let page = PageRequest { column, is_descending, offset, limit: 90 };
-                    let (keys, asked) = page.of(&rows, |key| key != b"k999");
-                    assert_eq!(asked, 999);
+                    let (keys, matching) = page.of(&rows, |key| key != b"k999");
+                    assert_eq!(matching, 999);
                     seen.extend(keys);
                 }
                 assert_eq!(seen.len(), 999, "{column:?}");

@@ -34,7 +34,7 @@ pub(super) struct Sampler {
     totals: Mutex<Totals>,
     samples: Mutex<HashMap<Box<[u8]>, Samples>>,
     /// The time of the last request of the page.
-    asked: Mutex<Option<Instant>>,
+    last_request: Mutex<Option<Instant>>,
 }
 
 /// Sums over all filters.
@@ -68,7 +68,7 @@ const MAX_SAMPLES: usize = 240;
 const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
 /// How long the console counts as open after a request.
-const LOOKING: Duration = Duration::from_secs(15);
+const OPEN_TIME: Duration = Duration::from_secs(15);
 
 /// The time between two pauses of a round.
 const STEP: Duration = Duration::from_millis(2);
@@ -84,18 +84,19 @@ impl Sampler {
     pub async fn keep(&self, shared: &SharedState) {
         loop {
             let began = Instant::now();
-            self.go_round(shared).await;
+            self.run_round(shared).await;
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                let is_looking = self.asked.lock().is_some_and(|asked| asked.elapsed() < LOOKING);
-                if began.elapsed() >= PERIODS[usize::from(!is_looking)] {
+                let is_open =
+                    self.last_request.lock().is_some_and(|last| last.elapsed() < OPEN_TIME);
+                if began.elapsed() >= PERIODS[usize::from(!is_open)] {
                     break;
                 }
             }
         }
     }
 
-    async fn go_round(&self, shared: &SharedState) {
+    async fn run_round(&self, shared: &SharedState) {
         let (keyspace, began_millis) = (&shared.keyspace, now_millis());
         let mut pace = RoundPacing(Instant::now());
         let mut worst = Worst::new(MAX_ROWS);
@@ -157,21 +158,21 @@ impl Sampler {
     }
 
     pub fn totals(&self) -> Totals {
-        *self.asked.lock() = Some(Instant::now());
+        *self.last_request.lock() = Some(Instant::now());
         *self.totals.lock()
     }
 
-    /// Returns the filters of a page, measured now, and the number of filters whose keys `is_asked`
+    /// Returns the filters of a page, measured now, and the number of filters whose keys `is_match`
     /// accepts. The order is that of the last round.
     pub fn page(
         &self,
         shared: &SharedState,
         page: PageRequest,
-        is_asked: impl Fn(&[u8]) -> bool,
+        is_match: impl Fn(&[u8]) -> bool,
     ) -> (Vec<FilterReport>, usize) {
-        *self.asked.lock() = Some(Instant::now());
+        *self.last_request.lock() = Some(Instant::now());
         let rows = self.rows.lock().clone();
-        let (keys, asked) = page.of(&rows, is_asked);
+        let (keys, matching) = page.of(&rows, is_match);
         let settings = &shared.config().filters;
         let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
         let mut reports: Vec<FilterReport> = keys.into_iter().filter_map(report).collect();
@@ -180,7 +181,7 @@ impl Sampler {
         for report in &mut reports {
             report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
         }
-        (reports, asked)
+        (reports, matching)
     }
 
     /// Measures one filter now; returns its report and its curve of rates.
@@ -189,7 +190,7 @@ impl Sampler {
         shared: &SharedState,
         key: &[u8],
     ) -> Option<(FilterReport, Vec<RatePoint>)> {
-        *self.asked.lock() = Some(Instant::now());
+        *self.last_request.lock() = Some(Instant::now());
         let (now, settings) = (now_millis(), &shared.config().filters);
         let measure = |value: Option<&Value>, items_per_second| {
             let report = FilterReport::of(key, value?, settings, items_per_second, now)?;

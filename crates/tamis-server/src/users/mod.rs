@@ -41,7 +41,7 @@ pub(crate) struct Users {
     last_number: AtomicU64,
     /// True if the default user must have a password or be disabled, because the server listens on
     /// a network address.
-    must_ask: bool,
+    requires_password: bool,
     pub log: AclLog,
 }
 
@@ -56,7 +56,7 @@ impl Users {
             all: RwLock::default(),
             version: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
-            must_ask: config.guarded_address().is_some(),
+            requires_password: config.network_address().is_some(),
             log: AclLog::default(),
         };
         let default = User::default_with(users.next_number(), &config.password);
@@ -96,7 +96,7 @@ impl Users {
     /// takes constant time.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
-        if User::lets_in(user.as_deref(), password) { user } else { None }
+        if User::accepts_password(user.as_deref(), password) { user } else { None }
     }
 
     /// Creates or changes a user. Applies all rules or none.
@@ -117,7 +117,7 @@ impl Users {
         for rule in rules {
             user.apply(&rule).map_err(|why| acl::bad_rule(&rule, why))?;
         }
-        if self.must_ask && name == DEFAULT && user.is_open() {
+        if self.requires_password && name == DEFAULT && user.is_open() {
             return Err(Reply::error(acl::MUST_ASK));
         }
         let user = Arc::new(user);
@@ -158,7 +158,7 @@ impl Users {
             }
             next.insert(user.name.clone(), Arc::new(user));
         }
-        if self.must_ask && next[DEFAULT].is_open() {
+        if self.requires_password && next[DEFAULT].is_open() {
             return Err(Reply::error(acl::MUST_ASK));
         }
         *all = next;

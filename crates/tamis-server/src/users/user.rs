@@ -15,7 +15,7 @@ pub(crate) struct User {
     pub name: Vec<u8>,
     pub is_on: bool,
     /// True if any password is accepted.
-    pub takes_any: bool,
+    pub accepts_any_password: bool,
     pub passwords: Vec<PasswordDigest>,
     pub permissions: Permissions,
     /// Further sets of permissions. One of them must allow a whole command, or the user's own
@@ -33,7 +33,7 @@ impl User {
             number,
             name: name.to_vec(),
             is_on: false,
-            takes_any: false,
+            accepts_any_password: false,
             passwords: Vec::new(),
             permissions: Permissions::none(),
             selectors: Vec::new(),
@@ -50,7 +50,7 @@ impl User {
 
     /// Sets the only password; an empty password means that none is required.
     pub fn set_only_password(&mut self, password: &str) {
-        self.takes_any = password.is_empty();
+        self.accepts_any_password = password.is_empty();
         self.passwords.clear();
         if !password.is_empty() {
             self.passwords.push(PasswordDigest::of(password.as_bytes()));
@@ -59,16 +59,16 @@ impl User {
 
     /// Tests whether connections get this user without a password.
     pub fn is_open(&self) -> bool {
-        self.is_on && self.takes_any
+        self.is_on && self.accepts_any_password
     }
 
     /// Tests whether a user exists, is enabled and has this password. The time does not depend on
     /// the reason for a refusal.
-    pub fn lets_in(user: Option<&User>, password: &[u8]) -> bool {
+    pub fn accepts_password(user: Option<&User>, password: &[u8]) -> bool {
         let given = PasswordDigest::of(password);
         let known = user.map_or(&[PasswordDigest::NONE][..], |user| &user.passwords);
         let is_known = known.iter().fold(false, |found, known| found | known.is(&given));
-        user.is_some_and(|user| user.is_on && (user.takes_any || is_known))
+        user.is_some_and(|user| user.is_on && (user.accepts_any_password || is_known))
     }
 
     /// Checks whether a command may run with these arguments. Every user may run the commands that
@@ -106,11 +106,11 @@ impl User {
             b"on" => self.is_on = true,
             b"off" => self.is_on = false,
             b"nopass" => {
-                self.takes_any = true;
+                self.accepts_any_password = true;
                 self.passwords.clear();
             }
             b"resetpass" => {
-                self.takes_any = false;
+                self.accepts_any_password = false;
                 self.passwords.clear();
             }
             b"reset" => *self = Self::new(self.number, &self.name),
@@ -138,7 +138,7 @@ impl User {
     }
 
     fn add(&mut self, password: PasswordDigest) {
-        self.takes_any = false;
+        self.accepts_any_password = false;
         if !self.passwords.iter().any(|it| it.is(&password)) {
             self.passwords.push(password);
         }
@@ -154,7 +154,7 @@ impl User {
     pub fn line(&self) -> Vec<u8> {
         let mut parts = vec![b"user".to_vec(), self.name.clone()];
         parts.push(if self.is_on { b"on".to_vec() } else { b"off".to_vec() });
-        if self.takes_any {
+        if self.accepts_any_password {
             parts.push(b"nopass".to_vec());
         }
         parts.extend(self.passwords.iter().map(|it| format!("#{it}").into_bytes()));
@@ -198,20 +198,21 @@ mod tests {
     #[test]
     fn passwords_are_added_and_removed() {
         let user = after(&["on", ">one", ">two", ">two"]);
-        let lets_in = |user: &User, password: &str| User::lets_in(Some(user), password.as_bytes());
+        let accepts_password =
+            |user: &User, password: &str| User::accepts_password(Some(user), password.as_bytes());
         assert_eq!(user.passwords.len(), 2);
-        assert!(lets_in(&user, "one") && lets_in(&user, "two"));
+        assert!(accepts_password(&user, "one") && accepts_password(&user, "two"));
         for other in ["", "on", "onee", "One", &"x".repeat(10_000), &user.passwords[0].to_string()]
         {
-            assert!(!lets_in(&user, other), "{other}");
+            assert!(!accepts_password(&user, other), "{other}");
         }
-        assert!(!lets_in(&after(&[">one"]), "one"), "off");
-        assert!(!lets_in(&after(&["on"]), ""), "no password at all");
-        assert!(lets_in(&after(&["on", "nopass"]), "anything"));
-        assert!(!lets_in(&after(&["on", "nopass", ">one"]), "anything"));
-        assert!(!lets_in(&after(&["on", ">one", "<one"]), "one"));
-        assert!(!lets_in(&after(&["on", ">one", "resetpass"]), "one"));
-        assert!(!User::lets_in(None, b"") && !User::lets_in(None, b"one"));
+        assert!(!accepts_password(&after(&[">one"]), "one"), "off");
+        assert!(!accepts_password(&after(&["on"]), ""), "no password at all");
+        assert!(accepts_password(&after(&["on", "nopass"]), "anything"));
+        assert!(!accepts_password(&after(&["on", "nopass", ">one"]), "anything"));
+        assert!(!accepts_password(&after(&["on", ">one", "<one"]), "one"));
+        assert!(!accepts_password(&after(&["on", ">one", "resetpass"]), "one"));
+        assert!(!User::accepts_password(None, b"") && !User::accepts_password(None, b"one"));
         let mut user = after(&["on", ">one"]);
         assert_eq!(user.apply(b"<two"), Err(acl::NO_SUCH_PASSWORD));
         assert_eq!(user.apply(b"#12"), Err(acl::HASH));

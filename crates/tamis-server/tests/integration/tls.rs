@@ -135,7 +135,7 @@ impl TlsClient {
 fn commands_run_over_tls_as_without() {
     let files = Files::new();
     let config =
-        Config { listens_plain: true, port: 0, ..files.config(ClientCertificates::Unasked) };
+        Config { listens_plain: true, port: 0, ..files.config(ClientCertificates::NotRequested) };
     let server = Server::start(config).unwrap();
     let mut client = files.connect(server.tls_addresses()[0], None);
     assert_eq!(client.say("BF.ADD seen a").unwrap(), Reply::Integer(1));
@@ -170,7 +170,7 @@ fn client_certificates_are_requested_as_configured() {
     for (clients, without, wrong) in [
         (ClientCertificates::Required, false, false),
         (ClientCertificates::Optional, true, false),
-        (ClientCertificates::Unasked, true, true),
+        (ClientCertificates::NotRequested, true, true),
     ] {
         let server = Server::start(files.config(clients)).unwrap();
         assert!(server.addresses().is_empty());
