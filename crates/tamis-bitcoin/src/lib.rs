@@ -29,9 +29,9 @@
 //! | [`PeerFilter`] | the filter that a node keeps for a wallet, and its messages |
 //! | [`basic_filter`], [`filter_header`] | the filter of a block, and the chain of its headers |
 //!
-//! Nothing here validates a block or a transaction. Bytes that nodes would not parse in the same
-//! way are rejected. Decoding borrows the bytes and takes at most about three times their memory.
-//! `examples/spv.rs` is a wallet and a node on recorded blocks.
+//! Nothing here validates a block or a transaction. Decoding rejects bytes that a node would reject
+//! or would parse differently. Decoding borrows the bytes and takes at most about three times their
+//! memory. `examples/spv.rs` is a wallet and a node on recorded blocks.
 #![forbid(unsafe_code)]
 
 mod block;

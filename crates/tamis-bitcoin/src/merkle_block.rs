@@ -1,8 +1,8 @@
 //! A proof that transactions are in a block: the branches of the Merkle tree that lead to them.
 //!
-//! The tree is walked from its root, left before right. A flag of each node states whether
-//! something below it (or the leaf itself) is proven. If nothing is, or at a leaf, the hash of the
-//! node follows and the walk goes no deeper.
+//! The tree is walked from its root, left before right. Each visited node has a flag. The flag is 1
+//! if the node is a proven leaf or has a proven leaf below it. If the flag is 0 or the node is a
+//! leaf, the proof stores the hash of the node, and the walk goes no deeper.
 //!
 //! ```text
 //!              root 1              of a b c d e, c is proven
@@ -123,10 +123,14 @@ impl MerkleBlock {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if bytes are missing or the proof proves nothing: no transactions or more
-    /// than [`MAX_TRANSACTIONS`], more hashes than transactions, fewer flags than hashes, missing
-    /// or unused hashes or flags, two equal hashes side by side (a forgery, CVE-2012-2459), or
-    /// another root than the header's.
+    /// [`DecodeError`] in each of these cases:
+    ///
+    /// * bytes are missing;
+    /// * there are no transactions, or more than [`MAX_TRANSACTIONS`];
+    /// * there are more hashes than transactions, or fewer flags than hashes;
+    /// * hashes or flags are missing or unused;
+    /// * two hashes side by side are equal (a forgery, CVE-2012-2459);
+    /// * the root of the tree is not the Merkle root in the header.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(payload);
         let header = BlockHeader::read(&mut reader)?;
@@ -184,11 +188,11 @@ impl MerkleBlock {
         let Walk { hashes, flags, matched, .. } = walk;
         if hashes < self.hashes.len() {
             let at = hashes_at + hashes * 32;
-            return Err(words("hashes", at, "it has more hashes than its tree"));
+            return Err(words("hashes", at, "it has more hashes than its tree needs"));
         }
         let used = flags.div_ceil(8);
         if used < self.flags.len() {
-            return Err(words("flags", flags_at + used, "it has more flags than its tree"));
+            return Err(words("flags", flags_at + used, "it has more flags than its tree needs"));
         }
         if root != self.header.merkle_root() {
             let reason = "the root of its tree is not the header's";

@@ -34,8 +34,8 @@ pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
     compact_size::read_bytes(&mut reader, "item")
 }
 
-/// Returns the payload of `filteradd`. Returns `None` if the item is longer than 520 bytes, for
-/// which nodes disconnect.
+/// Returns the payload of `filteradd`. Returns `None` if the item is longer than 520 bytes: nodes
+/// would disconnect.
 #[must_use]
 pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     (item.len() <= MAX_ITEM_BYTES).then(|| {

@@ -32,8 +32,8 @@ pub struct Transaction<'a> {
 /// An input of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
-    /// The outpoint that is spent: the hash of its transaction, and its index in it as 32 bits,
-    /// little-endian.
+    /// The outpoint that is spent: the hash of the transaction that created the output, and the
+    /// index of the output in that transaction (32 bits, little-endian).
     pub outpoint: &'a [u8; 36],
     /// The script that unlocks the outpoint, without witnesses.
     pub script: &'a [u8],
@@ -79,7 +79,8 @@ impl<'a> Transaction<'a> {
             let flag = reader.clone();
             let found = reader.u8("flag")?;
             if found != 1 {
-                return Err(flag.unexpected("flag", "1: no inputs mean witnesses", found));
+                let expected = "1, because 0 inputs announce witnesses";
+                return Err(flag.unexpected("flag", expected, found));
             }
             body = reader.at();
             inputs_at = reader.clone();
@@ -159,7 +160,8 @@ impl<'a> Transaction<'a> {
 }
 
 impl Input<'_> {
-    /// Tests whether it spends nothing: the one input of a block's first transaction.
+    /// Tests whether the input spends no output. Only the first transaction of a block has such an
+    /// input, and only one.
     #[must_use]
     pub fn is_coinbase(&self) -> bool {
         let (hash, index) = self.outpoint.split_at(32);

@@ -55,7 +55,7 @@ impl ProbeRule for BitsAndBlooms {
     }
 
     fn name(&self) -> String {
-        "murmur3 x64 128 twice, added up (bits-and-blooms)".into()
+        "sums of two murmur3 x64 128 hashes (bits-and-blooms)".into()
     }
 
     fn hash(&self, key: &[u8]) -> [u64; 4] {

@@ -50,8 +50,7 @@ use crate::stored_filter::StoredFilter;
 pub struct GolombSet {
     key: [u64; 2],
     params: GolombParams,
-    // Invariant: the number of values as a compact size, then as many values below `range`, and no
-    // unused whole byte.
+    // Invariant: the compact size n, then n encoded values below `range`. No whole byte is unused.
     bytes: Vec<u8>,
     values_at: usize,
     len: u32,

@@ -54,8 +54,8 @@ pub(crate) fn header_bytes(metadata_bytes: usize) -> usize {
     (METADATA_AT + metadata_bytes + CHECKSUM_BYTES).next_multiple_of(ALIGN_BYTES)
 }
 
-/// Returns the length of the header from its start, of which at least [`FIXED_BYTES`] must be
-/// given.
+/// Returns the length of a header. `start` is the start of the header: at least its first
+/// [`FIXED_BYTES`] bytes.
 ///
 /// Checks only the magic number, the version and the length.
 pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {

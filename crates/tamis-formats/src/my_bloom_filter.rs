@@ -265,7 +265,8 @@ impl MyBloomFilter {
         self.words.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// Returns a word for changes. The caller must make it nonzero if it is the last.
+    /// Returns a mutable word. If it is missing, adds zero words up to it. If it is the last word,
+    /// the caller must make it nonzero.
     fn word_mut(&mut self, at: usize) -> Result<&mut u64, ChangeError> {
         if let Some(missing) = (at + 1).checked_sub(self.words.len()) {
             let failed = |_| ChangeError::Memory(OutOfMemory { bytes: missing as u64 * 8 });

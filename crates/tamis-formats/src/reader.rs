@@ -48,7 +48,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn bytes(&mut self, field: &'static str, len: usize) -> Result<&'a [u8], DecodeError> {
         let rest = &self.bytes[self.at..];
         let Some(taken) = rest.get(..len) else {
@@ -64,7 +64,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(field, N)?);
@@ -75,7 +75,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         self.array(field).map(|[byte]| byte)
     }
@@ -84,7 +84,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
         self.array(field).map(u16::from_le_bytes)
     }
@@ -93,7 +93,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         self.array(field).map(u32::from_le_bytes)
     }
@@ -102,7 +102,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         self.array(field).map(u64::from_le_bytes)
     }
@@ -111,7 +111,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before.
+    /// [`DecodeError`] if the input ends too early.
     pub fn i32_be(&mut self, field: &'static str) -> Result<i32, DecodeError> {
         self.array(field).map(i32::from_be_bytes)
     }
@@ -120,7 +120,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes end before, or the count is not in the range.
+    /// [`DecodeError`] if the input ends too early, or the count is not in the range.
     pub fn count_be(
         &mut self,
         field: &'static str,

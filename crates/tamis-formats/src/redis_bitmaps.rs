@@ -156,13 +156,13 @@ impl RedisBitmaps {
     }
 
     /// Returns the rate of all bitmaps together when each is as full as it can get. `planned` is
-    /// the rate of one bitmap, if it is higher.
-    fn planned_rate(&self, options: Option<f64>) -> f64 {
+    /// the planned rate of one bitmap. It is used if it is above the rate of a full bitmap.
+    fn planned_rate(&self, planned: Option<f64>) -> f64 {
         let rule = self.bitmaps[0].rule();
         // The last item before the next bitmap can set all of its bits.
         let most = rule.bits() / 2 + u64::from(rule.probes());
         let fill = (most as f64 / rule.bits() as f64).min(1.0);
-        let of_one = fill.powf(rule.probes().into()).max(options.unwrap_or(0.0));
+        let of_one = fill.powf(rule.probes().into()).max(planned.unwrap_or(0.0));
         1.0 - (1.0 - of_one).powf(self.bitmaps.len() as f64)
     }
 }

@@ -61,7 +61,7 @@ impl ProbeRule for StreamLib {
     }
 
     fn name(&self) -> String {
-        "murmur2 with a signed tail, added up (stream-lib)".into()
+        "murmur2 with a signed tail, h1 + i·h2 (stream-lib)".into()
     }
 
     #[inline]

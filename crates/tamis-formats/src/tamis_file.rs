@@ -398,7 +398,8 @@ impl StoredFilter for TamisFile {
     }
 }
 
-/// Returns the part of `bytes`, which start at offset `at`, that lies in a range.
+/// Returns the part of `bytes` that lies in a range of the file. The first byte of `bytes` is at
+/// offset `at` of the file.
 fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
     let len = bytes.len() as u64;
     let [start, end] = [range.start, range.end].map(|it| it.saturating_sub(at).min(len) as usize);

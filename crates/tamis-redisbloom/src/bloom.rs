@@ -326,7 +326,8 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
-        // No server writes such a header: a few bytes would plan a layer of gigabytes.
+        // Only a forged header has these values. Without this check, a header of a few bytes could
+        // cause an allocation of gigabytes.
         if self.expansion > MAX_EXPANSION || newest.has_too_few_bits() {
             return Err(RedisInsertError::TooLarge);
         }

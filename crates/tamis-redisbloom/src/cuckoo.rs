@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Invariants: there is at least one sub-filter. The number of buckets of each sub-filter is a
-//! power of two. It is the number of the previous sub-filter times the expansion. So the item's
-//! bucket in a smaller sub-filter is the bucket number modulo the smaller B.
+//! power of two. Each sub-filter has `expansion` times as many buckets as the previous one. So the
+//! item's bucket in a smaller sub-filter is the bucket number modulo the smaller B.
 //!
 //! Limits: a lookup of an absent item reads both buckets of every sub-filter. In each sub-filter,
 //! the probability of a false yes is up to 2·S/255. With 2 slots this is 1.6 % at first, and more

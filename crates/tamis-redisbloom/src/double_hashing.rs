@@ -106,8 +106,8 @@ impl DoubleHashing {
         }
     }
 
-    /// Tests up to 64 hashes: those whose bits in `selected` are set. Returns a mask with the bits of
-    /// the hashes that have all bits set.
+    /// Tests up to 64 hashes: those whose bits in `selected` are set. Bit `i` of the result
+    /// is set if hash `i` was selected and all of its bits are set in `words`.
     ///
     /// It makes two passes. Testing an absent item reads two bits on average, so the other bits are
     /// prefetched only if the first two are set.
@@ -153,7 +153,7 @@ fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns the bits of `mask` for whose numbers `keep` returns true.
+/// Keeps those set bits of `mask` for which `keep(bit number)` returns true, and clears the others.
 #[inline(always)]
 pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
     ones(mask).fold(0, |kept, i| kept | u64::from(keep(i)) << i)

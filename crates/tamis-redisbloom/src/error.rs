@@ -8,7 +8,7 @@ use tamis::OutOfMemory;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisBloomError {
-    /// The rate is not between 0 and 1, or half of it is 0.
+    /// The rate is not between 0 and 1, or is so small that half of it rounds to 0.
     Rate {
         /// The requested rate.
         rate: f64,

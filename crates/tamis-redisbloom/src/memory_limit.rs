@@ -39,7 +39,8 @@ impl GrowthLimit {
 }
 
 /// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are
-/// allocated. The system provides large memory untouched, so this costs two system calls.
+/// allocated. The operating system does not touch the pages of a large allocation, so the check
+/// costs only two system calls.
 pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
     if bytes > max_bytes {
         return Err(OutOfMemory { bytes });

@@ -153,7 +153,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::len_words(filter))
     }
 
-    /// Returns the memory behind the filter, in bytes, as
+    /// Returns the heap memory of the filter, in bytes, as
     /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
     pub fn heap_bytes(&self) -> u64 {
         with_filter!(self, filter => Variant::<B>::heap_bytes(filter))

@@ -24,7 +24,7 @@ pub(crate) trait Variant<B>: Filter {
         self.plan().bits().div_ceil(64)
     }
 
-    /// Returns the memory behind the filter, in bytes, as
+    /// Returns the heap memory of the filter, in bytes, as
     /// [`allocation_bytes`](crate::allocation_bytes) counts it.
     fn heap_bytes(&self) -> u64 {
         heap_bytes(self.plan().bits())

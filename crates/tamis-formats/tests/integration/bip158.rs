@@ -23,8 +23,8 @@ fn sip_key(case: &Json) -> [u64; 2] {
 #[test]
 fn siphash_is_the_one_of_two_and_four_rounds() {
     for case in list(&golden()["siphash_2_4"]) {
-        // A set of one item stores the high half of the hash times M. Here these are the first
-        // 32 bits of the hash.
+        // A set of one item stores the high 64 bits of the product hash × M. M is 2³² − 1 here, so
+        // the stored value is almost the first 32 bits of the hash.
         let params = GolombParams::new(32, u32::MAX).unwrap();
         let set = GolombSet::new(sip_key(case), params, &[hex(&case["data"])]).unwrap();
         let hash = u64::from_str_radix(text(&case["hash"]), 16).unwrap();

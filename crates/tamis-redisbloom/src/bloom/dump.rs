@@ -61,8 +61,8 @@ impl RedisBloom {
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header). A filter above `max_bytes` is reported as one
-    /// without enough memory.
+    /// As for [`from_header`](Self::from_header). If the filter would exceed `max_bytes`, the
+    /// error is the one for too little memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError {
@@ -130,8 +130,8 @@ impl RedisBloom {
         Some((position + len as i64, parts::copy_out(layer.words(), at, len)))
     }
 
-    /// Overwrites the bytes that end before a position with the bytes that [`chunk`](Self::chunk)
-    /// returned with this position.
+    /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
+    /// returned with it: the position after the last byte of the chunk.
     ///
     /// The counts stay those of the header.
     ///

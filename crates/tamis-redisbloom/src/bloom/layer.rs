@@ -67,7 +67,7 @@ impl RedisLayer {
 }
 
 /// The server's (ln 2)² and ln 2, which are not the nearest doubles.
-#[expect(clippy::approx_constant, reason = "the server's digits decide about the last bit")]
+#[expect(clippy::approx_constant, reason = "other digits would change sizes")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
@@ -157,8 +157,8 @@ impl Layer {
         is_new
     }
 
-    /// Tests up to 64 hashes: those whose bits in `selected` are set. Returns a mask with the bits of
-    /// the hashes that may be present.
+    /// Tests up to 64 hashes: those whose bits in `selected` are set. Bit `i` of the result
+    /// is set if hash `i` was selected and may be present.
     pub(super) fn contains_batch(&self, hashes: &[RedisHash], selected: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, selected);

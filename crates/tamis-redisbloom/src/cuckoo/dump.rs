@@ -152,8 +152,8 @@ impl RedisCuckoo {
         Some((position + len as i64, parts::copy_out(sub_filter.words(), at, len)))
     }
 
-    /// Overwrites the bytes that end before a position. The caller passes the bytes that
-    /// [`chunk`](Self::chunk) returned with this position.
+    /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
+    /// returned with it: the position after the last byte of the chunk.
     ///
     /// The number of items and the other counts of the header are unchanged.
     ///

@@ -172,9 +172,9 @@ impl AtomicBitmap {
             Locks::Few(locks) => &locks[stripe],
             Locks::Many(locks) => &locks[stripe].0,
         };
-        // Acquire: sees the writes of the last holder. Relaxed: a failure reads nothing else. Not
-        // `swap`: the model checker would let the swaps of a waiting thread follow the release of
-        // the lock forever.
+        // Acquire: sees the writes of the last holder. Relaxed: after a failed exchange, the caller
+        // reads none of the protected words. Not `swap`: the model checker would let the swaps of a
+        // waiting thread follow the release of the lock forever.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(lock);
         }

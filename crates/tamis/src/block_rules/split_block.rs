@@ -14,9 +14,9 @@
 //!
 //! The block comes from the top bits of the hash, so the lanes must use other bits. The low 32
 //! bits, which the block does not use, are spread over 64 bits by an odd γ. The bit numbers are
-//! taken from the middle of the product, where every bit is uniform. It is one 32-bit
-//! multiplication, because vector units do eight of those at once, and a 64-bit multiplication
-//! takes three times as long.
+//! taken from the middle of the product, where every bit is uniform. The product is computed by one
+//! 32-bit multiplication, because vector units do eight of those at once, and a 64-bit
+//! multiplication takes three times as long.
 //!
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3.
 //! The lanes follow the split-block filter of the Parquet format.
@@ -29,7 +29,7 @@ pub(crate) const WORDS: usize = 8;
 /// 2³² minus 2³² divided by the golden ratio: odd, and small enough for an immediate operand.
 pub(crate) const GAMMA: u64 = 0x61c8_8647;
 
-/// The first bit of lane `i`'s bit number in the spread hash.
+/// The position in the spread hash at which the bit number of lane `i` starts.
 pub(crate) const SHIFTS: [u64; 8] = [8, 14, 20, 26, 32, 38, 44, 50];
 
 /// Returns the block of `hash`, below `blocks`.
@@ -48,8 +48,10 @@ pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {
     scale(hash, (len_words & BLOCK) as u64) as usize & BLOCK
 }
 
-/// Returns a hash that sets the bits of `hash`, whose block is `block`, in a part of 2^`part_log`
-/// blocks. The block has the same place in the part as in the filter's run of 2^`part_log` blocks.
+/// Returns the hash to use in a filter that consists of one part of 2^`part_log` blocks.
+///
+/// `hash` belongs to block `block` of the whole filter. The returned hash selects the same block in
+/// the part, and the same bits in the block.
 ///
 /// The highest bits contain the block, the low 32 bits determine the lanes' bits. `part_log` is 1
 /// to 32.

@@ -196,8 +196,8 @@ impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
 }
 
 impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
-    /// Merges the bits of the other filter. It needs exclusive access: an insert by another thread
-    /// writes whole words, and would overwrite bits that were set in another way.
+    /// Merges the bits of the other filter. It needs exclusive access, because an insert by another
+    /// thread writes whole words and would overwrite merged bits.
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let other = other.bits.words();

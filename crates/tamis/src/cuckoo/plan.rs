@@ -88,7 +88,7 @@ fn crowded(table: &Table, n: f64) -> f64 {
     let b = table.bucket() as i32;
     let (starts, fingerprints) = (table.starts() as f64, table.fingerprints() as f64);
     // The number of items of a key is Poisson distributed. A key holds at most 2b items. So if two
-    // keys have 3b + 1 items, each key has at least b + 1 items.
+    // keys together have 3b + 1 items, each of the two has at least b + 1 items.
     let load = n / (starts * fingerprints);
     // In each half, the number of pairs of fingerprints at each start.
     starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())

@@ -149,7 +149,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns the memory behind the filter, in bytes, as
+    /// Returns the heap memory of the filter, in bytes, as
     /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
     pub fn heap_bytes(&self) -> u64 {
         match &self.storage {

@@ -352,9 +352,9 @@ impl<B: BitsMut> Clear for Window<B> {
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// Remembers the items of both filters, each at least as long as its own filter would. Slices
-    /// of the same time are joined; with a span of items, slices of the same age. The later of the
-    /// two clocks applies, and items that are out of the window by it are forgotten. Slices hold
-    /// the items of both, so the rate may be above the planned rate.
+    /// of the same time are joined; with a span of items, slices of the same age. The result has
+    /// the later of the two clocks, and forgets the items that are outside the window at that time.
+    /// Slices hold the items of both, so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;

@@ -1,4 +1,5 @@
-//! The articles' `byte[]` bitmap and duplicate finder, step by step as Java ran them.
+//! `DenseSet` and `RepeatFinder` give the recorded results of two Java programs: a `byte[]` bitmap
+//! and a duplicate finder.
 
 use serde_json::Value;
 use tamis::{DenseSet, Order, RepeatFinder};

@@ -165,8 +165,8 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0_u64;
-        // From the last item to the first, in whole groups of eight. Entries after the last item
-        // are blocks too.
+        // From the last item to the first, in whole groups of eight. The unused entries after the
+        // last item also hold starts of valid blocks.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
             // SAFETY: only `locate` writes starts here: each is that of a whole block, or 0. The

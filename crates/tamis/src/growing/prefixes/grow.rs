@@ -185,7 +185,7 @@ impl Table {
         let pages = &mut self.pages;
         let wanted = size_of::<OwnedPage>() * 2 * (pages.split.len() + 2);
         pages.split.try_reserve(2).map_err(|_| OutOfMemory { bytes: wanted as u64 })?;
-        let parent = pages.unsplit.last().expect("an unsplit page, or the depth had grown").words();
+        let parent = pages.unsplit.last().expect("a depth has an unsplit page").words();
         let [first, second] = write::split(parent, &self.forms[0], &self.forms[1])?;
         // These entries are in both halves.
         let entries = |page: &[u64]| page::count_entries(page, self.select);

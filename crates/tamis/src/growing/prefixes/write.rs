@@ -239,11 +239,12 @@ fn split_half(
         done += now;
     }
     let firsts = firsts.reverse_bits() >> 1 >> (63 - len);
-    // Ones for marks and for entries of second halves. They are the last bits of each run.
+    // The bits of marks and of entries of the second halves are ones. These ones are the last bits
+    // of each run.
     let ones = marks | select.deposit(firsts, all & !marks);
     let starts = ones & (marks << 1 | 1 | !(ones << 1));
-    // Inserts a mark before each start. Every bit is doubled. The first of the two bits is kept if
-    // the bit is a start.
+    // Inserts a mark before each start. For this, every bit becomes two bits: a place for a mark
+    // and the bit itself. The place is kept only before a start.
     let half = |from: u32| {
         let [marks, starts, all] = [marks, starts, all].map(|bits| bits >> from & 0xffff_ffff);
         let starts = select.deposit(starts, EVEN);
