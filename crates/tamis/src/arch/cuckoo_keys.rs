@@ -7,7 +7,7 @@
     expect(dead_code, reason = "only kernels read them")
 )]
 pub(crate) struct Pairs {
-    /// The number of bucket starts in a half.
+    /// The number of positions at which a bucket can start, in one half of the table.
     pub starts: u64,
     /// The first slot of the right half.
     pub right: u64,

@@ -23,8 +23,8 @@ pub(crate) struct OwnedKernels {
     pub insert_256: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// The words in the form in which the assembly accesses them: memory that is written through a
-/// shared reference.
+/// Returns a pointer to the words, through which the assembly may write. Atomic words may be
+/// written through a shared reference.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 pub(in crate::arch) fn as_cells(words: &[AtomicU64]) -> *mut [u64] {
     std::ptr::slice_from_raw_parts_mut(words.as_ptr().cast::<u64>().cast_mut(), words.len())

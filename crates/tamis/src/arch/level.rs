@@ -46,8 +46,8 @@ fn detect() -> Level {
     best
 }
 
-/// Tests whether the CPU has a feature. Without the standard library, it tests whether every CPU
-/// has it for which the program is compiled.
+/// Tests whether the CPU has a feature. Without the standard library, it tests whether the program
+/// is compiled for CPUs with this feature.
 #[cfg(all(target_arch = "x86_64", any(feature = "std", test), not(miri), not(loom)))]
 macro_rules! has {
     ($feature:tt) => {

@@ -173,8 +173,8 @@ mod scalar {
 mod avx2 {
     use super::Places;
 
-    /// Returns places with constant parameters, which saves a quarter of the time. A constant of
-    /// zero slots means any number.
+    /// Replaces parameters of `places` by constants, which saves a quarter of the time. If the
+    /// constant for the slots is zero, the number of slots is not replaced.
     #[inline(always)]
     const fn known<const SLOTS: usize, const WORDS: usize>(places: Places) -> Places {
         let slots = if SLOTS == 0 { places.slots } else { SLOTS };

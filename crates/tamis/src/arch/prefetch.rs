@@ -22,8 +22,8 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
     }
 }
 
-/// Like [`prefetch`], for an index that should be in range. An index out of range only wastes the
-/// hint.
+/// Like [`prefetch`], for an index that should be in range. If the index is out of range, the hint
+/// has no effect.
 #[inline(always)]
 pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
     prefetch_address(slice.as_ptr().wrapping_add(index));
@@ -38,8 +38,9 @@ pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     }
 }
 
-/// Prefetches the cache line of `slice[index]` for a write that follows soon. Other cores lose the
-/// line at the prefetch, and not only at the write. An index out of range only wastes the hint.
+/// Prefetches the cache line of `slice[index]` for a write that follows soon. The prefetch already
+/// takes the line from other cores, before the write. If the index is out of range, the hint has no
+/// effect.
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);

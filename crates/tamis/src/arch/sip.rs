@@ -184,8 +184,8 @@ mod wide {
     #[target_feature(enable = "avx512f")]
     fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
         let (mut columns, mut pairs) = (rows, rows);
-        // The words of two adjacent rows alternate. The even words come first, and the odd words
-        // are in the second half of the pairs.
+        // Each pair holds words of two adjacent rows in turn. The first four pairs hold the even
+        // words, the last four hold the odd words.
         for i in 0..4 {
             pairs[i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
             pairs[4 + i] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
@@ -324,7 +324,7 @@ mod half {
     fn load(item: &[u8], at: usize) -> __m256i {
         let left = item.len().saturating_sub(at) / 8;
         if left == 0 {
-            // For the same reason as in `wide::load`.
+            // This branch has the same reason as the one in `wide::load`.
             return _mm256_setzero_si256();
         }
         let is_within =

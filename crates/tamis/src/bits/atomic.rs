@@ -1,14 +1,13 @@
 //! Bits that several threads set and read at the same time.
 //!
 //! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits
-//! that another thread sets in the same block. Eight `fetch_or` would keep them, at the cost of
-//! eight locked instructions. Instead the words are divided into up to 256 stripes, runs of lines
-//! with one lock each. A thread holds the lock around one vector OR, or around hundreds of them for
-//! a batch that was sorted by stripe.
+//! that another thread sets in the same block. Eight `fetch_or` would keep these bits, at the cost
+//! of eight locked instructions. Instead the words are divided into up to 256 stripes. A stripe is
+//! a run of cache lines with one lock. A thread holds the lock while it writes one block, or
+//! hundreds of blocks in a batch that is sorted by stripe.
 //!
-//! Invariants: a word is written only while its stripe is locked. A thread holds a stripe only for
-//! its writes and never takes a second one, so there is no deadlock. A panic releases the stripe,
-//! because a drop releases it.
+//! Invariants: a word is written only while its stripe is locked. A thread never holds two stripes,
+//! so there is no deadlock. A panic releases the stripe, because the guard is dropped.
 
 use std::fmt;
 
@@ -56,18 +55,19 @@ enum Locks {
 
 const FEW_STRIPES: usize = 8;
 
-/// One for each stripe: 1 while it is held. Each lock has its own cache line: then two threads with
-/// single inserts take a tenth less time than with all locks on a few lines.
+/// One lock for each stripe: 1 while a thread holds it. Each lock has its own cache line. With all
+/// locks on a few lines, two threads with single inserts took a tenth more time.
 #[repr(align(64))]
 struct Lock(AtomicU8);
 
-/// Dozens of threads seldom need the same one of 256 stripes, and a batch still has many items for
-/// each.
+/// With 256 stripes, even dozens of threads seldom need the same stripe at the same time. With more
+/// stripes, a batch would have too few items for each of them.
 const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
 
-/// A batch that sets one line repeatedly waits for each store before the next load: 10 ns an item
-/// instead of 6. A lock takes the memory of one line. With one lock for 32 lines, the locks take
-/// 3 % of the bits.
+/// The logarithm of the minimum number of lines in a stripe. With shorter stripes, a batch writes
+/// the same line in succession, and each load waits for the previous store: 10 ns an item instead
+/// of 6 ns. A lock takes the memory of one line. With one lock for 32 lines, the locks take 3 % of
+/// the memory of the bits.
 const MIN_SHIFT: u32 = 5;
 
 /// Words in a cache line.
@@ -106,8 +106,8 @@ impl AtomicBitmap {
     /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if one of them
     /// was not set.
     ///
-    /// If several threads set the same unset bit, exactly one gets true. All writers of a word must
-    /// use the same block boundaries.
+    /// If several threads set the same unset bit at the same time, only one of these calls returns
+    /// true for it. All writers of a word must use the same block boundaries.
     ///
     /// # Panics
     ///
@@ -115,15 +115,16 @@ impl AtomicBitmap {
     #[inline]
     pub fn set(&self, first: usize, mask: &[u64]) -> bool {
         let block = &self.words()[first..first + mask.len()];
-        // A repeat needs no lock, because set bits stay set.
+        // If all bits are already set, no lock is needed, because set bits stay set.
         if missing(block, mask) == 0 {
             return false;
         }
         let _stripe = self.lock(self.stripe(first));
         let missing = missing(block, mask);
         for (word, mask) in block.iter().zip(mask) {
-            // Relaxed, both: the stripe orders the writers of this block. A reader must see a bit
-            // only after it has learned of the insert, and the way it learned of it orders the two.
+            // `Relaxed` is sufficient for both. The lock of the stripe orders the writers of this
+            // block. A reader is guaranteed to see a bit only if another synchronization orders the
+            // insert before the read.
             word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
         missing != 0
@@ -133,7 +134,7 @@ impl AtomicBitmap {
     /// so no lock is needed.
     pub(crate) fn update_each(&mut self, update: impl Fn(usize, u64) -> u64) {
         for (i, word) in self.words.iter().enumerate() {
-            // Relaxed: `&mut self` guarantees that no other thread uses the words.
+            // `Relaxed` is sufficient: `&mut self` guarantees that no other thread uses the words.
             word.store(update(i, word.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
     }
@@ -172,9 +173,9 @@ impl AtomicBitmap {
             Locks::Few(locks) => &locks[stripe],
             Locks::Many(locks) => &locks[stripe].0,
         };
-        // Acquire: sees the writes of the last holder. Relaxed: after a failed exchange, the caller
-        // reads none of the protected words. Not `swap`: the model checker would let the swaps of a
-        // waiting thread follow the release of the lock forever.
+        // `Acquire`: this thread sees the writes of the previous holder. `Relaxed`: after a failure
+        // nothing else is read. `swap` is not used, because the model checker could then let a
+        // waiting thread swap for ever without seeing the release.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(lock);
         }
@@ -188,7 +189,7 @@ pub(crate) struct Stripe<'a>(&'a AtomicU8);
 impl Drop for Stripe<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: the next holder of the stripe must see these words.
+        // `Release`: the next holder of the stripe must see these words.
         self.0.store(0, Ordering::Release);
     }
 }
@@ -204,7 +205,7 @@ fn missing(block: &[AtomicU64], mask: &[u64]) -> u64 {
 /// Returns the number of stripes for a number of bits, and the logarithm of the lines in a stripe.
 fn stripes(len_bits: u64) -> (u32, u32) {
     let lines = len_bits.div_ceil(64 * LINE_WORDS as u64).max(1);
-    // A stripe has at most all lines.
+    // A small filter may have fewer lines than the minimum for a stripe.
     let least = MIN_SHIFT.min(lines.ilog2());
     let shift = lines.div_ceil(MAX_STRIPES).next_power_of_two().ilog2().max(least);
     (lines.div_ceil(1 << shift) as u32, shift)

@@ -36,7 +36,7 @@ pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
     Lines::heap_bytes(len_words)
 }
 
-/// Returns the words from number `start` on, or none if there are fewer.
+/// Returns the words from number `start` on. Returns an empty slice if there are fewer words.
 pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
 }

@@ -18,7 +18,8 @@ impl Word for u64 {
 impl Word for AtomicU64 {
     #[inline(always)]
     fn get(&self) -> u64 {
-        // Relaxed: bits only change from 0 to 1, and no other data is published through them.
+        // `Relaxed` is sufficient: bits only change from 0 to 1, and no other data is published
+        // through them.
         self.load(Ordering::Relaxed)
     }
 }

@@ -7,10 +7,10 @@
 //!                                      |16|16|16|16|16|16|16|16|
 //! ```
 //!
-//! Where the default filter has one bit, counting filters and windows have several, and store them
-//! side by side. The caller computes the block from the top bits of the hash; the low 32 bits are
-//! the bit numbers themselves. Narrower blocks fill less evenly: at 1 % this takes an eighth more
-//! bits than the default blocks.
+//! The default filter stores one bit for each position of a block. Counting filters and windows
+//! store several bits, so they use several narrow blocks side by side. The caller computes the
+//! block from the top bits of the hash. The low 32 bits are the eight bit numbers. Narrower blocks
+//! fill less evenly: at 1 % this takes an eighth more bits than the default blocks.
 
 /// Blocks of 128 bits.
 pub(crate) struct Narrow;

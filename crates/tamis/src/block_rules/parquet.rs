@@ -1,9 +1,9 @@
 //! The rule of Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! The geometry is that of the default filter with half the lane. The rule is Parquet's own: the
-//! block comes from the high 32 bits of the hash, each lane's bit from the low 32 bits times a
-//! salt. Two lanes share a 64-bit word, the even one in the low half, which is Parquet's order on
-//! disk.
+//! Blocks and lanes have half the size of those of the default filter. The rule is Parquet's own.
+//! The block comes from the high 32 bits of the hash. The bit in each lane comes from the low 32
+//! bits, multiplied by the lane's salt. Two lanes share a 64-bit word. The even lane is in the low
+//! half, which is Parquet's order on disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 

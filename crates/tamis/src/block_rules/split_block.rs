@@ -8,14 +8,15 @@
 //!                                             |64|64|64|64|64|64|64|64|
 //! ```
 //!
-//! An item sets one bit in each of the eight lanes of one block, so a lookup is one memory access
-//! and one vector instruction. The price is that blocks fill unevenly: the rate is the mean over
-//! the binomial number of items in a block, not the classic formula (`plan/rates.rs`).
+//! An item sets one bit in each of the eight lanes of one block. So a lookup is one memory access
+//! and one vector instruction. The disadvantage is that blocks fill unevenly. Therefore the rate is
+//! the mean over the binomial number of items in a block, and the classic formula does not apply
+//! (`plan/rates.rs`).
 //!
 //! The block comes from the top bits of the hash, so the lanes must use other bits. The low 32
-//! bits, which the block does not use, are spread over 64 bits by an odd γ. The bit numbers are
-//! taken from the middle of the product, where every bit is uniform. The product is computed by one
-//! 32-bit multiplication, because vector units do eight of those at once, and a 64-bit
+//! bits, which the block does not use, are spread over 64 bits by an odd multiplier γ. The bit
+//! numbers are taken from the middle of the product, where every bit is uniform. The rule uses one
+//! 32-bit multiplication, because a vector unit does eight of those at once. A 64-bit
 //! multiplication takes three times as long.
 //!
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3.
@@ -53,8 +54,8 @@ pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {
 /// `hash` belongs to block `block` of the whole filter. The returned hash selects the same block in
 /// the part, and the same bits in the block.
 ///
-/// The highest bits contain the block, the low 32 bits determine the lanes' bits. `part_log` is 1
-/// to 32.
+/// The highest bits of the result are the block, and the low 32 bits determine the bits in the
+/// lanes. `part_log` is 1 to 32.
 #[inline(always)]
 pub(crate) const fn hash_in_part(hash: u64, block: usize, part_log: u32) -> u64 {
     (block as u64) << (64 - part_log) | hash as u32 as u64
@@ -110,7 +111,8 @@ mod tests {
 
     #[test]
     fn lanes_use_every_bit_number_in_a_block() {
-        // Hashes of one block of a large filter share their top bits; each lane still varies.
+        // In a large filter, the hashes of one block share their top bits. The bit in each lane
+        // must still vary.
         let blocks = 1 << 21;
         let mut used = [0_u64; 8];
         for i in 0..4096_u64 {

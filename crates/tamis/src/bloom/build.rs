@@ -1,13 +1,13 @@
 //! Building a filter from many items at once, on one thread or several.
 //!
-//! If items are inserted one by one into a filter larger than the caches, each waits for a random
-//! cache line, and a core can wait for only a few lines at a time. So the hashes are first
-//! collected in bins (`bins.rs`), one bin for each part of the filter, until there are as many
-//! hashes as the filter has words. Then each part is read once, in order, and receives all hashes
-//! of its bin while it is in the second cache.
+//! In a filter larger than the caches, each insert of a single item waits for a random cache line.
+//! A core can wait for only a few lines at the same time. So the hashes are first collected in bins
+//! (`bins.rs`), with one bin for each part of the filter. This continues until there are as many
+//! hashes as the filter has words. Then each part is read once, in order, and all hashes of its bin
+//! are inserted while the part is in the L2 cache.
 //!
-//! Bits are only ever set, so the order does not matter: the bytes are those of inserting one item
-//! after the other.
+//! Bits only change from 0 to 1, so the order of the inserts does not matter. The bytes are the
+//! same as after inserting one item after the other.
 
 use std::num::NonZero;
 
@@ -29,11 +29,11 @@ impl Bloom<SplitBlock, Bitmap> {
     /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on the
     /// number of threads.
     ///
-    /// For a filter larger than the caches it takes about half the time of inserting the items, and
-    /// less on more threads; it uses at most 64 threads. Meanwhile the hashes take as much memory
-    /// as the filter, but at least 8 MiB and at most 256 MiB, and up to 5 MiB more for each thread.
-    /// If this memory cannot be allocated, or the filter is small, items are inserted one after the
-    /// other.
+    /// For a filter larger than the caches, this takes about half the time of inserting the items,
+    /// and less on more threads. At most 64 threads are used. Meanwhile the hashes take as much
+    /// memory as the filter, but at least 8 MiB and at most 256 MiB, and up to 5 MiB more for each
+    /// thread. If this memory cannot be allocated, or the filter is small, items are inserted one
+    /// after the other.
     ///
     /// # Errors
     ///
@@ -80,30 +80,33 @@ impl Bloom<SplitBlock, Bitmap> {
     }
 }
 
-/// Collected hashes, by the part of the filter. Buffers have four lines. A buffer of one line is
-/// full every eighth time, which the CPU mispredicts, and took a nanosecond more for each item.
+/// Collected hashes, by the part of the filter. A buffer has four lines. A buffer of one line would
+/// be full after every eighth hash. The CPU mispredicts this branch, which took one nanosecond more
+/// for each item.
 type Hashes = Bins<u64, 32>;
 
 /// Hashes of one part that are adjacent in memory: 4 KiB.
 const CHUNK_HASHES: usize = 512;
 
-/// A smaller filter fits in the last cache, where one thread gains nothing. By parts, a filter of
-/// 13 MB took 1.3 times as long as one item after the other; a filter of 25 MB took half as long.
+/// A smaller filter fits in the last cache, where one thread does not profit from parts. In parts,
+/// building a filter of 13 MB took 1.3 times as long as inserting one item after the other.
+/// Building a filter of 25 MB took half as long.
 const PARTS_FROM_BYTES: usize = 16 << 20;
 
-/// A smaller filter is full before a second thread has started.
+/// For a smaller filter, all items are inserted before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
 
 /// More threads would only compete for memory.
 const MAX_THREADS: usize = 64;
 
-/// Collected hashes of all threads together: 8 MiB to 256 MiB.
+/// The number of hashes that all threads together collect: 8 MiB to 256 MiB.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 20..=1 << 25;
 
-/// The logarithm of the blocks in a part: 256 KiB, half the second cache of smaller CPUs.
+/// The logarithm of the blocks in a part. A part has 256 KiB, which is half the L2 cache of smaller
+/// CPUs.
 const PART_LOG: u32 = 12;
 
-/// The buffers of more parts than this would not fit in the second cache.
+/// With more parts than this, their buffers would not fit in the L2 cache.
 const MAX_PARTS: usize = 1024;
 
 /// Returns the logarithm of the number of blocks in a part.
@@ -159,7 +162,8 @@ fn fill_by_parts<I: Item + Sync>(
             if part.len() == part_words {
                 insert_into(part);
             } else {
-                // The last part is shorter, and the hashes would have other blocks in it.
+                // The last part is shorter. In it alone, the hashes would select other blocks. So
+                // it is copied to a part of the full length.
                 let mut whole = vec![0; part_words];
                 let (used, _) = whole.split_at_mut(part.len());
                 used.copy_from_slice(part);
@@ -172,8 +176,8 @@ fn fill_by_parts<I: Item + Sync>(
 }
 
 /// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of
-/// prefetching the line of each item. Not for memory that was never written: the system would map
-/// it twice, first for the read.
+/// prefetching the line of each item. Memory that was never written must not be read: the operating
+/// system would map it twice, once for the read and once for the write.
 fn read_in(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(split_block::WORDS).fold(0, |all, word| all | word));
 }
@@ -206,7 +210,8 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_builds_the_same_bytes() {
-        // On either side of the sizes from which there are parts, on one thread and on several.
+        // Sizes below and above the limits from which a filter is built in parts, on one thread and
+        // on several.
         for (capacity, threads) in [(100_000, 2), (1_200_001, 2), (1_200_001, 64), (14_000_001, 1)]
         {
             let items: Vec<u64> = (0..800_000).map(|i| i * 77).collect();

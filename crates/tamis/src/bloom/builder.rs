@@ -9,7 +9,7 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::{SplitBlock, Strategy};
 
 impl Bloom {
-    /// Starts the description of a filter that keeps `rate`, a probability, until it holds `items`
+    /// Starts a builder for a filter that keeps `rate`, a probability, until it holds `items`
     /// distinct items.
     ///
     /// # Examples
@@ -43,7 +43,7 @@ impl Bloom {
     }
 }
 
-/// The description of a Bloom filter that is not yet created: see [`Bloom::builder`].
+/// The options of a Bloom filter that is not yet created: see [`Bloom::builder`].
 ///
 /// The type fixes the kind, so the plan always fits the filter.
 #[derive(Clone, Debug)]
@@ -80,8 +80,8 @@ impl<S: Strategy> BloomBuilder<S> {
     /// Sets whether to ask Linux for huge pages. The default is true.
     ///
     /// Huge pages make a lookup in a large filter faster. Without them, a sparsely used filter
-    /// takes less memory, because Linux maps 4 KiB at the first access and not 2 MiB. Filters below
-    /// 4 MiB and other systems do not use huge pages.
+    /// takes less memory: Linux maps 4 KiB at the first access to a page, instead of 2 MiB. Filters
+    /// below 4 MiB and other systems do not use huge pages.
     pub const fn huge_pages(mut self, is_on: bool) -> Self {
         self.pages = if is_on { Pages::Huge } else { Pages::Small };
         self

@@ -1,4 +1,4 @@
-//! The counting Bloom filter: it has a counter where a plain filter has a bit, so that items can be
+//! The counting Bloom filter: it has a counter for each bit of a plain filter, so that items can be
 //! removed and counted.
 //!
 //! ```text
@@ -6,16 +6,17 @@
 //! the same with 4-bit counters:    | ones of all lanes | twos | fours | eights |     one line
 //! ```
 //!
-//! An item increments one counter in each of eight lanes. The lowest of the eight is an upper bound
-//! of how often the item was inserted. If all eight are above zero, the item may be present; so the
-//! answers are those of a plain filter with the same blocks.
+//! An item increments one counter in each of eight lanes. The lowest of the eight counters is an
+//! upper bound of how often the item was inserted. If all eight are above zero, the item may be
+//! present. So the answers are those of a plain filter with the same blocks.
 //!
-//! The blocks are so narrow that all counters of a block are one cache line. The blocks of the
-//! default filter would take an eighth fewer bits, but four lines.
+//! The blocks are so narrow that all counters of a block are in one cache line. With the blocks of
+//! the default filter, a counting filter would take an eighth fewer bits, but a lookup would read
+//! four lines.
 //!
-//! A counter at its highest value sticks. Its true value is unknown, so it is never decremented,
-//! and an inserted item is never reported as absent. An item is removed only if all its counters
-//! are above zero, so no counter goes below zero.
+//! A counter at its highest value is never decremented, because its true value is unknown. So an
+//! inserted item is never reported as absent. An item is removed only if all its counters are above
+//! zero, so no counter goes below zero.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of
 //! `block_rules/narrow.rs`.
@@ -45,7 +46,7 @@ use crate::variant::{Variant, counts, one_run};
 
 /// A Bloom filter that counts: items can be removed, and their copies counted.
 ///
-/// It takes four and a half times the memory of the default filter, and more with wider counters.
+/// It takes four and a half times the memory of the default filter, or more with wider counters.
 /// `B` is [`Bitmap`] (owned) or [`BitView`] (mapped from a file).
 ///
 /// # Examples
@@ -163,7 +164,8 @@ impl<B: Bits<Word = u64>> Counting<B> {
         self.projected().chunks_exact(SLICE_WORDS).map(fill).collect()
     }
 
-    /// Combines the slices of each block into the words of a plain filter with the same blocks.
+    /// Computes the bits of a plain filter with the same blocks: a bit is set if its counter is
+    /// above zero.
     fn lanes(&self, join: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = u64> {
         let blocks = self.counters.words().chunks_exact(self.block_words());
         blocks.flat_map(move |block| {
@@ -228,8 +230,9 @@ impl<B: Bits<Word = u64>> Count for Counting<B> {
     fn count_hash(&self, hash: u64) -> u64 {
         let block = &self.counters.words()[self.first_word(hash)..];
         let mut lowest = Narrow::mask(hash);
-        // From the highest bit down. `lowest` marks the counters that may be the lowest: those
-        // without the bit, if there are any.
+        // From the highest bit of the counters to the lowest. `lowest` marks the counters that may
+        // have the lowest value. If some of them have a zero at the present bit, only those remain
+        // marked.
         let mut count = 0;
         for slice in block.chunks_exact(SLICE_WORDS).take(self.counter_bits as usize).rev() {
             let without: [u64; SLICE_WORDS] = std::array::from_fn(|i| lowest[i] & !slice[i]);

@@ -51,7 +51,8 @@ impl<S: Strategy> Bloom<S> {
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Makes the filter one with a single owner, whose single inserts are faster. Copies no bits.
+    /// Converts the filter into one with a single owner, whose single inserts are faster. Copies no
+    /// bits.
     pub fn into_owned(self) -> Bloom<S> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -60,8 +61,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 #[cfg(all(feature = "rayon", not(loom)))]
 impl<S: Strategy> Bloom<S> {
-    /// Runs `fill` on the filter as a shared one. If `fill` panics the bits are restored, because a
-    /// filter must have the bits of its plan.
+    /// Runs `fill` on the filter in its shared form. The bits are moved back even if `fill` panics,
+    /// because a filter must have the bits of its plan.
     pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
             shared: Option<Bloom<S, AtomicBitmap>>,
@@ -173,8 +174,8 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
 
-    // The whole batch at once, not a thousand items at a time: with a longer batch the default
-    // filter sets more items under one lock.
+    // Passes the whole batch at once, not a thousand items at a time. In a longer batch, the
+    // default filter inserts more items under one lock.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let answers = answers.reset(items.len());
         let hash =
@@ -239,7 +240,8 @@ mod tests {
             blocks in prop_oneof![1_u64..20, 200_u64..300, 1_u64..5000],
             lens in prop::collection::vec(0_usize..6000, 1..4),
             seed: u64,
-            // Fewer different hashes than items, or all in the first blocks, or the last.
+            // Fewer different hashes than items. Or all items are in the first blocks, or in the
+            // last blocks.
             kept in prop_oneof![Just(u64::MAX), Just(0xfff0_0000_0000_000f)],
             fixed in prop_oneof![Just(0), Just(u64::MAX << 60)],
             skew in prop_oneof![Just(0), 0_u32..16],
@@ -254,14 +256,14 @@ mod tests {
         }
     }
 
-    /// Stripes so large that an entry has no room for the position in all of the batch.
+    /// The stripes are so large that an entry has too few bits for a position in the whole batch.
     #[cfg(not(miri))]
     #[test]
     fn a_long_batch_into_a_large_filter_is_taken_in_parts() {
         let hashes: Vec<u64> = (0..600_000_u64)
             .map(|i| Hasher::default().hash_item(&(i % 400_000)))
-            // One in a thousand anywhere, the others in few blocks: the filter is larger than need
-            // be.
+            // One in a thousand hashes selects any block, and the others select few blocks. The
+            // filter is larger than these items need.
             .map(|hash| if hash % 1024 == 0 { hash } else { hash >> 12 })
             .collect();
         assert_same((1 << 22) + 5, [&hashes[..]]);

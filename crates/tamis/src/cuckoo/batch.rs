@@ -1,4 +1,5 @@
-//! Batches: several keys are computed at a time, and the memory that they need is prefetched.
+//! Batches: the keys of several items are computed at a time, and the memory that they need is
+//! prefetched.
 
 use crate::answers::check_words;
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
@@ -24,8 +25,8 @@ impl Table {
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
-        // A copy, so that its fields stay in registers. For a reference, the compiler must assume
-        // that a write to the mask may change it.
+        // A copy of the table, so that its fields stay in registers. With a reference, the compiler
+        // must assume that a write to the mask may change the fields.
         let table = *self;
         in_batches(hashes, answers, |step, hash| match step {
             Step::Prefetch => {

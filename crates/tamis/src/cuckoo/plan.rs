@@ -43,10 +43,10 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     }
 }
 
-/// Returns the accepted expected number of crowded pairs of keys, which have more items than slots,
-/// in a filter with this number of items. With this value, one large filter in ten thousand refuses
-/// an item slightly before its capacity, and reports it. A limit of one in a million would cost
-/// large filters one more bit an item.
+/// Returns the limit for the expected number of crowded pairs of keys in a filter with this number
+/// of items. A pair is crowded if it has more items than slots. With this limit, one large filter
+/// in ten thousand refuses an item slightly before its capacity. The filter reports the refused
+/// item. A limit of one in a million would cost large filters one more bit an item.
 fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }

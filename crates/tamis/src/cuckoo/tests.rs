@@ -56,7 +56,7 @@ proptest! {
     fn a_filter_is_a_multiset_of_keys(table in tables(), seed in 0..1000_u64, ops in ops()) {
         let universe: Vec<u64> = hashes(seed).take(120).collect();
         let mut filter = empty(table);
-        // The expected count of each key. And the number of copies of each item, minus the removed
+        // The expected count of each key. Also the number of copies of each item, minus the removed
         // copies of items with the same key.
         let mut copies: HashMap<u64, u64> = HashMap::new();
         let most = filter.max_count();

@@ -52,7 +52,7 @@ pub struct Growing<B = Bitmap> {
 enum Storage<B> {
     /// In pages, which can grow.
     Pages(Table<OwnedPages>),
-    /// In words, as in a file. The first insert copies them into pages.
+    /// In words, as in a file. The first insert copies the words into pages.
     Words(Table<FlatPages<B>>),
 }
 
@@ -252,8 +252,8 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
     /// Estimates the number of distinct items: those that were new, and those that were taken for
     /// present. Nearly exact.
     fn estimate_items(&self) -> f64 {
-        // A share of the absent items, given by the present rate, was not stored. On average the
-        // rate was half as high while the filter filled.
+        // Some absent items were not stored: the share that the rate determines. On average the
+        // rate was half the present rate while the filter filled.
         let rate = self.estimate_rate().min(0.999);
         self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
@@ -319,7 +319,8 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
     /// in proportion to both filters.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
-        // Into a copy, because a merge that fails must leave this filter unchanged.
+        // The prefixes are inserted into a copy, because a merge that fails must leave this filter
+        // unchanged.
         let mut table =
             self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         let merged = with_table!(other, other => table.merge(other));

@@ -47,7 +47,7 @@ impl Sizing for GrowingSizing {
         }
     }
 
-    /// Returns the most items before a growing filter exceeds `max_bytes`.
+    /// Returns the maximum number of items before a growing filter exceeds `max_bytes`.
     fn largest(&self, max_bytes: u64, rate: f64) -> Option<(u64, (u64, Geometry))> {
         let growth = Growth::for_rate(rate)?;
         let max_bits = max_bytes.saturating_mul(8);

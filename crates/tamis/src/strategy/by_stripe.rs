@@ -150,7 +150,8 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// Returns the value that one line has in an entry. Returns zero if a stripe has only one line.
+    /// Returns the distance between the entries of two adjacent lines. Returns zero if a stripe has
+    /// only one line.
     fn line(&self) -> u64 {
         1_u64.checked_shl(64 - self.bits.stripe_shift()).unwrap_or(0)
     }
@@ -175,7 +176,8 @@ const AHEAD: usize = 6;
 /// limit is one item, because its run time grows too fast with more.
 const MIN_ITEMS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// With stripes of one line, all 32 bits between are free. No part needs that many.
+/// With stripes of one line, all 32 bits between the line and the low half are free. No part of a
+/// batch needs more than 24 of them for the position.
 const MAX_POSITION_BITS: u32 = 24;
 
 const LOW_HALF: u64 = 0xffff_ffff;

@@ -4,8 +4,8 @@ use crate::bits::Word;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Returns the probability that an absent item finds a set bit in each lane, from the fill of each
-/// block's lanes.
+/// Returns the probability that an absent item finds a set bit in every lane of its block. The
+/// result is computed from the share of set bits in each lane of each block.
 pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
     let blocks = words.len() / words_per_block;
     let lane = if lane_bits == 64 { u64::MAX } else { (1 << lane_bits) - 1 };
@@ -22,8 +22,8 @@ pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits
     words.chunks_exact(words_per_block).map(product).sum::<f64>() / blocks as f64
 }
 
-/// Returns the number of items that leaves this share of bits unset. Each item sets one bit in each
-/// of eight lanes, so a lane's bits, taken over all blocks, are a filter with one probe.
+/// Estimates the number of items from the share of bits that are not set. Each item sets one bit in
+/// each of the eight lanes. So lane number i of all blocks together is a filter with one probe.
 pub(crate) fn lanes_items<W: Word>(words: &[W]) -> f64 {
     let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
     let m = words.len() as f64 * 64.0;

@@ -85,14 +85,15 @@ pub trait Construct {
     fn for_plan(plan: &Plan, _: Token) -> Self;
 }
 
-/// Proves that the caller is this crate. It must not implement `Default`.
+/// Only this crate can create a value, so a value proves that the caller is this crate. It must not
+/// implement `Default`.
 #[derive(Debug)]
 pub struct Token(());
 
 /// How many items are prefetched before the first of them is inserted.
 const BATCH: usize = 32;
 
-/// Smaller filters fit in the second cache, where prefetches cost a third more than they save.
+/// Smaller filters fit in the L2 cache. There, prefetches cost a third more time than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 /// Sets the bits of `len` hashes in shared words, each hash under its own lock.
@@ -108,8 +109,8 @@ pub(super) fn insert_one_by_one<S: Strategy>(
     for (first, word) in (0..len).step_by(64).zip(answers) {
         let hashes = &mut hashes[..64.min(len - first)];
         hash(first..first + hashes.len(), hashes);
-        // The mask stays in a register until all 64 items are inserted, because a lock waits for
-        // every earlier store.
+        // The mask stays in a register until all 64 items are inserted. Taking a lock waits for
+        // every earlier store, so a store for each item would delay it.
         let mut mask = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if is_large && i % BATCH == 0 {

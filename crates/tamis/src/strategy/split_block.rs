@@ -17,13 +17,13 @@ use crate::strategy::rule::{Construct, Strategy, Token, insert_one_by_one};
 /// Split-block Bloom with 512-bit blocks: one cache line for each lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitBlock {
-    /// The level of the kernels. It is stored here and not queried for each item, so that it stays
-    /// in a register.
+    /// The level of the kernels. It is stored here, so that it stays in a register and is not
+    /// queried for each item.
     level: arch::Level,
 }
 
-/// Up to this many hashes are answered one by one. A kernel first fills buffers: a batch of one
-/// hash took 54 ns in the kernel, and takes 5 ns outside it.
+/// A batch of at most this many hashes is answered one hash at a time. A kernel first fills
+/// buffers: a batch of one hash took 54 ns in the kernel, and takes 5 ns without it.
 const ONE_BY_ONE_MAX: usize = 8;
 
 impl Construct for SplitBlock {
@@ -62,7 +62,7 @@ impl Strategy for SplitBlock {
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
         let words = bits.words();
-        // A repeat needs no lock, because set bits stay set.
+        // If all bits are already set, no lock is needed, because set bits stay set.
         if arch::contains_one_512(self.level, words, hash) {
             return false;
         }

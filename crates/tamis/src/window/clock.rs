@@ -1,4 +1,4 @@
-//! Which slice of a window is the present one, and which slices are still remembered.
+//! The clock of a window: which slice is the present one, and which slices are still remembered.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::no_std::*;
 use crate::plan::error::PlanError;
 
-/// How long a window filter remembers an item, at least.
+/// The minimum time, or number of items, for which a window filter remembers an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
     /// Milliseconds of the time that the caller passes to
@@ -17,7 +17,7 @@ pub enum Span {
     Items(u64),
 }
 
-/// The highest number of a slice, low enough that two numbers can be added.
+/// The highest slice number. The sum of two slice numbers does not overflow.
 const LATEST: u64 = u64::MAX / 2;
 
 /// The state of a window, stored in the first line of its words:
@@ -39,7 +39,8 @@ pub(super) struct Clock {
     present: u64,
     // Items stored in the present slice, if the span is a number of items.
     stored: u64,
-    // How many items a slice takes, if the span is a number of items; else `u64::MAX`.
+    // The number of items after which a slice is full, if the span is a number of items. Otherwise
+    // `u64::MAX`.
     full_at: u64,
 }
 
@@ -86,8 +87,8 @@ impl Clock {
         Ok(Self { memory: *present, present: *present, stored: *stored, ..clock })
     }
 
-    /// Returns the state. It holds the slice for which the memory is ready, so that no item out of
-    /// the window comes back.
+    /// Returns the state as words. They contain the number of the slice for which the memory is
+    /// ready. So items out of the window are not remembered again after the words are read.
     pub(super) fn to_words(self) -> [u64; Self::WORDS] {
         let (is_time, span) = match self.span {
             Span::Millis(span) => (1, span),
@@ -97,14 +98,14 @@ impl Clock {
         [self.memory, span, flags, self.stored, 0, 0, 0, 0]
     }
 
-    /// Returns the blocks at a place: one more than the slices of the span.
+    /// Returns the number of blocks at a place: one more than the slices of the span.
     #[inline(always)]
     pub(super) fn slots(&self) -> usize {
         self.slices as usize + 1
     }
 
-    /// Returns the time or the items of a slice, rounded up, so that all slices together last at
-    /// least the span.
+    /// Returns the milliseconds or the number of items of a slice. The value is rounded up, so that
+    /// all slices together last at least the span.
     fn slice_span(&self) -> u64 {
         let (Span::Millis(span) | Span::Items(span)) = self.span;
         span.div_ceil(u64::from(self.slices))
@@ -152,7 +153,7 @@ impl Clock {
     pub(super) fn turn(&mut self) -> Range<usize> {
         let slots = self.slots();
         let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
-        // The blocks of the last `behind` slices, whose numbers end at the present one.
+        // The blocks of the last `behind` slices, up to the present one.
         let last = (self.present % slots as u64) as usize + slots;
         self.memory = self.present;
         last + 1 - behind..last + 1
@@ -164,17 +165,17 @@ impl Clock {
         self.memory == self.present
     }
 
-    /// Returns true if the items of this block are still remembered.
+    /// Returns true if the items of this slot's block are still remembered.
     pub(super) fn is_live(&self, slot: usize) -> bool {
         let slots = self.slots() as u64;
         let behind = self.present.wrapping_sub(self.memory);
-        // How many slices this block is before the slice of the memory.
+        // The number of slices from the slice of this block to the slice of the memory.
         let age = (self.memory % slots + slots - slot as u64) % slots;
         behind < slots && age + behind < slots
     }
 
-    /// Merges another window's clock. Returns which blocks to join, this window's and the other's,
-    /// or `None` if the windows differ in span or refreshing.
+    /// Merges another window's clock. Returns the pairs of blocks to join, this window's block
+    /// first. Returns `None` if the windows have different spans, or only one of them refreshes.
     pub(super) fn merge(&mut self, other: &Clock) -> Option<Vec<(usize, usize)>> {
         if (self.slices, self.span, self.refreshes) != (other.slices, other.span, other.refreshes) {
             return None;
@@ -182,15 +183,16 @@ impl Clock {
         let slots = self.slots() as u64;
         match self.span {
             Span::Millis(_) => self.present = self.present.max(other.present),
-            // The present slice lasts until the later of the two ends: a shorter one would shorten
-            // the time for which the other's items are remembered.
+            // The present slice lasts until the later of the two ends. If it ended earlier, the
+            // other window's items would be remembered for too short a time.
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
         let mut pairs = Vec::new();
         for back in 0..slots {
             // Slices before number 0 do not exist.
             let Some(number) = other.memory.checked_sub(back) else { break };
-            // How many slices before the present one these items are in this window.
+            // The number of slices from the slice of these items to the present one, in this
+            // window.
             let age = match self.span {
                 Span::Millis(_) => self.present - number,
                 Span::Items(_) => back,
@@ -203,7 +205,8 @@ impl Clock {
         Some(pairs)
     }
 
-    /// Returns when the present slice began, with a span of time.
+    /// Returns the time at which the present slice began. Returns `None` if the span is a number of
+    /// items.
     pub(super) fn began_millis(&self) -> Option<u64> {
         matches!(self.span, Span::Millis(_)).then(|| self.present.saturating_mul(self.slice_span()))
     }

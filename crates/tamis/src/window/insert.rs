@@ -8,7 +8,8 @@ use crate::window::Window;
 use crate::window::clock::Clock;
 
 impl<B: BitsMut> Window<B> {
-    /// Clears the slices that are out of the window, so that the present slice has an empty block.
+    /// Clears the slices that are out of the window. Then the block of the present slice is ready
+    /// for inserts.
     pub(super) fn turn(&mut self) {
         let slots = self.clock.slots();
         if self.clock.all_live() {
@@ -29,8 +30,8 @@ impl<B: BitsMut> Window<B> {
     }
 
     /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With
-    /// a span of items, the caller passes no more than the present slice has space for. The clock
-    /// is up to date.
+    /// a span of items, the caller passes no more hashes than the present slice has space for. The
+    /// memory must be ready for the present slice.
     fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let how = (self.clock.slot(), self.clock.refreshes);
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
@@ -38,8 +39,8 @@ impl<B: BitsMut> Window<B> {
         self.clock.count(stored);
     }
 
-    /// Stores one item, in the next slice if the present one is full. Returns true if it was not
-    /// remembered.
+    /// Stores one item. If the present slice is full, stores the item in the next slice. Returns
+    /// true if the item was not remembered.
     fn insert_one(&mut self, hash: u64) -> bool {
         if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
             self.clock.next_slice();
@@ -54,7 +55,7 @@ impl<B: BitsMut> Window<B> {
 }
 
 impl<B: BitsMut> Insert for Window<B> {
-    /// Stores an item at the latest time. Returns true if the filter did not remember it.
+    /// Stores an item at the present time. Returns true if the filter did not remember it.
     fn insert_hash(&mut self, hash: u64) -> bool {
         let mut answer = [0];
         self.insert_hashes(&[hash], &mut answer);
@@ -65,7 +66,8 @@ impl<B: BitsMut> Insert for Window<B> {
         check_words(answers, hashes.len());
         self.turn();
         let (mut rest, mut words) = (hashes, answers);
-        // As many items as the present slice has space for are stored without a look at the clock.
+        // A run of items that fits in the present slice is stored without a check of the clock for
+        // each item.
         loop {
             let room = usize::try_from(self.clock.room()).unwrap_or(usize::MAX);
             if room >= rest.len() {
@@ -79,8 +81,8 @@ impl<B: BitsMut> Insert for Window<B> {
                 (rest, words) = (later, later_words);
                 continue;
             }
-            // Near the end of the slice, items are stored one by one up to the end of a word of
-            // answers.
+            // If the present slice has space for fewer than 64 items, the items of one answer word
+            // are stored one by one.
             let len = rest.len().min(64);
             words[0] = answer_word(&rest[..len], |&hash| self.insert_one(hash));
             (rest, words) = (&rest[len..], &mut words[1..]);

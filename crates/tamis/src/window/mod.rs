@@ -8,19 +8,20 @@
 //!                                                  ▲ when slice 7 begins, 3 is cleared and becomes 7
 //! ```
 //!
-//! The filter is a ring of l + 1 Bloom filters of blocks, the slices. Items are inserted into the
-//! present slice. When a slice has lasted its share W/l of the span, the oldest slice is cleared
-//! and becomes the present one. So an item is remembered for l full slices after its own, at least
-//! W, and forgotten with its slice, at most W·(1 + 1/l) after its insertion.
+//! The filter is a ring of l + 1 Bloom filters with blocks. These filters are the slices. Items are
+//! inserted into the present slice. After W/l, its share of the span W, the oldest slice is cleared
+//! and becomes the present one. So an item is remembered during the l slices after its own, which
+//! is at least W. It is forgotten at most W·(1 + 1/l) after its insertion.
 //!
-//! The blocks of all slices at one place are adjacent. With three slices and one, blocks of eight
-//! lanes of 16 bits (`block_rules/narrow.rs`) fill one cache line. With one slice and one, blocks
-//! with lanes of 32 bits fill one line; their bits are those of Parquet's blocks.
+//! The blocks of all slices at one place are adjacent. With a span of three slices, a place has
+//! four blocks with eight lanes of 16 bits (`block_rules/narrow.rs`). With a span of one slice, a
+//! place has two blocks with lanes of 32 bits, whose bits are those of Parquet's blocks. In both
+//! cases, the blocks of a place fill one cache line.
 //!
 //! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
-//! 2020) sets k bits in k of its k + l slices and needs 35 bits an item at 1 % and l = 7. Slices
-//! that are whole filters need 21, because only one item in l + 1 is stored past its time. They
-//! test one line instead of up to k + l bits in distant places.
+//! 2020) sets k bits in k of its k + l slices. It needs 35 bits an item at 1 % and l = 7. Slices
+//! that are whole filters need 21 bits, because only one item in l + 1 is stored longer than the
+//! span. A lookup in them reads one line, instead of up to k + l bits in distant places.
 //!
 //! The filter has no clock: the caller passes the time to [`Window::advance`].
 
@@ -54,15 +55,15 @@ use sizing::blocks_of;
 /// A filter that remembers an item for at least a span, and forgets it soon after.
 ///
 /// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored
-/// again: the filter forgets it a span after its first insertion, unless the filter
-/// [refreshes](Self::refreshing). The same applies to an item that the filter takes for a
-/// remembered one, at its rate; insert returns false then. So the span is guaranteed for every item
-/// whose insert returned true, and with refreshing for every item.
+/// again: the filter forgets the item a span after its first insertion, unless the filter
+/// [refreshes](Self::refreshing). At its rate, the filter also takes a new item for a remembered
+/// one. Then insert returns false and does not store the item. So the span is guaranteed for every
+/// item whose insert returned true. With refreshing, it is guaranteed for every item.
 ///
 /// With a span of items, the filter keeps its rate for ever, unless it is merged. With a span of
-/// time, it keeps its rate while no slice receives more than its share of the planned items. For
-/// items that may all arrive at once, plan one slice ([`Plan::window`]): it takes a sixth more
-/// memory than three, and the filter forgets an item within two spans.
+/// time, the filter keeps its rate while no slice receives more than its share of the planned
+/// items. If all items may arrive at once, plan one slice ([`Plan::window`]). One slice takes a
+/// sixth more memory than three, and the filter forgets an item within two spans.
 ///
 /// # Examples
 ///
@@ -84,11 +85,11 @@ use sizing::blocks_of;
 pub struct Window<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    // The state of the first line of the words, and changes since.
+    // The state in the first line of the words, with the changes since that line was written.
     clock: Clock,
     level: arch::Level,
     places: Places,
-    // Invariant: space for the clock's line, which only files use, then the places.
+    // Invariant: space for the line of the clock, which only files use, then the places.
     bits: B,
 }
 
@@ -111,7 +112,8 @@ impl Window {
     }
 
     /// Creates an empty filter that remembers items for at least `span_millis` and at most twice as
-    /// long. It keeps `rate` if at most `items` items arrive in any span, in any distribution.
+    /// long. The filter keeps `rate` if at most `items` items arrive in any span, even if they
+    /// arrive at once.
     ///
     /// # Errors
     ///
@@ -139,7 +141,8 @@ impl Window {
         Self::new(plan, hasher, Span::Items(plan.items()))
     }
 
-    /// Makes repeats refresh an item: the filter forgets it a span after its last insertion.
+    /// Makes repeats refresh an item: the filter then forgets the item a span after its last
+    /// insertion.
     #[must_use]
     pub fn refreshing(mut self) -> Self {
         self.clock.refreshes = true;
@@ -199,8 +202,8 @@ impl<B: Bits<Word = u64>> Window<B> {
     /// Sets the present time, in milliseconds since any epoch, and forgets the items that are out
     /// of the window. Constant time; the next insert clears the memory.
     ///
-    /// A time before the latest one has no effect. Neither has any time if the span is a number of
-    /// items.
+    /// A time before the latest one has no effect. If the span is a number of items, no time has an
+    /// effect.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }
@@ -241,7 +244,7 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
         Some(self.as_view())
     }
 
-    /// Passes on the clock's line, then the blocks.
+    /// Passes the line of the clock to `write`, then the blocks.
     fn each_words<E>(
         &self,
         start: u64,
@@ -351,10 +354,11 @@ impl<B: BitsMut> Clear for Window<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
-    /// Remembers the items of both filters, each at least as long as its own filter would. Slices
-    /// of the same time are joined; with a span of items, slices of the same age. The result has
-    /// the later of the two clocks, and forgets the items that are outside the window at that time.
-    /// Slices hold the items of both, so the rate may be above the planned rate.
+    /// Remembers the items of both filters, each at least as long as its own filter would. With a
+    /// span of time, slices of the same time are joined. With a span of items, slices of the same
+    /// age are joined. The present time becomes the later of the two times, and items that are then
+    /// out of the window are forgotten. The joined slices hold the items of both filters, so the
+    /// rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;

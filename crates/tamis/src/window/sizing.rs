@@ -7,8 +7,9 @@ use crate::window::clock::Clock;
 
 /// The formulas for the sizes of this kind.
 ///
-/// Plans have one or three slices, because then a place is one cache line. Three slices take a
-/// seventh less memory at 1 %. From about 10⁻⁵ on one slice takes less, because of its wider lanes.
+/// Plans have one or three slices, because then a place is one cache line. At a rate of 1 %, three
+/// slices take a seventh less memory than one. At rates of about 10⁻⁵ and below, one slice takes
+/// less memory, because its lanes are wider.
 pub(crate) const SIZING: BlockSizing = BlockSizing {
     geometry: |number| (1..=255).contains(&number).then_some(Geometry::Slices(number)),
     usual: &[Geometry::Slices(3), Geometry::Slices(1)],

@@ -4,7 +4,7 @@ use crate::arch::batch::{BATCH, Located};
 use crate::arch::prefetch::prefetch_address;
 use crate::bits::Word;
 
-/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
+/// Smaller filters fit in the L2 cache. The CPU hides its latency without prefetches.
 pub(super) const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
 /// Calls `answer` with each batch of located hashes, its length, and the next batch.
@@ -37,12 +37,12 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. Its lines are prefetched a few at a time while the present batch is answered,
-/// because a CPU cannot load 64 lines at once.
+/// The next batch. Its lines are prefetched a few at a time while the present batch is answered. A
+/// CPU cannot load 64 lines at the same time.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     words: *const u8,
-    /// None if there is no next batch, or the filter is small.
+    /// `None` if there is no next batch, or if the filter is small.
     batch: Option<&'a Located>,
 }
 

@@ -8,7 +8,7 @@ use crate::arch::avx2::parquet;
 use crate::arch::prefetch::prefetch_lines;
 use crate::prefetching::GROUP;
 
-/// A narrow block, or a mask for one: eight lanes of 16 bits.
+/// A narrow block, or the bits of an item in such a block: eight lanes of 16 bits.
 #[derive(Clone, Copy)]
 pub(in crate::arch) struct Narrow(__m128i);
 
@@ -25,7 +25,7 @@ impl Narrow {
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn mask(hash: u64) -> Self {
         let low = _mm_cvtsi32_si128(hash as i32);
-        // Number i in bytes 2i and 2i + 1.
+        // Bytes 2i and 2i + 1 both hold bit number i.
         let numbers = _mm_unpacklo_epi8(low, _mm_srli_epi32::<4>(low));
         let numbers = _mm_and_si128(numbers, _mm_set1_epi8(15));
         let numbers = _mm_unpacklo_epi8(numbers, numbers);
@@ -140,14 +140,15 @@ impl Wide {
     }
 }
 
-/// Smaller filters fit in the second cache, whose latency the CPU hides without prefetches.
+/// Smaller filters fit in the L2 cache. The CPU hides its latency without prefetches.
 const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 
 /// How many items ahead the memory is prefetched.
 const AHEAD: usize = 2 * GROUP;
 
-/// Like `in_batches`, which is not compiled for AVX2: writes the answer to each hash, in order, to
-/// a mask, and prefetches the words at the `place` of a later hash, unless there are few words.
+/// Writes the answer to each hash, in order, to a bit mask. Prefetches the words at the `place` of
+/// a later hash, unless there are few words. This is the version of `in_batches` for AVX2;
+/// `in_batches` itself is not compiled for AVX2.
 ///
 /// # Panics
 ///

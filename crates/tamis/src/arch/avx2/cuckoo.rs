@@ -11,10 +11,11 @@ use crate::arch::prefetch::prefetch_address;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Located {
-    /// The bytes at which the reads of the left and right buckets start, and the bits in them.
+    /// For the left and the right buckets: the byte from which a bucket is read, and the first bit
+    /// of the bucket in that byte.
     bytes: [[u64; BATCH]; 2],
     shifts: [[u64; BATCH]; 2],
-    /// The content of a bucket that is full of the item.
+    /// The content of a bucket that holds the item's fingerprint in every slot.
     patterns: [u64; BATCH],
 }
 
@@ -53,7 +54,7 @@ pub(in crate::arch) fn contains_pairs(
             if is_large && next.is_some() {
                 prefetch_4(words, coming, i);
             }
-            // SAFETY: `locate` wrote only byte numbers from which on eight bytes are in `words`, as
+            // SAFETY: eight bytes from each byte number that `locate` wrote are in `words`, as
             // asserted. Entries after the batch are from an earlier batch, or zero.
             mask |= unsafe { rule.contains_4(words, located, i) } << i;
         }
@@ -98,7 +99,7 @@ fn prefetch_4(words: *const u8, located: &Located, i: usize) {
     }
 }
 
-/// The parameters of a table, each in every lane.
+/// The parameters of a table, each copied to every lane.
 #[derive(Clone, Copy)]
 struct Rule {
     starts: __m256i,
@@ -186,7 +187,7 @@ impl Rule {
     ///
     /// # Safety
     ///
-    /// Eight bytes from each byte number of these items on are readable.
+    /// For each of these items, eight bytes from its byte number on are readable.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn contains_4(&self, words: *const u8, located: &Located, i: usize) -> u64 {
@@ -199,7 +200,7 @@ impl Rule {
             let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));
             let lanes = _mm256_srlv_epi64(lanes, load_4(&located.shifts[half][i..]));
             let lanes = _mm256_xor_si256(lanes, pattern);
-            // As in `Lanes::either_holds`: a borrow comes only from a slot of zero.
+            // As in `Lanes::either_holds`: only a slot that is zero causes a borrow.
             _mm256_andnot_si256(lanes, _mm256_sub_epi64(lanes, self.ones))
         };
         let found = _mm256_and_si256(_mm256_or_si256(zero(0), zero(1)), self.highs);

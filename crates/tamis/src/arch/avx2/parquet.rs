@@ -35,7 +35,8 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
 
 #[target_feature(enable = "avx2")]
 pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    // A pointer from here on: no reference to the words may be live while they are written.
+    // From here on the words are accessed through a pointer: no reference to the words may be live
+    // while they are written.
     let words: *mut [u64] = words;
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
@@ -90,8 +91,8 @@ pub(super) fn bits(hash: u64) -> __m256i {
 #[target_feature(enable = "avx2")]
 unsafe fn holds<W: Word>(words: &[W], hash: u64, first: usize) -> bool {
     let block: __m256i;
-    // SAFETY: inside the block. An assembly load of words that other threads may set is equivalent
-    // to four relaxed loads: bits only change from 0 to 1.
+    // SAFETY: the 32 bytes are inside the block. Other threads may set bits of the words. The
+    // assembly load is equivalent to four relaxed loads: bits only change from 0 to 1.
     unsafe {
         asm!(
             "vmovdqu {block}, ymmword ptr [{at}]",

@@ -4,8 +4,8 @@
 //! spread hash ×4 ──▶ shifted to each lane's six bits ──▶ lane's word shifted by that number: its bit
 //! ```
 //!
-//! A test shifts the block and not a mask. Bit 0 of every lane is then the answer of that lane, so
-//! one AND joins the halves, and one instruction tests them.
+//! A test shifts the block, not a mask. Bit 0 of every lane is then the answer of that lane. So one
+//! AND joins the halves, and one instruction tests them.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -37,10 +37,10 @@ static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, low_six: [63; 4], one
 pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = split_block::first_word(hash, words.len());
     let flag: u8;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable. An assembly load of words
-    // that other threads may set is equivalent to eight relaxed loads: bits only change from 0 to
-    // 1. `vzeroupper`, because the code around may be compiled for SSE: all vector registers are
-    // clobbered.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable. Other threads may set bits of
+    // the words. The assembly load is equivalent to eight relaxed loads: bits only change from 0 to
+    // 1. The code around may be compiled for SSE, so the assembly ends with `vzeroupper`. Therefore
+    // all vector registers are clobbered.
     unsafe {
         asm!(
             "vmovq xmm0, {spread}",
@@ -68,13 +68,13 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
             options(readonly, nostack),
         );
     }
-    // SAFETY: `setc` writes 0 or 1. A comparison would take two instructions more.
+    // SAFETY: `setc` writes 0 or 1. A comparison would take two more instructions.
     unsafe { std::hint::assert_unchecked(flag <= 1) };
     flag != 0
 }
 
-/// Sets the bits of one item. Returns true if one of them was not set. It is inlined like
-/// [`contains_one_512`].
+/// Sets the bits of one item. Returns true if at least one of them was not set. Inlined for the
+/// same reason as [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -169,9 +169,10 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
         // last item also hold starts of valid blocks.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
-            // SAFETY: only `locate` writes starts here: each is that of a whole block, or 0. The
-            // values for the lanes are 512 bytes behind; the pointer covers all of `located`. Other
-            // threads may write the words: see `contains_one_512`.
+            // SAFETY: only `locate` writes starts to `located`. Each start is that of a whole
+            // block, or 0. The values for the lanes are 512 bytes behind the starts, and the
+            // pointer covers all of `located`. Words shared with other threads: as in
+            // `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(7), test_one!(6), test_one!(5), test_one!(4),
@@ -209,7 +210,8 @@ pub(in crate::arch) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], an
     unsafe { insert_each(as_cells(words), hashes, answers) }
 }
 
-/// Sets the bits of item `$i` from `located` on, and byte `$i` of `new` if one was not set.
+/// Sets the bits of item `$i` from `located` on. Sets byte `$i` of `new` to 1 if at least one bit
+/// was not set.
 macro_rules! set_one {
     ($i:literal) => {
         concat!(
@@ -277,7 +279,7 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
         let halves = [0, BATCH / 2].map(|from| {
             // SAFETY: 32 readable bytes.
             let new = unsafe { _mm256_loadu_si256(new[from..].as_ptr().cast()) };
-            // 1 in the lowest bit of a byte, to be moved to the highest.
+            // Each byte is 0 or 1. The shift moves its lowest bit to the highest.
             _mm256_movemask_epi8(_mm256_slli_epi16::<7>(new)) as u32
         });
         u64::from(halves[1]) << 32 | u64::from(halves[0])
@@ -319,13 +321,13 @@ fn locate_one(len_blocks: usize, hash: u64, i: usize, located: &mut Located) {
     located.lanes[i] = split_block::spread(hash);
 }
 
-/// The products of the low halves of each lane.
+/// Returns the products of the low halves of the lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn multiply_32(a: __m256i, b: __m256i) -> __m256i {
     let product;
-    // The intrinsic becomes a mask and a 64-bit multiplication, which is three instead of one.
-    // SAFETY: registers only.
+    // The intrinsic would compile to three operations instead of one: a mask for each factor and a
+    // 64-bit multiplication. SAFETY: registers only.
     unsafe {
         asm!(
             "vpmuludq {product}, {a}, {b}",

@@ -109,8 +109,8 @@ impl<P: Pages> Table<P> {
         self.page_refs().map(|page| page::used_words(page.head) as u64)
     }
 
-    /// Passes the words from number `start` on to `write`, in order, in several slices. Of skipped
-    /// pages it reads only the heads.
+    /// Passes the words from number `start` on to `write`, in order, in several slices. Of the
+    /// skipped pages, only the heads are read.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub(crate) struct Table<P = OwnedPages> {
     pub(super) depth: u32,
     /// All ones if the unsplit pages are numbered by the inverted address.
     pub(super) flip: u64,
-    /// The forms of unsplit pages and of split pages.
+    /// The forms of the entries in unsplit pages and in split pages.
     pub(super) forms: [Form; 2],
     pub(super) pages: P,
     pub(super) counts: Counts,

@@ -259,7 +259,8 @@ fn hostile_words_are_an_error_or_a_usable_table() {
             }
         }
         assert!(usable > 0, "the number of items is any");
-        // Answers without a check first: what a file changed under its map would give.
+        // Lookups do not check the words first. A mapped file that another process changes would
+        // give the same answers.
         let [order, items, unsplit, ..] = good[..] else { panic!("a head") };
         for seed in 0..200 {
             let mut bad = good.clone();
@@ -278,7 +279,7 @@ fn hostile_words_are_an_error_or_a_usable_table() {
 /// Fills one page with hashes that all begin with `zeros` zeros, until it is full.
 fn fill_one_page(table: &mut Table, zeros: u32) -> Vec<u64> {
     let mut taken = Vec::new();
-    // Odd multiples: all hashes differ.
+    // Odd multiples, so that all hashes differ.
     for i in 0..500_000_u64 {
         let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> zeros;
         match table.insert(hash) {
@@ -299,7 +300,7 @@ fn a_crowded_page_refuses_items_and_other_pages_take_theirs() {
         let crowd = fill_one_page(&mut table, zeros);
         check(&table);
         let mut refused = 0;
-        // Enough for the crowded page to split several times.
+        // Enough items that the crowded page splits several times.
         let others = 100_000;
         for hash in hashes(0..others) {
             match table.insert(hash) {

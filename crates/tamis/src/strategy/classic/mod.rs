@@ -1,7 +1,8 @@
 //! The classic Bloom filter: any number of bits, any number of probes.
 //!
-//! Probe `i` is the high half of `mix(hash + i·γ) × bits`. Each probe is mixed on its own, so that
-//! probes neither repeat nor follow a fixed step. With double hashing they do so in small filters.
+//! Probe `i` is the high half of `mix(hash + i·γ) × bits`. Each probe is mixed separately, so that
+//! probes neither repeat nor follow a fixed step. With double hashing, probes repeat or follow a
+//! fixed step in small filters.
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
@@ -92,7 +93,7 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
-        // `fold`, not `any`: every probe must be set.
+        // `fold` and not `any`: every probe must be set, even if an earlier one was not set before.
         self.probes(hash)
             .fold(false, |missing, bit| missing | bits.set((bit / 64) as usize, &[1 << (bit % 64)]))
     }

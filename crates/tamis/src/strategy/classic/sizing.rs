@@ -7,7 +7,7 @@ use crate::plan::rates::{approximate_classic_rate, classic_rate};
 use crate::plan::search::{fewer, smallest_from};
 use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 
-/// The most probes of a classic filter.
+/// The maximum number of probes of a classic filter.
 const MAX_PROBES: u32 = 255;
 
 /// The formulas of classic filters. Any number of bits and probes is possible.
@@ -22,8 +22,8 @@ impl Sizing for ClassicSizing {
         Geometry::Probes((-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES)) as u32)
     }
 
-    /// Uses the approximate formula. The exact rate is never above it, and takes a hundred times as
-    /// long.
+    /// Uses the approximate formula. Its result is never below the exact rate, and the exact
+    /// formula takes a hundred times as long.
     fn fewest(&self, _: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)> {
         let low = (-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES - 1)) as u32;
         let geometries = [low, low + 1].map(Geometry::Probes);
@@ -73,7 +73,8 @@ pub(crate) fn estimate_bits(items: u64, rate: f64) -> f64 {
     bits_by_mean(items, rate, (-rate.log2()).round().clamp(1.0, f64::from(MAX_PROBES)) as u32)
 }
 
-/// Estimates how many bits with this number of probes keep `rate`, from the mean alone.
+/// Estimates how many bits keep `rate` with this number of probes. The formula uses only the mean
+/// number of set bits.
 fn bits_by_mean(items: u64, rate: f64, probes: u32) -> f64 {
     let k = f64::from(probes);
     -k * items as f64 / (-rate.powf(1.0 / k)).ln_1p()
