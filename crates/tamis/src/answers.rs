@@ -1,11 +1,12 @@
-//! The answers to a batch of questions, one bit for each.
+//! The answers to a batch, one bit for each item.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-/// The answers to a batch, yes or no for each item, as a bit mask.
+/// The answers to a batch of items as a bit mask. Each answer is yes or no.
 ///
-/// The answers are a mask and not a list of `bool`, because a branch on each answer costs several
-/// times as much as the answer. Work on whole words, or iterate over the ones.
+/// The answers are a mask and not a list of `bool`. A branch on each answer would take several
+/// times as long as computing the answer. Process whole words, or iterate over the indices of the
+/// ones.
 ///
 /// # Examples
 ///
@@ -27,7 +28,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Creates an empty batch. It keeps its memory from one use to the next.
+    /// Creates an empty batch. A batch that is reused keeps its memory.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new(), len: 0 }
@@ -41,7 +42,7 @@ impl Answers {
         answers
     }
 
-    /// Replaces the answers by `len` others: number `i` is `answer(i)`. Calls `answer` in order.
+    /// Replaces the answers by `len` new ones: number `i` is `answer(i)`. Calls `answer` in order.
     ///
     /// # Examples
     ///

@@ -55,7 +55,8 @@ macro_rules! define_any_filter {
         }
 
         impl<B: Bits<Word = u64>> AnyFilter<B> {
-            /// Creates a filter from the words that [`each_words`](Self::each_words) passed on.
+            /// Creates a filter from the words that [`each_words`](Self::each_words) passes to its
+            /// callback.
             ///
             /// # Errors
             ///
@@ -68,7 +69,7 @@ macro_rules! define_any_filter {
             }
 
             /// Borrows the filter. Returns `None` for a filter that has grown, because its words
-            /// are no longer in one run. Constant time.
+            /// are no longer contiguous. Constant time.
             pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
                 Some(match self {
                     $(AnyFilter::$kind(filter) => AnyFilter::$kind(Variant::<B>::view(filter)?),)*
@@ -119,8 +120,8 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         self.each_words_from(0, each)
     }
 
-    /// Passes the words from number `start` on to `each`. Skipped words cost nothing, except in a
-    /// filter that has grown: there the head of each skipped page is read.
+    /// Passes the words from number `start` on to `each`. Skipped words take no time, except in a
+    /// filter that has grown. In such a filter, the head of each skipped page is read.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::each_words(filter, start, each))
     }
 
-    /// Returns how many words [`each_words`](Self::each_words) passes on.
+    /// Returns how many words [`each_words`](Self::each_words) passes to its callback.
     pub fn len_words(&self) -> u64 {
         with_filter!(self, filter => Variant::<B>::len_words(filter))
     }
@@ -159,9 +160,10 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::heap_bytes(filter))
     }
 
-    /// Copies the first `max_bytes` of the filter into a filter of its own, which holds its share
-    /// of the items: see [`Plan::part`]. Estimates from the copy approximate those of the whole
-    /// filter in little time. Returns `None` if the filter is not larger, or has no such part.
+    /// Copies the first `max_bytes` of the filter into a new filter, which holds its share of the
+    /// items: see [`Plan::part`]. Estimates from the copy approximate those of the whole filter,
+    /// and take less time. Returns `None` if the filter is not larger than `max_bytes`, or if its
+    /// plan has no such part.
     ///
     /// # Examples
     ///
@@ -221,7 +223,7 @@ impl<B: BitsMut> AnyFilter<B> {
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for AnyFilter<B> {
-    /// Formats the filter as its own type does.
+    /// Formats the filter as its concrete type does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         with_filter!(self, filter => filter.fmt(f))
     }

@@ -104,7 +104,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T], &[T])) {
         let head = self.heads[bin] as usize;
         let buffered = head % BUFFER;
-        // First the last chunk, up to the head. Then the earlier chunks, which are full.
+        // Visits the last chunk first, up to the head, and then the earlier chunks, which are full.
         let mut chunk = head / self.chunk_items;
         let mut items = &self.pool[chunk * self.chunk_items..head - buffered];
         visit(&self.buffers[bin * BUFFER..][..buffered], items);

@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::hash::Hasher;
 use crate::plan::Plan;
 
-/// The most bytes of a filter that `Debug` reads.
+/// The maximum number of bytes of a filter that `Debug` reads.
 pub(crate) const DEBUG_BYTES: u64 = 64 << 10;
 
 /// The state of a filter, or of the part of it that `Debug` reads.

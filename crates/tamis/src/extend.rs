@@ -14,8 +14,8 @@ pub(crate) fn extend<I: Item>(filter: &mut impl Insert, items: impl IntoIterator
         let mut answers = [0; CHUNK / 64];
         while hashes.peek().is_some() {
             let mut len = 0;
-            // The slots come first in the zip. Otherwise the iterator would be advanced past the
-            // last slot, and lose an item.
+            // The slots are the first iterator of `zip`. If the hashes came first, `zip` would take
+            // one more hash after the last slot, and this hash would be lost.
             for (slot, hash) in buffer.iter_mut().zip(&mut hashes) {
                 *slot = hash;
                 len += 1;

@@ -289,8 +289,8 @@ impl std::error::Error for InsertError {}
 
 /// A filter from which items can be removed.
 ///
-/// Remove only items that were inserted. The filter reports some absent items as present. Removing
-/// such an item also removes a part of other items.
+/// Remove only items that were inserted. A filter reports some absent items as present. Removing
+/// such an item can make the filter report other, inserted items as absent.
 pub trait Remove: Filter {
     /// Removes an item by its hash. An item that was inserted several times is removed once.
     fn remove_hash(&mut self, hash: u64) -> Removed;

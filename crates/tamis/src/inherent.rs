@@ -47,15 +47,16 @@ macro_rules! filter_methods {
             Filter::layout(self)
         }
 
-        /// Tests whether `item` may have been inserted. `false` is certain; `true` is wrong for an
-        /// absent item at the filter's [present rate](Self::estimate_rate).
+        /// Tests whether `item` may have been inserted. The answer false is always correct. An
+        /// absent item returns true with the probability of the [present
+        /// rate](Self::estimate_rate).
         #[inline(always)]
         pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
             Filter::contains(self, item)
         }
 
-        /// Tests whether an item with this hash, of [`hasher`](Self::hasher), may have been
-        /// inserted.
+        /// Tests whether an item with this hash may have been inserted. The hash must be computed
+        /// with [`hasher`](Self::hasher).
         #[inline(always)]
         pub fn contains_hash(&self, hash: u64) -> bool {
             Filter::contains_hash(self, hash)
@@ -125,8 +126,9 @@ macro_rules! filter_methods {
 /// The methods of [`Insert`], for filters that accept every item.
 macro_rules! insert_methods {
     () => {
-        /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is
-        /// wrong for a new item at the filter's present rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
+        /// correct. A new item returns false with the probability of the present false positive
+        /// rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
             Insert::insert(self, item)
@@ -156,8 +158,9 @@ macro_rules! insert_methods {
 /// The methods of [`TryInsert`], for filters that may refuse items.
 macro_rules! try_insert_methods {
     () => {
-        /// Inserts `item`. Returns true if it is new to the filter, which is certain; `false` is
-        /// wrong for a new item at the filter's present rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
+        /// correct. A new item returns false with the probability of the present false positive
+        /// rate.
         ///
         /// # Errors
         ///
@@ -209,8 +212,8 @@ macro_rules! try_insert_methods {
 /// The methods of [`Clear`] and [`Merge`], which change the whole filter.
 macro_rules! whole_methods {
     ([$($generics:tt)*] $other:ty) => {
-        /// Removes all items. The plan and the hasher stay; a window keeps its time. Writes all
-        /// bits; a growing filter frees its pages instead.
+        /// Removes all items. Keeps the plan and the hasher. A window also keeps its time. Writes
+        /// all bits; a growing filter frees its pages instead.
         ///
         /// # Panics
         ///
@@ -234,8 +237,8 @@ macro_rules! whole_methods {
 /// The methods of [`Count`].
 macro_rules! count_methods {
     () => {
-        /// Returns an upper bound of how often `item` was inserted. The bound holds up to
-        /// [`max_count`](Self::max_count).
+        /// Returns an upper bound of how often `item` was inserted. If the result is
+        /// [`max_count`](Self::max_count), the true number may be higher.
         #[inline(always)]
         pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
             Count::count(self, item)
@@ -343,7 +346,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
     /// Inserts `item` from any thread. Returns true if it is new to the filter.
     ///
-    /// If several threads insert one new item at the same time, exactly one gets true.
+    /// If several threads insert the same new item at the same time, exactly one of the calls
+    /// returns true.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&self, item: &I) -> bool {
         Insert::insert(&mut &*self, item)
@@ -412,8 +416,8 @@ impl<B: BitsMut> Window<B> {
 impl<B: Bits<Word = u64>> AnyFilter<B> {
     filter_methods!();
 
-    /// Returns an upper bound of the number of copies of `item`, as [`Count::count`] does; `None`
-    /// if this kind does not count.
+    /// Returns an upper bound of the number of copies of `item`, as [`Count::count`] does. Returns
+    /// `None` if this kind does not count.
     #[inline]
     pub fn count<I: Item + ?Sized>(&self, item: &I) -> Option<u64> {
         self.count_hash(self.hasher().hash_item(item))
@@ -424,7 +428,8 @@ impl<B: BitsMut> AnyFilter<B> {
     try_insert_methods!();
     whole_methods!([C: Bits<Word = u64>] AnyFilter<C>);
 
-    /// Deletes `item`, as [`Remove::remove`] does; `None` if this kind does not delete.
+    /// Removes `item`, as [`Remove::remove`] does. Returns `None` if this kind does not support
+    /// removal.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Option<Removed> {
         let hash = self.hasher().hash_item(item);

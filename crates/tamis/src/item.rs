@@ -1,7 +1,7 @@
-//! An item: a value as stable bytes, which are all that a filter uses of it.
+//! An item: a value as stable bytes. A filter uses only these bytes.
 //!
-//! Not `std::hash::Hash`: its bytes differ between platforms and releases, and a filter must give
-//! the same answers everywhere.
+//! The trait does not use `std::hash::Hash`, whose bytes differ between platforms and releases. A
+//! filter must give the same answers on every platform and in every release.
 
 use alloc::borrow::Cow;
 use alloc::rc::Rc;
@@ -44,7 +44,7 @@ use crate::no_std::*;
 /// assert_eq!(("a", 2_u16).stable_bytes().as_ref(), b"\x01\0\0\0\0\0\0\0a\x02\0");
 /// ```
 pub trait Item {
-    /// The length of the stable bytes, if all values of the type have the same.
+    /// The length of the stable bytes, if all values of the type have the same length.
     ///
     /// A tuple writes no length before such an item, so a wrong length makes different tuples
     /// equal. `None`, the default, is always correct.
@@ -67,8 +67,9 @@ pub trait Item {
     /// Hashes many items. `hashes[i]` is the hash of `items[i]`.
     ///
     /// Prefetches the bytes of later items, so that the loads of items far apart in memory overlap.
-    /// The default therefore calls [`stable_bytes`](Self::stable_bytes) twice for each item, which
-    /// should borrow. Override this method for a type whose bytes are computed.
+    /// Therefore the default method calls [`stable_bytes`](Self::stable_bytes) twice for each item.
+    /// It is fast if `stable_bytes` borrows. Override this method for a type whose bytes are
+    /// computed.
     ///
     /// # Panics
     ///
@@ -93,7 +94,7 @@ macro_rules! value_items {
                 $to_bytes(*self)
             }
 
-            // The bytes are computed, and a prefetch would compute them twice.
+            // The bytes of this type are computed. A prefetch would compute them twice.
             fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
                 assert_eq!(items.len(), hashes.len(), "one hash an item");
                 for (hash, item) in hashes.iter_mut().zip(items) {

@@ -59,7 +59,8 @@ impl Kind {
         self.row().can_remove
     }
 
-    /// Returns true if each insert of an item takes space, repeats of the item too.
+    /// Returns true if each insert of an item takes space, even if the filter already holds the
+    /// item.
     #[must_use]
     pub const fn stores_copies(self) -> bool {
         self.row().stores_copies

@@ -1,4 +1,4 @@
-//! What makes two filters mergeable.
+//! The layout: the properties that two filters must share to be merged.
 
 use std::fmt;
 

@@ -19,7 +19,8 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modulus {
-    // Invariant: at least 1, and at most 2⁶³, so that twice a remainder's bound does not overflow.
+    // Invariant: at least 1 and at most 2⁶³. Before its correction, the remainder in `reduce` is
+    // below twice this value, so it does not overflow.
     bits: u64,
     /// ⌊(2⁶⁴ − 1) / bits⌋.
     reciprocal: u64,

@@ -32,7 +32,7 @@ pub(crate) fn contains_each<F: Filter + Sync, I: Item + Sync>(
     });
 }
 
-/// Hashes that a task has collected and not yet inserted.
+/// Hashes that a task has collected but not yet inserted.
 struct PendingInserts<'a, S> {
     filter: &'a Bloom<S, AtomicBitmap>,
     hashes: Vec<u64>,
@@ -78,8 +78,8 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
     ///
     /// # Panics
     ///
-    /// If 16 KiB for locks cannot be allocated, or an item panics. The filter keeps its earlier
-    /// items; any of the new items may be missing.
+    /// If 16 KiB for locks cannot be allocated, or the code of an item panics. The filter keeps its
+    /// earlier items. Any of the new items may be missing.
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         self.while_shared(|mut shared| ParallelExtend::par_extend(&mut shared, items));
     }

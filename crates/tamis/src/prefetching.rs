@@ -1,4 +1,4 @@
-//! Batches of hashes: the memory of a group is prefetched while the group before is answered.
+//! Batches of hashes: the memory of a group is prefetched while the previous group is answered.
 
 use crate::answers::check_words;
 
@@ -10,8 +10,8 @@ pub(crate) enum Step {
     Answer,
 }
 
-/// Writes the answer to each hash, in order, to a mask. Prefetches the memory of a group of hashes
-/// while it answers the group before.
+/// Writes the answer to each hash, in order, to a bit mask. Prefetches the memory of a group of
+/// hashes while it answers the previous group.
 ///
 /// # Panics
 ///
@@ -40,8 +40,8 @@ pub(crate) fn in_batches(
     }
 }
 
-/// How many items are prefetched at a time: few enough that a core can load their lines while it
-/// answers others.
+/// How many items are prefetched at a time. They are so few that a core can load their lines while
+/// it answers other items.
 pub(crate) const GROUP: usize = 16;
 
 /// Returns the group after the one that starts at `at`.

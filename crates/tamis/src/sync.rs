@@ -6,8 +6,8 @@ pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Waits until another thread stores zero. It only loads, because an exchange would take the cache
-/// line from the other thread.
+/// Waits until another thread stores zero. The loop only loads, because an exchange would take the
+/// cache line from the other thread.
 #[cfg(not(loom))]
 pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     let mut turns = 0;
@@ -25,13 +25,13 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     }
 }
 
-/// Far longer than any thread holds a lock. After this, the holder probably waits for a processor,
-/// perhaps for this one.
+/// This number of turns takes far longer than any thread holds a lock. If the lock is still held,
+/// its holder probably waits for a processor, perhaps for this one.
 #[cfg(not(loom))]
 const SPIN_TURNS: u32 = 256;
 
-/// Lets another thread run. The model checker may return an old value to a plain load forever; the
-/// caller's next exchange returns the newest.
+/// Lets another thread run. With the model checker, a plain load may return an old value forever.
+/// The next exchange of the caller returns the newest value.
 #[cfg(loom)]
 pub(crate) fn wait_for_zero(_: &AtomicU8) {
     loom::thread::yield_now();

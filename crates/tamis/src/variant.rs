@@ -1,25 +1,26 @@
-//! What the enum of all kinds needs from each filter.
+//! The trait that the enum of all kinds requires of each filter.
 
 use crate::bits::{BitsMut, heap_bytes};
 use crate::filter::Filter;
 use crate::removed::Removed;
 
-/// What [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in addition to the
-/// public traits.
+/// The methods that [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in
+/// addition to the public traits.
 pub(crate) trait Variant<B>: Filter {
     /// The same filter over borrowed words.
     type View<'a>
     where
         Self: 'a;
 
-    /// Borrows the filter. `None` if its words are not in one run.
+    /// Borrows the filter. Returns `None` if its words are not contiguous.
     fn view(&self) -> Option<Self::View<'_>>;
 
     /// Passes the words of a file to `each`, in order, from the word numbered `start` on.
     fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
     -> Result<(), E>;
 
-    /// Returns how many words [`each_words`](Self::each_words) passes on from word 0.
+    /// Returns how many words [`each_words`](Self::each_words) passes to its callback from word 0
+    /// on.
     fn len_words(&self) -> u64 {
         self.plan().bits().div_ceil(64)
     }
@@ -33,18 +34,18 @@ pub(crate) trait Variant<B>: Filter {
     /// Sets the time of a filter that forgets items.
     fn advance(&mut self, _now_millis: u64) {}
 
-    /// Returns an upper bound of how often an item with this hash was inserted. `None` if the kind
-    /// does not count.
+    /// Returns an upper bound of how often an item with this hash was inserted. Returns `None` if
+    /// the kind does not count.
     fn count_hash(&self, _hash: u64) -> Option<u64> {
         None
     }
 
-    /// Returns the highest count. `None` if the kind does not count.
+    /// Returns the highest count. Returns `None` if the kind does not count.
     fn max_count(&self) -> Option<u64> {
         None
     }
 
-    /// Removes an item by its hash. `None` if the kind does not remove items.
+    /// Removes an item by its hash. Returns `None` if the kind does not remove items.
     fn remove_hash(&mut self, _hash: u64) -> Option<Removed>
     where
         B: BitsMut,
@@ -53,7 +54,8 @@ pub(crate) trait Variant<B>: Filter {
     }
 }
 
-/// The parts of [`Variant`] for a filter whose words are one run in the field `$words`.
+/// Implements the methods of [`Variant`] for a filter whose words are contiguous in the field
+/// `$words`.
 macro_rules! one_run {
     ($view:ty, $words:ident) => {
         type View<'a>
@@ -76,7 +78,7 @@ macro_rules! one_run {
 }
 pub(crate) use one_run;
 
-/// The parts of [`Variant`] for a filter that counts and removes items.
+/// Implements the methods of [`Variant`] for a filter that counts and removes items.
 macro_rules! counts {
     () => {
         fn count_hash(&self, hash: u64) -> Option<u64> {

@@ -87,7 +87,8 @@ fn insert_each(seen: &Shared, items: &[&str]) -> usize {
     answers.count_ones()
 }
 
-/// The default filter inserts with its own kernels. No thread may clear the bits of another.
+/// Two threads insert into the same block with the kernels of the default filter. No thread may
+/// clear a bit that the other one has set.
 #[test]
 fn two_threads_in_one_block_of_a_filter_lose_nothing() {
     check_filter(|seen| {

@@ -138,7 +138,7 @@ impl<D: Digest> DigestSet<D> {
         self.table.len() as u64 * 8
     }
 
-    /// Returns the least memory for a set of `len` digests, in bytes.
+    /// Returns the minimum memory for a set of `len` digests, in bytes.
     #[must_use]
     pub fn bytes_for(len: u64) -> u64 {
         let slots = len.saturating_mul(MAX_LOAD.1).div_ceil(MAX_LOAD.0);

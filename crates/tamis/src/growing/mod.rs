@@ -118,7 +118,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
     }
 
     /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no
-    /// longer in one run. Constant time.
+    /// longer contiguous. Constant time.
     pub fn as_view(&self) -> Option<Growing<BitView<'_>>> {
         match &self.storage {
             Storage::Pages(_) => None,

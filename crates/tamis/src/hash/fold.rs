@@ -12,11 +12,11 @@
 //!   hash = fold(mixed, G ^ length in bytes)
 //! ```
 //!
-//! G is 2⁶⁴ divided by the golden ratio. k0 and k1 come from the seed by SplitMix64. The seed is
-//! part of both factors of the first fold, and no constant difference between two items cancels it.
-//! So items that collide under one seed collide under another only by chance. This holds for up to
-//! 128 bytes; longer items that collide under XXH3 collide under every seed. The hash does not
-//! protect against chosen items; SipHash does.
+//! G is 2⁶⁴ divided by the golden ratio. SplitMix64 derives k0 and k1 from the seed. The seed
+//! changes both factors of the first fold, and no constant difference between two items cancels its
+//! effect. So two items of up to 128 bytes that collide under one seed collide under another seed
+//! only by chance. Longer items that collide under XXH3 collide under every seed. The hash does not
+//! protect against items that an attacker chooses; SipHash does.
 //!
 //! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
 //!
@@ -51,14 +51,15 @@ const SECRET: [u64; 16] = [
     0x6473_78d9_c97e_9fc8,
 ];
 
-/// 2⁶⁴ divided by the golden ratio: a factor of the last fold, and the step of SplitMix64.
+/// 2⁶⁴ divided by the golden ratio. It is part of a factor of the last fold, and the step of
+/// SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The words that the hash derives from a seed: k0 and k1.
 pub(super) type Keys = [u64; 2];
 
-/// Derives the keys of a seed: k0 is the first output of SplitMix64 that starts at `seed`, k1 the
-/// first output after it that [mixes](is_mixing).
+/// Derives the keys of a seed. k0 is the first output of SplitMix64 that starts at `seed`. k1 is
+/// the first later output that [mixes](is_mixing).
 pub(super) const fn keys(seed: u64) -> Keys {
     let first = seed.wrapping_add(GOLDEN);
     let mut state = first.wrapping_add(GOLDEN);
@@ -68,11 +69,11 @@ pub(super) const fn keys(seed: u64) -> Keys {
     [split_mix(first), split_mix(state)]
 }
 
-/// Returns true if products by the factor are well mixed: its halves differ, and it has 8 to 56
+/// Returns true if products with this factor are well mixed: its halves differ, and it has 8 to 56
 /// ones.
 ///
-/// A product by 2⁶⁴ − 1 folds to all ones, for any other factor. So do many products by a number
-/// with equal halves. About one in 2³² random factors fails the test.
+/// The product of 2⁶⁴ − 1 and any factor but zero folds to all ones. Many products of a number with
+/// equal halves do the same. About one in 2³² random factors fails the test.
 const fn is_mixing(factor: u64) -> bool {
     let ones = factor.count_ones();
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
@@ -102,7 +103,7 @@ const SPLIT_MIX_1_INVERSE: u64 = 0x96de_1b17_3f11_9089;
 const SPLIT_MIX_2_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 
 /// Hashes `bytes`.
-// Always inlined: the loop around it then computes once what depends on the keys alone.
+// Always inlined. A loop around the call then computes only once what depends on the keys alone.
 #[inline(always)]
 pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
     let len = bytes.len();
@@ -124,8 +125,8 @@ pub(super) const fn hash_number(number: u64, len: u64, keys: Keys) -> u64 {
     finish(mix(number, 0, keys), len)
 }
 
-/// Hashes numbers of `len` bytes each. Vectors have no 128-bit product, so it is computed from four
-/// products.
+/// Hashes numbers of `len` bytes each. Vector instructions cannot compute a 128-bit product, so
+/// each product is computed from four products of 32-bit halves.
 #[inline(always)]
 pub(super) fn hash_numbers(
     numbers: impl Iterator<Item = u64>,
@@ -138,7 +139,7 @@ pub(super) fn hash_numbers(
     }
 }
 
-/// Returns [`fold`] of the same factors.
+/// Returns the result of [`fold`], computed from products of 32-bit halves.
 #[inline(always)]
 const fn fold_by_halves(x: u64, y: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;
@@ -161,22 +162,23 @@ const fn finish(mixed: u64, len: u64) -> u64 {
     fold(mixed, GOLDEN ^ len)
 }
 
-/// Returns both halves of the product, XORed.
+/// Returns the XOR of both halves of the product.
 #[inline(always)]
 const fn fold(x: u64, y: u64) -> u64 {
     let product = x as u128 * y as u128;
     product as u64 ^ (product >> 64) as u64
 }
 
-// Nested, so that the code of each pair exists once for all lengths.
+// The conditions are nested, so that the code of each pair exists only once.
 #[inline(always)]
 fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     let mut sum = pair::<0>(bytes, keys);
     if bytes.len() > 32 {
         sum = sum.wrapping_add(pair::<1>(bytes, keys));
         if bytes.len() > 48 {
-            // The lengths of addresses are around 64 bytes, half below and half above. Two unneeded
-            // multiplications cost less than a branch that is mispredicted every other time.
+            // Web addresses have around 64 bytes: about half of them are shorter, half are longer.
+            // Two multiplications that may be unneeded take less time than a branch that is
+            // mispredicted every other time.
             let third = pair::<2>(bytes, keys);
             sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
             if bytes.len() > 96 {
@@ -197,7 +199,9 @@ fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
 
 #[inline(always)]
 fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
-    // Added and not XORed: an XOR of two secret words would cancel a key in both places at once.
+    // The keys are added to the secret words, not XORed. With XOR, an item whose words are
+    // exchanged, each XORed with the secret words of both places, would have the hash of the
+    // original item under every seed.
     let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
     mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
 }
@@ -212,7 +216,7 @@ fn read_8(bytes: &[u8], at: usize) -> u64 {
 fn small_number(bytes: &[u8]) -> u64 {
     let len = bytes.len();
     if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        // The halves overlap where they agree.
+        // The two halves may overlap. The overlapping bits are equal, so the OR is correct.
         let [first, last] = [*first, *last].map(|half| u64::from(u32::from_le_bytes(half)));
         return first | last << (8 * (len - 4));
     }
@@ -221,7 +225,7 @@ fn small_number(bytes: &[u8]) -> u64 {
     at(0) | at(len / 2) | u64::from(last) << (8 * (len - 1))
 }
 
-// Out of line, so that the code for short lengths stays small in its callers.
+// Not inlined, so that the code for short lengths stays small in the callers.
 #[inline(never)]
 fn xxh3(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)

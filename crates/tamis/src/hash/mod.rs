@@ -66,7 +66,7 @@ impl Hasher {
         Self { function: HashFunction::Fold, words: fold::keys(seed) }
     }
 
-    /// Returns XXH3 with `seed`. Tamis files from before the fold hash use it.
+    /// Returns XXH3 with `seed`. Tamis files that are older than the fold hash use it.
     #[must_use]
     pub const fn xxh3(seed: u64) -> Self {
         Self { function: HashFunction::Xxh3, words: [seed, 0] }
@@ -78,11 +78,11 @@ impl Hasher {
         Self { function: HashFunction::Sip13, words: key }
     }
 
-    /// Returns the keyed hash that Tamis presently prefers, SipHash-1-3, with a secret `key`.
+    /// Returns the keyed hash that Tamis presently prefers, with a secret `key`. It is SipHash-1-3.
     ///
-    /// Without the key an attacker cannot compute hashes, and so cannot choose items that collide.
+    /// Without the key, an attacker cannot compute hashes, and so cannot choose items that collide.
     /// Code that needs a keyed hash calls this function. [`from_parts`](Self::from_parts) restores
-    /// the function that a file names.
+    /// the function whose number is stored in a file.
     ///
     /// # Examples
     ///
@@ -156,15 +156,15 @@ impl Hasher {
 
     /// Hashes `bytes`. The default takes about a nanosecond for up to 16 bytes, then less than 0.1
     /// ns a byte.
-    // Always inlined, like its callers: a loop then computes once what depends on the seed alone,
-    // which saves a seventh of a single lookup of text.
+    // Always inlined, like its callers. A loop then computes only once what depends on the seed
+    // alone. This saves a seventh of the time of a single lookup of text.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
             HashFunction::Fold => fold::hash(bytes, self.words),
-            // The words and not `self`, because the address of `self` would force it onto the stack
-            // of every caller.
+            // Passes the words and not `self`. A reference to `self` would force every caller to
+            // keep it on the stack.
             function => hash_otherwise(function, self.words, bytes),
         }
     }
@@ -195,10 +195,10 @@ impl Hasher {
         }
     }
 
-    /// Hashes `bytes` to 128 bits, for sets so large that 64 bits would collide.
+    /// Hashes `bytes` to 128 bits, for sets so large that 64-bit hashes would collide.
     ///
-    /// With the fold hash this is XXH3-128 with the seed. [`hash`](Self::hash) cannot be derived
-    /// from either half.
+    /// With the fold hash, the result is XXH3-128 with the seed. [`hash`](Self::hash) cannot be
+    /// computed from either half of the result.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, _] = self.words;
@@ -241,7 +241,7 @@ impl Default for Hasher {
 }
 
 /// Hashes `bytes` with a function that is not the default.
-// Out of line, so that the default hash is inlined into its callers.
+// Not inlined, so that the default hash is inlined into its callers.
 #[inline(never)]
 fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64 {
     match function {
@@ -255,7 +255,7 @@ fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64
     }
 }
 
-// Cold, so that the default hash of an integer stays in registers.
+// Marked cold, so that the code for the default hash keeps the integer in a register.
 #[cold]
 fn hash_integer_otherwise<const LEN: usize>(
     function: HashFunction,

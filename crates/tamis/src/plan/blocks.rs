@@ -26,16 +26,15 @@ pub(crate) struct BlockSizing {
 /// a counter, or one block for each slice of a window.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
-    /// Bits of a lane. An item sets one bit in each of the eight lanes of a block.
-    /// Counting filters and windows have several blocks at a place. Their lanes are narrow, so that
-    /// a place fits in one cache line where possible.
-    /// line where possible.
+    /// Bits of a lane. An item sets one bit in each of the eight lanes of a block. Counting filters
+    /// and windows have several blocks at a place. Their lanes are narrow, so that a place fits in
+    /// one cache line where possible.
     pub lane_bits: u64,
     /// Blocks at a place.
     pub layers: u64,
     /// Bits before the places.
     pub head_bits: u64,
-    /// The most places, if the file format limits them.
+    /// The maximum number of places, if the file format limits it.
     pub max_places: u64,
     /// The slices of a window's span. `None` for other kinds.
     pub slices: Option<u32>,
@@ -56,7 +55,7 @@ impl Blocks {
         bits.saturating_sub(self.head_bits) / self.place_bits()
     }
 
-    /// Returns the most places of a filter of at most `max_bits` bits.
+    /// Returns the maximum number of places in a filter of at most `max_bits` bits.
     fn most_places(self, max_bits: u64) -> u64 {
         self.places(max_bits.min(MAX_BITS)).min(self.max_places)
     }

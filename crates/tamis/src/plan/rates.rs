@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn exact_rates_are_those_computed_elsewhere() {
-        // formats.md §0, the corrections for users.
+        // These rates were computed outside this crate, from the definition E\[(X/m)^k\].
         for (n, m, k, exact) in [
             (1, 8, 2, 0.056_641),
             (1, 64, 5, 2.6167e-6),
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn blocked_rates_are_those_computed_elsewhere() {
-        // formats.md §10: Parquet's rate by bits an item.
+        // The rates of Parquet's filter for these bits an item, computed outside this crate.
         for (bits_per_item, rate) in
             [(8.0, 0.0332), (10.0, 0.0126), (11.54, 0.0065), (16.0, 0.0013), (20.0, 0.00042)]
         {

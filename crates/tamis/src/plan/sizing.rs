@@ -59,7 +59,7 @@ pub(crate) trait Sizing: Sync {
 
     /// Computes how many items a filter may hold before its rate exceeds `rate`.
     fn items_at(&self, geometry: Geometry, bits: u64, rate: f64) -> u64 {
-        // At 64 items a bit, every kind is full.
+        // With 64 items for each bit, a filter of any kind is full.
         let is_above = |items| self.rate_at(geometry, bits, items) > rate;
         smallest(1, bits.saturating_mul(64), is_above).map_or(u64::MAX, |over| over - 1)
     }
@@ -90,18 +90,19 @@ pub(crate) trait Sizing: Sync {
 pub(crate) struct Best {
     pub rate: f64,
     pub geometry: Geometry,
-    /// At most the given number of bits; fewer if the kind has no filter of exactly that size.
+    /// The number of bits: at most the given number. It is lower if the kind has no filter of
+    /// exactly that size.
     pub bits: u64,
 }
 
-/// How the set bits of a filter estimate its number of items.
+/// The parameters of the estimate of a filter's number of items from its set bits.
 /// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation.
 pub(crate) struct Sample {
-    /// The number of filters that hold a share of the items each: the slices of a window, or 1.
+    /// The number of filters among which the items are divided: the slices of a window, or 1.
     pub parts: f64,
-    /// The bits of a part.
+    /// The number of bits of such a filter.
     pub bits: f64,
-    /// How many bits the items of a part draw.
+    /// How many bits the items of such a filter set, if a bit counts each time that it is set.
     pub draws: f64,
     /// The standard deviation of the rate for a fixed number of items.
     pub rate_deviation: f64,

@@ -1,4 +1,4 @@
-//! Plans are exact, tight and keep their word.
+//! Plans keep the requested rate with the fewest bits.
 
 use crate::plan::search::smallest;
 use crate::plan::*;
@@ -38,19 +38,22 @@ fn the_default_needs_as_few_bits_as_promised() {
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);
 }
 
-/// The bits of a place of a kind with blocks: what the smallest filter has besides its head.
+/// Returns the bits of a place of a kind with blocks. The smallest filter consists of its head and
+/// one place.
 fn place_bits(kind: Kind, geometry: Geometry) -> u64 {
     let head = if kind == Kind::Window { 512 } else { 0 };
     let mut bytes = (1_u64..).map(|words| words * 8);
     bytes.find_map(|bytes| kind.sizing().usable_bits(geometry, bytes)).unwrap() - head
 }
 
-/// By how many bits filters of this plan's kind differ, where that is what limits the rate.
+/// Returns the difference between the sizes of adjacent filters of this plan's kind. Returns `None`
+/// if the rate does not determine the size alone.
 fn step_bits(plan: &Plan) -> Option<u64> {
     match plan.kind {
-        // These are limited by their capacity and by the whole number of bits of an entry.
+        // The capacity and the whole number of bits of an entry also determine the size of these
+        // kinds.
         Kind::Cuckoo | Kind::Growing => None,
-        // Planned by a formula that is up to two bits above the exact one.
+        // The formula of the plan may give up to two bits more than the exact formula.
         Kind::Classic => Some(3),
         kind => Some(place_bits(kind, plan.geometry)),
     }
@@ -76,7 +79,7 @@ fn plans_are_tight() {
     }
 }
 
-/// The fewest bits of a kind with places, by halving.
+/// Searches for the fewest bits of a kind with places, by bisection.
 fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> {
     let step = place_bits(kind, geometry);
     let head = if kind == Kind::Window { 512 } else { 0 };
@@ -124,7 +127,7 @@ proptest::proptest! {
         rate_log in 0.015..40.0_f64,
     ) {
         let rate = (-rate_log).exp2();
-        // So few that their rate is computed exactly.
+        // The items are so few that their rate is computed exactly.
         let probes = rate_log.ceil() as u64;
         let items = (items_log.exp2() as u64).min((1 << 15) / ((probes + 1) * (probes + 1)));
         let plan = Plan::for_kind(Kind::Classic, items, rate).unwrap();
@@ -167,7 +170,8 @@ fn memory_plans_invert_item_plans() {
         let back = Plan::for_memory(kind, plan.bytes(), 0.01).unwrap();
         assert!(back.items() >= 50_000 && back.items() < 50_400, "{kind}: {}", back.items());
         let rate = Plan::for_items_in(kind, 50_000, plan.bytes()).unwrap().rate();
-        // Those with whole bits of an entry have no rates between.
+        // In kinds whose entries have a whole number of bits, there are no rates between those of
+        // two widths.
         let (least, most) = match step_bits(&plan) {
             Some(_) => (0.0098, 0.01),
             None => (0.005, 0.0105),
@@ -244,7 +248,7 @@ fn extreme_numbers_are_answered_at_once() {
         }
         assert!(plan.items_at(0.5) <= plan.items_at(1.0), "{plan:?}");
     }
-    // Far more steps than needed, but far fewer than an endless loop.
+    // The limit is far above the needed time, but an endless loop exceeds it.
     assert!(start.elapsed() < len * std::time::Duration::from_millis(100));
 }
 
@@ -261,7 +265,8 @@ fn low_rates_leave_the_blocked_filter() {
 
 #[test]
 fn very_large_classic_filters_take_the_bits_of_smaller_ones() {
-    // From 10¹⁰ items on the rates of neighbouring sizes differ by less than a double can show.
+    // From 10¹⁰ items on, the rates of filters of adjacent sizes differ by less than the precision
+    // of a double.
     for i in 0..600 {
         let items = (1e10 * 1.02_f64.powi(i)) as u64;
         match Plan::for_kind(Kind::Classic, items, 0.01) {

@@ -1,5 +1,6 @@
-//! The experiment of the articles from which this project started: insert a million UUIDs at 0.02,
-//! then look up 9 900 absent ones. Guava finds 189 to 216 of these (`tests/golden/articles`).
+//! Repeats the experiment of the articles from which this project started. It inserts a million
+//! UUIDs at a rate of 0.02, and then looks up 9 900 absent ones. Guava reports 189 to 216 of these
+//! as present (`tests/golden/articles`).
 
 use serde_json::Value;
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
@@ -14,7 +15,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A version 4 UUID as Java prints it.
+    /// Returns a version 4 UUID in the form that Java prints.
     fn uuid(&mut self) -> String {
         let a = self.next() & 0xffff_ffff_ffff_0fff | 0x4000;
         let b = self.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
@@ -29,7 +30,8 @@ impl SplitMix64 {
     }
 }
 
-/// Returns true if a count of `lookups` tests at probability `p` is within four deviations.
+/// Returns true if `found` is within four standard deviations of the expected number for `lookups`
+/// lookups with probability `p`.
 fn near(found: usize, lookups: f64, p: f64) -> bool {
     (found as f64 - lookups * p).abs() <= 4.0 * (lookups * p * (1.0 - p)).sqrt()
 }
@@ -45,7 +47,7 @@ fn our_filters_repeat_the_articles_experiment() {
     let runs = experiment["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 10);
     let mut answers = Answers::new();
-    // Three of the runs here; `cargo xtask soak` does all ten.
+    // This test uses three of the ten runs. `cargo xtask soak` uses all ten.
     let runs = &runs[..if std::env::var_os("TAMIS_SOAK").is_some() { 10 } else { 3 }];
     for run in runs {
         let mut random = SplitMix64(run["splitmix_state"].as_u64().unwrap());

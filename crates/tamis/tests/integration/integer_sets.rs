@@ -1,4 +1,4 @@
-//! Exact integer sets against `BTreeSet`, which is slow and obvious.
+//! Compares the exact integer sets with `BTreeSet`, which is slow but simple.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -20,7 +20,8 @@ enum Change {
 const WIDTH: u64 = 700;
 
 fn value() -> impl Strategy<Value = u64> {
-    // The edges of words and of the range come up often; a few values lie outside.
+    // Values at the edges of words and of the range are frequent. A few values are outside the
+    // range.
     prop_oneof![0..WIDTH + 20, Just(0), Just(63), Just(64), Just(WIDTH - 1), Just(WIDTH),]
 }
 

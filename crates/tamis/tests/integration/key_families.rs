@@ -1,8 +1,8 @@
-//! Promise 3 for items that have a pattern: with the default hash, filters of every kind keep the
-//! requested rate for all families of items.
+//! Tests items that have a pattern: with the default hash, filters of every kind keep the requested
+//! rate for all families of items.
 //!
-//! A good hash removes the pattern. Keys and seed are fixed, so a test that passes
-//! always passes.
+//! A good hash removes the pattern. Keys and seed are fixed, so a test that passes once always
+//! passes.
 
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
 
@@ -44,7 +44,7 @@ fn bytes(i: u64) -> Vec<u8> {
     i.to_le_bytes().into()
 }
 
-/// Pairs of one-bit differences: each item differs from others in single bits.
+/// Gray code: adjacent items differ in one bit.
 fn gray(i: u64) -> Vec<u8> {
     bytes(i ^ i >> 1)
 }
@@ -63,7 +63,7 @@ fn every_kind_keeps_its_rate_for_every_family_of_keys() {
                 filter.try_insert_each(&members, &mut answers).unwrap();
                 filter.contains_each(&absent, &mut answers);
                 let found = answers.count_ones() as f64;
-                // The noise of the lookups, and the noise between filters of one plan.
+                // The noise of the lookups, plus the differences between filters of the same plan.
                 let (lookups, n) = (lookups as f64, ITEMS as f64);
                 let expected = lookups * rate;
                 let noise = (expected + expected * expected / n * 8.0).sqrt();

@@ -1,5 +1,4 @@
-//! Promise 1: every inserted item is found, for every kind, storage, insert method and number of
-//! threads.
+//! Every inserted item is found, for every kind, storage, insert method and number of threads.
 
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -99,7 +98,7 @@ proptest! {
                 }
             }
         }
-        // Owned and borrowed, one by one and in batches.
+        // Tests the owned and the borrowed filter, one by one and in batches.
         let words = words_of(&filter);
         let view = AnyFilter::view(filter.plan(), hasher, &words).unwrap();
         let items: Vec<&Vec<u8>> = oracle.iter().collect();
@@ -162,8 +161,8 @@ fn merge_refuses_other_layouts() {
     }
 }
 
-/// Four threads insert overlapping shares, one by one and in batches, and test for their items
-/// meanwhile.
+/// Four threads insert overlapping shares, one by one and in batches. Meanwhile they test for the
+/// items that they have inserted.
 fn share_a_filter<S: Rule>() {
     let plan = Plan::for_kind(S::KIND, 40_000, 0.01).unwrap();
     let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
@@ -243,7 +242,8 @@ proptest! {
         }
         prop_assert!(news <= distinct.len(), "{news} new of {} distinct", distinct.len());
         if alone.fill() < 0.3 {
-            // The order of the items changes which items are false positives, but hardly how many.
+            // The order of the items determines which items are false positives, but hardly changes
+            // their number.
             prop_assert!(news * 100 >= distinct.len() * 98, "{news} of {}", distinct.len());
         }
         let is_equal = |(shared, alone): (&AtomicU64, &u64)| shared.load(Ordering::Relaxed) == *alone;

@@ -1,15 +1,15 @@
-//! Promise 3: every kind of filter keeps the requested rate at every size.
+//! Every kind of filter keeps the requested rate at every size.
 //!
-//! Seeds are fixed, so a test that passes always passes. The test looks up absent items in a filter
-//! at capacity. The number of false positives must lie below the binomial bound of the requested
-//! rate, and near the rate that the plan computes.
+//! Seeds are fixed, so a test that passes once always passes. The test looks up absent items in a
+//! filter at capacity. The number of false positives must be below the binomial bound of the
+//! requested rate, and near the rate that the plan computes.
 
 use tamis::{Answers, AnyFilter, Geometry, Hasher, Kind, Plan};
 
 /// The kinds that accept any number of items and estimate this number from their bits alone.
 const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting];
 
-/// How many standard deviations count as noise.
+/// The number of standard deviations that the tests accept as noise.
 const SIGMAS: f64 = 4.0;
 
 struct Measured {
@@ -43,8 +43,9 @@ fn check(kind: Kind, items: u64, rate: f64) {
     let (lookups, found) = (lookups as f64, found as f64);
     let computed = plan.rate_at(items);
     let sigma = |p: f64| {
-        // The binomial noise of the lookups, and the noise between filters: the rate of a single
-        // filter varies by at most its mean for tiny filters, and hardly at all for large ones.
+        // The sum of two variances: the binomial noise of the lookups, and the differences between
+        // filters. The rates of tiny filters differ by up to their mean, and those of large filters
+        // hardly differ.
         let binomial = lookups * p * (1.0 - p);
         let of_filters = lookups * lookups / filters as f64 * p * p / items as f64;
         (binomial + of_filters).sqrt()
@@ -102,7 +103,7 @@ fn cuckoo_keeps_its_rate_at_every_size() {
     check(Kind::Cuckoo, 10_000_000, 0.01);
 }
 
-/// The planned rate is a bound for all sizes; the rate at one size is lower.
+/// A growing filter keeps the planned rate at all sizes. At a given size, its rate is lower.
 #[test]
 fn growing_keeps_its_rate_at_every_size() {
     for rate in [0.1, 0.01, 0.001] {

@@ -24,7 +24,8 @@ fn check(slices: &[Vec<u32>], threads: usize, scratch_bytes: u64) {
     assert!(counts.keys().all(|&item| found.seen.contains(item.into())));
 }
 
-/// Weyl steps through a multiply-xorshift: the same numbers on every run.
+/// Pseudorandom numbers, the same on every run: the steps of a Weyl sequence, mixed by
+/// multiplications and shifts.
 fn random(seed: u64, len: usize, mask: u32) -> Vec<u32> {
     (1..=len as u64)
         .map(|i| {

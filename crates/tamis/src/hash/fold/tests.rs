@@ -1,6 +1,7 @@
 //! Tests of the fold hash: its definition, and how well it spreads items that have a pattern.
 //!
-//! The bounds are those of a random function; keys are fixed, so a test that passes always passes.
+//! The bounds are those of a random function. Keys are fixed, so a test that passes once always
+//! passes.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ use super::*;
 
 const ZERO: Keys = keys(0);
 
-/// Lengths of every branch, and both sides of each boundary.
+/// Lengths that reach every branch, and both sides of each boundary.
 const LENS: [usize; 20] =
     [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 32, 33, 49, 64, 65, 97, 128, 129];
 
@@ -18,7 +19,7 @@ fn bytes_256() -> Vec<u8> {
     (0..256_u32).map(|i| (i * i * 7 + i * 31 + 5) as u8).collect()
 }
 
-/// The length of a prefix of [`bytes_256`], its hash with seed 0 and with another seed.
+/// The length of a prefix of [`bytes_256`], its hash with seed 0, and its hash with another seed.
 ///
 /// Computed by a Python script that was written from `docs/formats/tamis.md` alone.
 const FIXED: [(usize, u64, u64); 34] = [
@@ -65,7 +66,7 @@ fn hashes_are_those_computed_from_the_page() {
         assert_eq!(hash(&bytes[..len], ZERO), zero, "{len} bytes");
         assert_eq!(hash(&bytes[..len], keys(0x0123_4567_89ab_cdef)), seeded, "{len} bytes, seeded");
     }
-    // As the page states.
+    // The examples in `docs/formats/tamis.md`.
     assert_eq!(hash(b"", ZERO), 0x300e_085a_b607_8140);
     assert_eq!(hash(b"a", ZERO), 0x0658_75de_b665_9b04);
     assert_eq!(hash(b"tamis", ZERO), 0x2c4c_71fa_9529_d255);
@@ -101,14 +102,16 @@ proptest! {
     }
 }
 
-/// Returns items of `len` bytes: the first 16 are a counter spread over them, and so is each rest.
+/// Returns item number `i` of `len` bytes. Each group of eight bytes is derived from `i` and the
+/// position of the group.
 fn counted(len: usize, i: u64) -> Vec<u8> {
     (0..len).map(|at| split_mix(i ^ (at as u64 / 8) << 32).to_le_bytes()[at % 8]).collect()
 }
 
-/// An item bit or a seed bit that flips must flip each bit of the hash in half of all cases.
+/// Checks that flipping one bit of an item, or of a seed, flips each bit of the hash in half of all
+/// cases.
 fn assert_avalanche(what: &str, samples: u64, flips: usize, flip: impl Fn(u64, usize) -> [u64; 2]) {
-    // Six deviations: one in 10⁹ of that many comparisons exceeds them by chance.
+    // Six standard deviations. By chance, about two comparisons in 10⁹ exceed this bound.
     let bound = 6.0 * (samples as f64).sqrt() / 2.0;
     for at in 0..flips {
         let mut changed = [0_u64; 64];
@@ -129,7 +132,7 @@ fn each_bit_of_an_item_flips_half_of_the_hash() {
     for len in LENS {
         assert_avalanche(&format!("{len} bytes"), 1000, 8 * len, |i, at| {
             let mut item = counted(len, i);
-            // There are only 128 pairs of items of one byte: each sample has its own seed.
+            // Items of one byte form only 128 pairs for each bit. So each sample has its own seed.
             let keys = keys(i);
             let before = hash(&item, keys);
             item[at / 8] ^= 1 << (at % 8);
@@ -155,7 +158,8 @@ fn assert_spread(what: &str, hashes: &[u64]) {
     let distinct: HashSet<u64> = hashes.iter().copied().collect();
     assert_eq!(distinct.len(), hashes.len(), "{what}: equal hashes");
     let n = hashes.len() as f64;
-    // A split-block filter takes its block from the high bits and its lanes from the low 32 bits.
+    // These parts include those that a split-block filter uses: the block comes from the high bits,
+    // the lanes from the low 32 bits.
     type Part = (&'static str, fn(u64) -> u64);
     let parts: [Part; 4] = [
         ("high 32 bits", |hash| hash >> 32),
@@ -180,7 +184,7 @@ fn assert_spread(what: &str, hashes: &[u64]) {
     }
 }
 
-/// Calls `with` with every way to set up to `most` bits among `len` bytes.
+/// Calls `with` with every item of `len` bytes that has at most `most` ones.
 fn each_sparse(len: usize, most: usize, with: &mut impl FnMut(&[u8])) {
     fn from(bit: usize, left: usize, item: &mut [u8], with: &mut impl FnMut(&[u8])) {
         with(item);
@@ -254,8 +258,8 @@ fn seeds_spread() {
 
 #[test]
 fn a_seed_whose_second_output_mixes_nothing_has_another_key() {
-    // Their second outputs are 0, all ones, a third of that, and 1: with the first two as the key,
-    // all integers had one hash.
+    // The second outputs of these seeds are 0, all ones, a third of all ones, and 1. If the first
+    // two outputs were used as keys, all integers would have the same hash.
     let seeds = [0xc391_0c8d_016b_07d6, 0x932b_113c_fbd6_b596]
         .into_iter()
         .chain([u64::MAX / 3, 1].map(|output| super::seed([output, 0]).wrapping_sub(GOLDEN)));
@@ -268,8 +272,9 @@ fn a_seed_whose_second_output_mixes_nothing_has_another_key() {
     }
 }
 
-/// Pairs of items that would collide under every seed if a seed was only XORed to the words, since
-/// the words of two places could be exchanged with the secrets between them.
+/// Tests pairs of items that would collide under every seed if the keys were XORed to the secret
+/// words. In such a pair, the words of two places are exchanged, and each is XORed with the secret
+/// words of both places.
 #[test]
 fn an_exchange_of_words_collides_under_no_seed() {
     let (a, b) = (0x0123_4567_89ab_cdef_u64, 0xfedc_ba98_7654_3210_u64);
@@ -280,7 +285,7 @@ fn an_exchange_of_words_collides_under_no_seed() {
             let exchanged = [b ^ s ^ t, a ^ s ^ t];
             assert_ne!(hash(&item(&[a, b]), keys), hash(&item(&exchanged), keys), "{seed}");
         }
-        // Halves of a pair, and halves of two pairs.
+        // Exchanges the two halves of an item of 32 bytes.
         let four = [a, b, b ^ 1, a ^ 1];
         let [s0, s1, s2, s3] = [SECRET[0], SECRET[1], SECRET[2], SECRET[3]];
         let exchanged =
@@ -289,10 +294,11 @@ fn an_exchange_of_words_collides_under_no_seed() {
     }
 }
 
-/// 2³² integers. Two random functions in a row would give one pair of equal hashes.
+/// Counts equal hashes among 2³² integers. Two random functions, one applied after the other, would
+/// give about one pair of equal hashes.
 ///
-/// Found on 2026-11-23: one pair among all `u32`, none among the first 2³² `u64`. The test takes
-/// half an hour: `cargo test --release -p tamis --lib four_billion -- --ignored --nocapture`.
+/// The result on 2026-11-23: one pair among all `u32`, none among the first 2³² `u64`. The test
+/// takes half an hour: `cargo test --release -p tamis --lib four_billion -- --ignored --nocapture`.
 #[ignore = "takes half an hour"]
 #[test]
 fn four_billion_integers_hardly_collide() {
@@ -305,7 +311,8 @@ fn four_billion_integers_hardly_collide() {
     ];
     for (name, len, number) in families {
         let mut repeated = 0;
-        // A part at a time, by the high bits of the hash: 34 GB would be needed for all.
+        // Only one part of the hashes is in memory at a time, selected by the high bits. All hashes
+        // would take 34 GB.
         for part in 0..16 {
             let hashes = (0..1 << 32).map(|i| hash_number(number(i), len, ZERO));
             let mut hashes: Vec<u64> = hashes.filter(|hash| hash >> 60 == part).collect();
