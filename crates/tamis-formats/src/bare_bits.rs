@@ -9,7 +9,8 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::probe_rule::ProbeRule;
 use crate::rule::Rule;
 
-/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule of a number of bytes above zero.
+/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule for a number of bytes above
+/// zero.
 pub(crate) fn decode<R: ProbeRule>(
     bytes: &[u8],
     max_bytes: u64,

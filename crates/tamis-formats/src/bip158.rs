@@ -1,4 +1,4 @@
-//! Bitcoin's filters of blocks (BIP-158, BIP-157). Layout: `docs/formats/bip158.md`.
+//! Bitcoin's block filters (BIP-158, BIP-157). Layout: `docs/formats/bip158.md`.
 //!
 //! A node builds a set of all scripts that a block pays to or spends. A wallet downloads the sets
 //! of all blocks, tests its own scripts against each set, and downloads the blocks that match. The

@@ -1,4 +1,4 @@
-//! Bitcoin's filters of wallets (BIP-37). Layout: `docs/formats/bip37.md`.
+//! Bitcoin's wallet filters (BIP-37). Layout: `docs/formats/bip37.md`.
 //!
 //! A wallet sends a filter of its keys to a node. For each block, the node returns the transactions
 //! that match and a proof that they are in the block. The crate `tamis-bitcoin` has these proofs.
@@ -60,6 +60,6 @@ fn contents_of(filter: WalletFilter) -> Contents {
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, _) = ForeignBloom::with_rule::<Bip37>(contents, "BIP-37")?;
-    let wallet = WalletFilter::try_from(filter.clone()).expect("the rule was tested");
+    let wallet = WalletFilter::try_from(filter.clone()).expect("`with_rule` checked the rule");
     Ok(out.write_all(&wallet.encode())?)
 }

@@ -25,15 +25,15 @@ pub(crate) fn decode(bytes: &[u8], order: Order) -> Result<DenseSet, DecodeError
     })
 }
 
-/// Creates an empty bitmap for `items` values, the largest of which is at most `max`. Without
-/// `items` it is as short as possible.
+/// Creates an empty bitmap for the values 0 to `items` − 1, which must not exceed `max`. Without
+/// `items` the bitmap has one byte.
 pub(crate) fn create(items: Option<u64>, max: u64) -> Result<DenseSet, CreateError> {
     let last = last_of(items, max)?;
     DenseSet::new(0..=last | 7)
         .map_err(|error| CreateError::refused(format!("{error}: plan fewer items")))
 }
 
-/// Returns the largest of `items` values.
+/// Returns the largest of the values 0 to `items` − 1. Without `items`, returns 0.
 fn last_of(items: Option<u64>, max: u64) -> Result<u64, CreateError> {
     let last = items.unwrap_or(1).max(1) - 1;
     if last > max {

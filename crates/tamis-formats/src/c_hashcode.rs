@@ -1,5 +1,5 @@
-//! The Bloom filter in C of an article: seven hashes of one function, cut by a mask that can have
-//! gaps. Layout: `docs/formats/c-hashcode.md`.
+//! The Bloom filter in C of an article. It has seven hashes of one function, which a mask reduces
+//! to bit numbers. The mask can have gaps. Layout: `docs/formats/c-hashcode.md`.
 
 use crate::bare_bits;
 use crate::contents::Contents;
@@ -35,7 +35,7 @@ const SEEDS: [u32; 7] = [5, 7, 11, 13, 31, 37, 61];
 /// The size in the article, 15 MiB.
 const ARTICLE: MaskedSeven = MaskedSeven { bits: 15 * 1024 * 1024 * 8 };
 
-/// The largest size that a 32-bit hash can address.
+/// The largest number of bytes that a 32-bit hash can address.
 const MAX_BYTES: u64 = 1 << 29;
 
 /// The rule of the article: a hash AND the number of bits minus one, even if that number is not a
@@ -47,7 +47,7 @@ pub struct MaskedSeven {
 }
 
 impl MaskedSeven {
-    /// Returns how many different bit positions the mask leaves.
+    /// Returns how many different bit positions the mask can produce.
     fn positions(self) -> f64 {
         2_f64.powi((self.bits - 1).count_ones().cast_signed())
     }

@@ -51,7 +51,8 @@ const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2)
 pub enum Release {
     /// 1.2 to 2.2, versions `ia` to `lb`.
     Until22,
-    /// 3.0 to 3.11, versions `ma` to `me`: the halves of the hash are added in the other order.
+    /// 3.0 to 3.11, versions `ma` to `me`: the two halves of the hash have swapped roles in the
+    /// probes.
     Since30,
     /// 4.0 and later, versions `na`, `nb`, `oa` and `da`: the same bits, with the bytes of a word
     /// in little-endian order.
@@ -146,8 +147,8 @@ impl ProbeRule for Cassandra {
     }
 }
 
-/// The rates in Cassandra's table: a row for each number of bits per item from 2 on, a column for
-/// each number of probes from 1 on.
+/// The rates in Cassandra's table. The rows are numbers of bits per item, starting with 2. The
+/// columns are numbers of probes, starting with 1.
 ///
 /// Source: Fan, Cao, Almeida and Broder, "Summary Cache" (2000), tables of the technical report.
 const RATES: [&[f64]; 19] = [
@@ -190,12 +191,12 @@ const RATES: [&[f64]; 19] = [
 /// The bits per item of the first row of [`RATES`].
 const LEAST_BITS: u64 = 2;
 
-/// The extra bits that every filter has.
+/// The number of bits that every filter has in addition to the planned ones.
 const EXCESS_BITS: u64 = 20;
 
 /// Returns the bits per item and the probes that Cassandra plans for a rate
-/// (`bloom_filter_fp_chance`): the fewest bits in its table, then the fewest probes. Returns `None`
-/// if the table has no such rate.
+/// (`bloom_filter_fp_chance`). Cassandra takes the fewest bits in its table, and then the fewest
+/// probes. Returns `None` if the table has no such rate.
 ///
 /// # Examples
 ///

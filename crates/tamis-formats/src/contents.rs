@@ -63,8 +63,8 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the filter is full or the original would fail. The items before that one
-    /// have been inserted.
+    /// [`ChangeError`] if the filter is full or if the original system would fail. The items before
+    /// the rejected one have been inserted.
     pub fn insert_each<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -101,9 +101,9 @@ impl Contents {
 
     /// Returns the planned rate if the present rate is above it by more than chance explains.
     ///
-    /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the
-    /// planned rate in the file counts. Half of all filters that hold exactly their capacity lie
-    /// above their planned rate by chance, so chance is allowed for.
+    /// `info` describes this filter. `planned` is the rate that the caller gives. Without it, the
+    /// planned rate in the file is used. By chance, half of all filters that hold exactly their
+    /// capacity exceed their planned rate. So a small excess does not count.
     #[must_use]
     pub fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         self.0.exceeded_rate(info, planned)

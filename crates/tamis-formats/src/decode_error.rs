@@ -10,7 +10,7 @@ use crate::parameter::Parameter;
 /// Why bytes are not a filter of this format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeError {
-    /// The name of the field on the format's page.
+    /// The name of the field, as in the documentation of the format.
     pub field: &'static str,
     /// The byte offset of the start of the field.
     pub at: u64,
@@ -109,12 +109,12 @@ impl DecodeError {
         Self { field, at: at as u64, kind }
     }
 
-    /// Returns an error about a field that is not `reason`.
+    /// Returns the error "the field is not `reason`".
     pub(crate) fn invalid(field: &'static str, at: usize, reason: &'static str) -> Self {
         Self::new(field, at, DecodeErrorKind::Invalid { reason })
     }
 
-    /// Returns an error about bytes behind the end of the file at byte `end`.
+    /// Returns an error about bytes after the end of the file at byte `end`.
     pub(crate) fn too_long(field: &'static str, end: u64) -> Self {
         Self { field, at: end, kind: DecodeErrorKind::TooLong { expected: end } }
     }
@@ -134,7 +134,7 @@ impl DecodeError {
         Self::new(field, at, DecodeErrorKind::Refused { why: why.into().into() })
     }
 
-    /// Returns a function that makes an allocation failure an error about a field.
+    /// Returns a function that converts an allocation failure to an error about a field.
     pub(crate) fn memory(field: &'static str, at: usize) -> impl FnOnce(OutOfMemory) -> Self {
         move |memory| Self::new(field, at, DecodeErrorKind::Memory(memory))
     }

@@ -25,8 +25,8 @@ pub struct DecodeOptions {
     pub block_hash: Option<Hash256>,
     /// The key of the filter, in a file with several keys.
     pub key: Option<Vec<u8>>,
-    /// Whether to write several filters as their union where the format stores one filter. The
-    /// union has a higher rate.
+    /// Whether to merge several filters into one, for a format that stores one filter. The union
+    /// has a higher rate.
     pub union: bool,
     /// Whether the filter hashes with MD5, as `pybloom_live` before release 4 does.
     pub md5: bool,

@@ -10,14 +10,15 @@ use crate::parameter::Parameter;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The bits cannot move to this format: it stores another kind of filter, or it computes other
-    /// probes. A filter of the format can be built from the items. The text is the reason.
+    /// The bits cannot move to this format: it stores another kind of filter, or its rule computes
+    /// other probes. A new filter of the format can be built from the items. The text is the
+    /// reason.
     NeedsItems(Box<str>),
     /// The format cannot store this filter. The text is the reason, and what to do.
     Refused(Box<str>),
-    /// The file holds several filters and the format stores one. They become one by
-    /// [`DecodeOptions::union`](crate::DecodeOptions::union), or a filter can be built from the
-    /// items.
+    /// The file holds several filters and the format stores one.
+    /// [`DecodeOptions::union`](crate::DecodeOptions::union) merges the filters into one. A new
+    /// filter can also be built from the items.
     Several {
         /// The number of filters.
         filters: usize,

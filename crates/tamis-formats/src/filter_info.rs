@@ -24,20 +24,20 @@ pub struct FilterInfo {
     pub items_are: ItemCount,
     /// The planned number of items. `None` if the filter accepts any number, or if it is unknown.
     pub capacity: Option<u64>,
-    /// The share of bits or slots in use; for a growing filter, the share of its rate in use.
+    /// The share of bits or slots in use. For a growing filter, the share of its rate in use.
     pub fill: f64,
     /// The present false positive rate, a probability. 0 for an exact set.
     pub rate_now: f64,
-    /// The standard deviation of `rate_now`, as a share of it: chance decides which bits the items
-    /// set. 0 if unknown.
+    /// The standard deviation of `rate_now`, divided by `rate_now`. The rate deviates because
+    /// chance decides which bits the items set. 0 if unknown.
     pub rate_std_error: f64,
-    /// The planned rate, of all layers together if the filter grows. `None` if the file does not
-    /// store it.
+    /// The planned rate. For a growing filter, the planned rate of all layers together. `None` if
+    /// the file does not store it.
     pub rate_planned: Option<f64>,
     /// True if the present rate is above the planned one.
     pub is_over_rate: bool,
-    /// The number of items that the filter accepts before its rate exceeds the planned one or
-    /// before it is full. `None` if the filter keeps its rate at any number of items, or if the
+    /// The number of further items that the filter accepts before its rate exceeds the planned one
+    /// or before it is full. `None` if the filter keeps its rate at any number of items, or if the
     /// number is unknown.
     pub headroom_items: Option<u64>,
     /// True if the filter rejects items beyond its headroom.
@@ -46,7 +46,7 @@ pub struct FilterInfo {
     pub bytes_per_new_item: Option<f64>,
     /// The parts of the filter, if it has or may get several.
     pub layers: Vec<LayerInfo>,
-    /// The parameters of a window.
+    /// The parameters of the window, if the filter is a window.
     pub window: Option<WindowInfo>,
     /// Further values that the format stores, as pairs of name and value in the order of display.
     pub details: Vec<(&'static str, String)>,
@@ -89,12 +89,13 @@ pub struct WindowInfo {
 }
 
 impl FilterInfo {
-    /// Tests whether the rate is above a planned one by more than chance explains: by more than
-    /// four standard deviations, and by more than a tenth, because plans round the number of
-    /// probes.
+    /// Tests whether the rate exceeds a planned one by more than chance explains. The excess must
+    /// be more than four standard deviations. It must also be more than a tenth, because plans
+    /// round the number of probes.
     #[must_use]
     pub fn is_over(&self, planned: f64) -> bool {
-        // The rate is a power of the fill, so chance moves its logarithm symmetrically.
+        // The rate is a power of the fill, so chance changes the logarithm of the rate
+        // symmetrically.
         self.rate_now > planned * (4.0 * self.rate_std_error).exp().max(1.1)
     }
 
@@ -114,7 +115,7 @@ impl FilterInfo {
     /// any number.
     ///
     /// For most filters this is the capacity. The capacity of a window counts the items of one
-    /// span, but a window holds up to one more slice, which it forgets next.
+    /// span. A window holds the items of up to one more slice, which it forgets next.
     #[must_use]
     pub fn held_capacity(&self) -> Option<u64> {
         let capacity = self.capacity?;

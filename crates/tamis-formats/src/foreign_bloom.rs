@@ -1,7 +1,7 @@
 //! A Bloom filter of another system: bits, and the rule that computes the bit numbers of an item.
 //!
-//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, whatever the order in the file. Two
-//! formats with equal rules therefore store the same filter.
+//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, independently of the order in the
+//! file. So two formats with equal rules store the same filter.
 
 use std::io;
 
@@ -36,7 +36,8 @@ use crate::stored_filter::StoredFilter;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignBloom {
     rule: Rule,
-    // Invariant: as many words as the rule's bits take, and no bit at or above them is set.
+    // Invariant: the number of words is that which the rule's bits take, and no bit after the
+    // rule's last bit is set.
     bits: Bitmap,
 }
 
@@ -50,8 +51,8 @@ impl ForeignBloom {
         Ok(Self { bits: Bitmap::zeroed(rule.bits())?, rule })
     }
 
-    /// Creates a filter from `words` in order. Missing words are zero. Bits above the rule's are
-    /// dropped.
+    /// Creates a filter from `words` in order. Missing words are zero. Bits after the last bit of
+    /// the rule are dropped.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl ForeignBloom {
     }
 
     /// Creates a filter from the bytes of its bits, the least significant bit of each byte first.
-    /// Missing bytes are zero. Bits above the rule's are dropped.
+    /// Missing bytes are zero. Bits after the last bit of the rule are dropped.
     ///
     /// # Errors
     ///
@@ -181,7 +182,7 @@ impl ForeignBloom {
         self.rule.any().contains_each(self.bits.words(), keys, answers.reset(keys.len()));
     }
 
-    /// Tests a batch of items and answers which of them may be in any of `filters`.
+    /// Tests a batch of items and writes to `answers` which of them may be in any of `filters`.
     pub(crate) fn any_contains_each<'f>(
         filters: impl Iterator<Item = &'f Self>,
         keys: &[&[u8]],
@@ -232,8 +233,8 @@ impl ForeignBloom {
         is_alike
     }
 
-    /// Merges filter by filter. Returns false, and changes nothing, if the numbers or the rules
-    /// differ.
+    /// Merges each filter with the filter at the same index. Returns false, and changes nothing, if
+    /// the numbers of filters or the rules differ.
     pub(crate) fn merge_all(filters: &mut [Self], others: &[Self]) -> bool {
         let is_alike = filters.len() == others.len()
             && filters.iter().zip(others).all(|(one, other)| one.rule == other.rule);
@@ -265,7 +266,8 @@ impl ForeignBloom {
         self.rule.any().estimate_rate(self.words())
     }
 
-    /// Returns the standard deviation of [`estimate_rate`](Self::estimate_rate), as a share of it.
+    /// Returns the standard deviation of [`estimate_rate`](Self::estimate_rate), divided by that
+    /// rate.
     fn rate_std_error(&self) -> f64 {
         rate_std_error(self.fill(), self.rule.bits(), self.rule.probes())
     }
@@ -287,8 +289,8 @@ impl ForeignBloom {
         info
     }
 
-    /// Returns what is reported about several filters together, of which any one makes an answer
-    /// positive: sizes, items and rate.
+    /// Returns the sizes, items and rate of several filters together. An item is present if any of
+    /// the filters contains it.
     pub(crate) fn info_of_all<'f>(filters: impl Iterator<Item = &'f Self> + Clone) -> FilterInfo {
         let bits: u64 = filters.clone().map(|it| it.rule.bits()).sum();
         let ones: u64 = filters.clone().map(Self::count_ones).sum();
@@ -345,7 +347,7 @@ impl StoredFilter for ForeignBloom {
     }
 }
 
-/// Returns how many keys precede the first that has not `len` bytes.
+/// Returns the number of keys before the first key whose length is not `len` bytes.
 fn fitting(keys: &[&[u8]], len: usize) -> usize {
     keys.iter().take_while(|key| key.len() == len).count()
 }

@@ -31,10 +31,10 @@ pub struct Format {
     pub parameters: Parameters,
     /// The values of [`DecodeOptions::version`]. `None` if the format has one version.
     pub versions: Option<Versions>,
-    /// Reads a whole file. Takes at most four times the memory of the bytes, plus what the decode
-    /// options allow. There are two exceptions: a [`Roaring`](crate::roaring::Roaring) bitmap of
-    /// values that are far apart takes up to 18 times the bytes, and a compressed value of Redis
-    /// counts with its expanded size, which is up to 88 times as large.
+    /// Reads a whole file. Takes at most four times the memory of the bytes, plus the memory that
+    /// the decode options allow. There are two exceptions. A [`Roaring`](crate::roaring::Roaring)
+    /// bitmap of values that are far apart takes up to 18 times the bytes. A compressed value of
+    /// Redis counts with its expanded size, which is up to 88 times as large.
     pub decode: fn(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError>,
     /// Writes a whole file, if the format can store the contents. Checks everything before the
     /// first write.
@@ -62,7 +62,7 @@ impl Parameters {
 /// The versions of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct Versions {
-    /// The names of the versions, in words.
+    /// The names of the versions, listed in a sentence.
     pub expected: &'static str,
     /// Whether versions differ only in how a filter is planned, so that the bytes of a file are the
     /// same in all of them.
@@ -158,7 +158,7 @@ impl ItemDomain {
 }
 
 impl Format {
-    /// Returns the [`DecodeOptions::version`] in the extension of a file name: the part behind the
+    /// Returns the [`DecodeOptions::version`] in the extension of a file name: the part after the
     /// format's first extension.
     ///
     /// # Examples
@@ -198,8 +198,8 @@ impl Format {
             || parameter == Parameter::Version && has_versions()
     }
 
-    /// Tests whether writing a file of this format uses a decode option.
-    /// [`versions`](Self::versions) decides about [`Parameter::Version`].
+    /// Tests whether writing a file of this format uses a decode option. For
+    /// [`Parameter::Version`], see [`versions`](Self::versions) instead.
     #[must_use]
     pub fn writes(&self, parameter: Parameter) -> bool {
         self.parameters.required.contains(&parameter)
@@ -245,7 +245,7 @@ impl Format {
     }
 }
 
-/// Ends an encoding at its first write.
+/// A writer that stops an encoding at its first write.
 struct FirstWrite {
     is_reached: bool,
 }

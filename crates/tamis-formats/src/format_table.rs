@@ -78,8 +78,8 @@ impl Format {
         FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
     }
 
-    /// Finds the formats of a file by all of its bytes: the one that is certain, or all that are
-    /// possible.
+    /// Finds the formats of a file by all of its bytes. Returns the one certain format, or else all
+    /// possible formats.
     ///
     /// # Examples
     ///

@@ -45,8 +45,8 @@ pub enum Funnel {
     Float,
     /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are different items.
     Double,
-    /// A number of 128 bits, signed or unsigned, little-endian: the item's hash by the user's own
-    /// function. Decimal, or hexadecimal after `0x`.
+    /// A hash of 128 bits that the user's own function computes, little-endian. Decimal, signed or
+    /// unsigned, or hexadecimal after `0x`.
     Hash128,
     /// A decimal number in 64 bits, big-endian: Hive's `addLong`.
     LongBigEndian,
@@ -168,7 +168,7 @@ impl Funnel {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the original cannot have this item.
+    /// [`ItemError`] if the original system cannot hash this item.
     pub fn key<'a>(self, item: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], ItemError> {
         match self {
             Funnel::Bytes => return Ok(item),

@@ -7,8 +7,9 @@
 //!                   q ones
 //! ```
 //!
-//! A set takes about P + 2 bits per item, less than any filter with random access, so a lookup
-//! reads it from its start. The values depend on N: inserting an item would move all of them.
+//! A set takes about P + 2 bits per item, less than any filter with random access. In return, each
+//! lookup reads the set from its start. The values depend on N, so inserting an item would change
+//! all of them.
 //!
 //! Sources: Golomb, "Run-length encodings" (1966); Rice (1979), for differences divided by a power
 //! of two; BIP-158 for the bytes.
@@ -50,7 +51,8 @@ use crate::stored_filter::StoredFilter;
 pub struct GolombSet {
     key: [u64; 2],
     params: GolombParams,
-    // Invariant: the compact size n, then n encoded values below `range`. No whole byte is unused.
+    // Invariant: the compact size n, then n encoded values below `range`. The last byte contains at
+    // least one used bit.
     bytes: Vec<u8>,
     values_at: usize,
     len: u32,
@@ -100,11 +102,12 @@ impl GolombSet {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the number of items is not in its shortest form or is 2³² or more, if
-    /// values are missing or out of range, or if bytes follow the last value. Other libraries
-    /// differ: rust-bitcoin accepts trailing bytes, reads bytes without a number of items as the
-    /// empty set, and notices missing values only when it reaches them. Bitcoin Core accepts values
-    /// out of range, which no builder writes; a stream of ones would then take long to read.
+    /// [`DecodeError`] in three cases: the number of items is not in its shortest form or is 2³² or
+    /// more; values are missing or out of range; bytes follow the last value. Other libraries
+    /// differ: rust-bitcoin accepts trailing bytes, and reads bytes without a number of items as
+    /// the empty set. It notices missing values only when it reaches them. Bitcoin Core accepts
+    /// values out of range, which no writer produces. With such values, a stream of ones would take
+    /// long to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })
@@ -214,7 +217,7 @@ impl StoredFilter for GolombSet {
         FilterInfo {
             layout: "SipHash-2-4, Golomb-coded set".into(),
             bits: (self.bytes.len() - self.values_at) as u64 * 8,
-            // No item can be added.
+            // The set is full, because no item can be added.
             fill: 1.0,
             items: self.len.into(),
             rate_now: rate,
@@ -232,7 +235,7 @@ mod tests {
 
     fn params() -> impl Strategy<Value = GolombParams> {
         (0..=32_u8, 1..=4_u32, 0..1000_u32).prop_map(|(p, times, more)| {
-            // Small quotients keep the sets small.
+            // Small quotients keep the test sets short.
             let m = (1_u64 << p) * u64::from(times) + u64::from(more);
             GolombParams::new(p, u32::try_from(m).unwrap_or(u32::MAX)).unwrap()
         })

@@ -7,8 +7,8 @@ use crate::metadata::Metadata;
 use crate::reader::ByteReader;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Includes a carriage return and a line feed, as PNG does: a transfer that rewrites line ends is
-/// detected.
+/// The magic number. It includes a carriage return and a line feed, as in PNG, so that a transfer
+/// that rewrites line ends is detected.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
 /// The version that is written, and the newest that is read.
@@ -27,7 +27,7 @@ const ADDED_AT: usize = RATE_AT + size_of::<f64>();
 const METADATA_BYTES_AT: usize = ADDED_AT + size_of::<u64>();
 const METADATA_AT: usize = METADATA_BYTES_AT + size_of::<u32>();
 
-/// The number of bytes from which the length of the header is known.
+/// The number of bytes that determine the length of the header.
 pub(crate) const FIXED_BYTES: usize = METADATA_AT;
 
 /// The checksum ends the header, directly before the words.
@@ -93,7 +93,7 @@ impl Header {
         let mut reader = ByteReader::new(bytes);
         let header = reader.bytes("head", len)?;
         let (header, checksum) = header.split_at(len - CHECKSUM_BYTES);
-        let checksum = u64::from_le_bytes(checksum.try_into().expect("split at eight bytes"));
+        let checksum = u64::from_le_bytes(checksum.try_into().expect("a checksum is 8 bytes"));
         if xxh3_64(header) != checksum {
             let at = header.len() as u64;
             return Err(DecodeError {
@@ -106,7 +106,7 @@ impl Header {
     }
 
     /// Reads the fields of a header whose checksum matches. Checks every field, because a hostile
-    /// writer computes a right checksum.
+    /// writer can compute a valid checksum.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = DecodeError::new;
         let mut reader = ByteReader::new(header);
@@ -141,8 +141,8 @@ impl Header {
         Ok(Self { plan, hasher, added, metadata, len, checksum })
     }
 
-    /// Returns the bytes of a header and its checksum. `bits` is the size of the words, which
-    /// differs from the plan if the filter grows.
+    /// Returns the bytes of a header and its checksum. `bits` is the size of the words. It differs
+    /// from the size in the plan if the filter grows.
     pub(crate) fn encode(
         plan: &Plan,
         bits: u64,

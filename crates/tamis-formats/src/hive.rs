@@ -75,7 +75,7 @@ impl ProbeRule for Hive {
         })
     }
 
-    /// Returns the mean over all blocks, because blocks fill unevenly.
+    /// Estimates the rate as the mean over all blocks, because blocks fill unevenly.
     fn estimate_rate(&self, words: &[u64]) -> f64 {
         let block_bits = u64::from(BLOCK_WORDS) * 64;
         let blocks = words.chunks(BLOCK_WORDS as usize);
@@ -86,7 +86,7 @@ impl ProbeRule for Hive {
 
 /// Returns the rule of a filter of `words` words, at least one block.
 fn rule(words: u32, probes: u32) -> Rule {
-    let blocks = Modulus::new(u64::from(words / BLOCK_WORDS)).expect("a block at least");
+    let blocks = Modulus::new(u64::from(words / BLOCK_WORDS)).expect("there is at least one block");
     Rule::new(Hive { blocks, probes })
 }
 

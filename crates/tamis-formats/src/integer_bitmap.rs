@@ -17,7 +17,7 @@ use crate::stored_filter::StoredFilter;
 ///
 /// let mut array = java_bitmap::decode(&[0; 5])?;
 /// assert!(array.insert(39)?);
-/// assert!(array.insert(40).is_err(), "an array has its length");
+/// assert!(array.insert(40).is_err(), "an array does not grow");
 /// let mut string = redis_bits::decode(&[0; 5])?;
 /// assert!(string.insert(40)?, "SETBIT makes a string longer");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -102,7 +102,7 @@ impl StoredFilter for IntegerBitmap {
         let fits = |it: &Option<u64>| it.filter(|&value| value <= self.limit);
         let good: Vec<u64> = values.iter().map_while(fits).collect();
         if let Some(&max) = good.iter().max() {
-            // Once for the batch: each growth copies every byte.
+            // Grows once for the batch, because each growth copies every byte.
             self.grow(max)?;
         }
         self.set.insert_each(&good, answers).map_err(out_of_range)?;

@@ -1,4 +1,4 @@
-//! The items of a filter that its format can only write from all items at once.
+//! The items of a filter, for formats that can only write a filter from all of its items at once.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::stored_filter::StoredFilter;
 
 /// Collects the distinct items of a filter until the filter is written.
 ///
-/// Takes the memory of all items and about 50 bytes for each.
+/// Takes the memory of all items and about 50 bytes more for each item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemCollector {
     items: HashSet<Box<[u8]>>,

@@ -11,7 +11,7 @@ use crate::hash::polynomial::polynomials;
 pub enum JavaType {
     /// `String`.
     String,
-    /// `Integer`, and so `Short` and `Byte`.
+    /// `Integer`. Also for `Short` and `Byte`, which have the same `hashCode`.
     Integer,
     /// `Long`.
     Long,

@@ -95,7 +95,7 @@ impl Layers {
         self.layers.iter().map(|layer| &layer.filter)
     }
 
-    /// Inserts into the last layer. An item that was in no layer counts as new even if no bit
+    /// Inserts into the last layer. An item that no layer contained counts as new even if no bit
     /// changes.
     fn insert_in_last(&mut self, key: &[u8], was_absent: bool) -> bool {
         let Some(last) = self.layers.last_mut() else { return false };
@@ -104,8 +104,8 @@ impl Layers {
         is_new
     }
 
-    /// Returns the planned rate of all layers together: that of the decode options, or else that of
-    /// the file.
+    /// Returns the planned rate of all layers together. The rate of the decode options takes
+    /// precedence over the rate of the file.
     fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
         match (self.growth, &self.layers[..]) {
             (Growth::Scales(scale), []) => Some(options.unwrap_or(scale.rate)),
@@ -129,7 +129,7 @@ impl StoredFilter for Layers {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Merges layer by layer.
+    /// Merges each layer with the layer of the same number.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.growth == other.growth
             && self.layers.len() == other.layers.len()

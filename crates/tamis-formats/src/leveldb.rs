@@ -44,7 +44,8 @@ const BASE_LG: u8 = 11;
 /// data per filter.
 const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 
-/// A filter with more probes is of a later kind, and every item may be in it.
+/// The largest number of probes. A filter with a larger number is of a later kind, and a lookup in
+/// it always answers yes.
 const MAX_PROBES: u8 = 30;
 
 /// Returns the smallest whole number of bits per key with which LevelDB's filter keeps the planned
@@ -86,11 +87,11 @@ fn probes_for(bits_per_key: u32) -> u8 {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterBlock {
     base_lg: u8,
-    /// The filters, one after the other. Each is its bits and then its number of probes, or no
-    /// bytes at all.
+    /// The filters, one after the other. A filter is either its bits and its number of probes, or
+    /// no bytes at all.
     data: Vec<u8>,
-    /// The end of each filter. Invariant: in ascending order, the last is the length of `data`, and
-    /// no filter has one byte.
+    /// The end of each filter. Invariant: the ends ascend, the last one is the length of `data`,
+    /// and no filter has a length of one byte.
     ends: Vec<u32>,
 }
 
@@ -104,7 +105,7 @@ impl FilterBlock {
         keys.sort_by_key(|&(filter, _)| filter);
         let mut block = Self { base_lg: BASE_LG, data: Vec::new(), ends: Vec::new() };
         for keys in keys.chunk_by(|one, other| one.0 == other.0) {
-            // A range without the start of a data block has an empty filter.
+            // A range in which no data block starts has an empty filter.
             block.ends.resize(keys[0].0, block.data.len() as u32);
             let bits = (keys.len() as u64 * u64::from(bits_per_key)).max(64);
             block.data.resize(block.data.len() + bits.div_ceil(8) as usize, 0);
@@ -137,7 +138,7 @@ impl FilterBlock {
     }
 
     /// Tests whether a key may be in the data block that starts at `offset` of the file. As in
-    /// LevelDB, every key may be in a block behind the last filter.
+    /// LevelDB, a block after the last filter may contain every key.
     #[must_use]
     pub fn contains_at(&self, offset: u64, key: &[u8]) -> bool {
         let filter = usize::try_from(offset >> self.base_lg).unwrap_or(usize::MAX);
@@ -153,9 +154,9 @@ impl FilterBlock {
 
     /// Sets the bits of a key in one filter.
     fn insert(&mut self, filter: usize, key: &[u8]) {
-        let range = self.range(filter).expect("a filter of the block");
+        let range = self.range(filter).expect("the block has this filter");
         let bytes = &mut self.data[range];
-        let (bits, probes) = split(bytes).expect("a filter that is not empty");
+        let (bits, probes) = split(bytes).expect("the filter is not empty");
         let bits = bits.len() as u64 * 8;
         for bit in probe(bits, probes, hash(key, Tail::Unsigned)) {
             bytes[(bit / 8) as usize] |= 1 << (bit % 8);
@@ -277,7 +278,7 @@ fn probe(bits: u64, probes: u8, mut h: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The parts of a filter block, checked.
+/// The parts of a filter block, after all checks.
 struct Parts<'a> {
     base_lg: u8,
     data: &'a [u8],

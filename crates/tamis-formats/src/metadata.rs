@@ -35,7 +35,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The most bytes that all entries take in a file.
+    /// The maximum number of bytes that all entries take in a file.
     pub const MAX_BYTES: usize = 1 << 20;
 
     /// Creates empty metadata.
@@ -48,8 +48,8 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// [`MetadataError::Key`] unless the key is 1 to 255 bytes without `=` and control characters;
-    /// [`MetadataError::TooLong`] if all entries together would pass
+    /// [`MetadataError::Key`] unless the key is 1 to 255 bytes without `=` and control characters.
+    /// [`MetadataError::TooLong`] if all entries together would exceed
     /// [`MAX_BYTES`](Self::MAX_BYTES).
     pub fn insert(&mut self, key: &str, value: &str) -> Result<(), MetadataError> {
         if !is_key(key) {

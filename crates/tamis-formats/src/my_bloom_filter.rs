@@ -7,10 +7,10 @@
 //! Math.abs(seed * (cap - 1) & ((h = value.hashCode()) ^ (h >>> 16)))
 //! ```
 //!
-//! `*` binds tighter than `&`, so the seed is a mask and the bits are not mixed: all six probes are
-//! the same number with some of its bits cleared. Two of the masks keep the sign bit. If only that
-//! bit is left, `abs` returns a negative number and `BitSet` throws. The code below keeps all of
-//! this, because existing filters were created so.
+//! `*` binds tighter than `&`, so the seed is a mask and the bits are not mixed. All six probes are
+//! the same number, each with some of its bits cleared. Two of the masks keep the sign bit. If only
+//! that bit is left, `abs` returns a negative number and `BitSet` throws. The code below reproduces
+//! these defects, because existing filters depend on them.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -84,7 +84,8 @@ pub struct MyBloomFilter {
     words: Vec<u64>,
 }
 
-/// The class throws `IndexOutOfBoundsException: bitIndex < 0: -2147483648` for this item.
+/// The error for an item for which the class throws `IndexOutOfBoundsException: bitIndex < 0:
+/// -2147483648`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throws;
 
@@ -145,8 +146,8 @@ impl MyBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the class throws, which leaves the bits set that come before, or if the
-    /// allocation fails.
+    /// [`ChangeError`] if the class throws or if the allocation fails. If the class throws, the
+    /// bits before the failing probe stay set.
     pub fn add(&mut self, hash_code: i32) -> Result<bool, ChangeError> {
         let mut is_new = false;
         for bit in positions(hash_code) {
@@ -186,8 +187,8 @@ impl MyBloomFilter {
             .map_or(0, |word| self.words.len() as u64 * 64 - u64::from(word.leading_zeros()))
     }
 
-    /// Estimates for how many of all 2³² hash codes the filter answers yes. About as many items, or
-    /// fewer, were inserted.
+    /// Estimates for how many of all 2³² hash codes the filter answers yes. About this many items,
+    /// or fewer, were inserted.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
         let (found, step) = self.found();
@@ -198,10 +199,10 @@ impl MyBloomFilter {
     ///
     /// A hash code is certain if it is the only one that explains some bit. The estimate is the
     /// number of hash codes that are needed to explain all bits. It is returned only if three
-    /// quarters of these are certain, and is then within a tenth: of random hash codes, 94 % are
-    /// certain. Ranges of numbers, and texts that end in numbers, set the same bits many times, so
-    /// few of their hash codes are certain and many numbers of items are possible. There is also no
-    /// estimate above about 16,000 items.
+    /// quarters of these hash codes are certain. The error is then at most a tenth. Of random hash
+    /// codes, 94 % are certain. Ranges of numbers, and texts that end in numbers, set the same bits
+    /// many times. So few of their hash codes are certain, and many numbers of items are possible.
+    /// There is also no estimate above about 16,000 items.
     #[must_use]
     pub fn estimate_items(&self) -> Option<f64> {
         let (found, step) = self.found();
@@ -213,7 +214,7 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // First the hash codes that are the only explanation of a bit, then those that share it
+        // First the hash codes that are the only explanation of a bit, then those that share a bit
         // with few others.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
@@ -230,12 +231,13 @@ impl MyBloomFilter {
         (certain * 4 >= needed * 3).then_some(needed as f64)
     }
 
-    /// Returns the mixed hashes for which the filter answers yes, and a step. Step 1 means all
-    /// hashes, and n means those of every n-th bit.
+    /// Returns the mixed hashes for which the filter answers yes, and a step. With step 1, these
+    /// are all such hashes. With step n, these are only the hashes found for every n-th bit.
     fn found(&self) -> (Vec<u32>, usize) {
-        // The probe of a present hash code by this mask is a set bit. So the hash code is that bit
-        // number, with any bits where the mask has none. There are 128 such hash codes per bit, so
-        // all of them can be tested, or those of an even sample of the bits.
+        // With this mask, the probe of a present hash code is a set bit. So the hash code is that
+        // bit number, plus any combination of the bits that the mask clears. There are 128 such
+        // hash codes per bit. Few enough to test all of them, or those of an even sample of the
+        // bits.
         let mask = MASKS[2];
         let bits = || {
             let words = self.words.iter().enumerate();
@@ -279,7 +281,8 @@ impl MyBloomFilter {
 
 impl StoredFilter for MyBloomFilter {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
-        // If the class throws, the item may be in the filter: the bits before may be its own.
+        // If the class throws, the item may be in the filter, because the item itself may have set
+        // the bits before.
         answer_each(keys, answers, |key| {
             hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
         });
@@ -335,8 +338,8 @@ impl StoredFilter for MyBloomFilter {
     }
 }
 
-/// The largest number of bits whose 128 hash codes each are tested: this takes some milliseconds
-/// and gives a few percent of error.
+/// The largest number of bits for which all 128 hash codes per bit are tested. The test takes some
+/// milliseconds, and the error of the estimate is a few percent.
 const TESTED_BITS: usize = 1 << 14;
 
 /// Returns the hash code in a key of [`Funnel::HashCode`](crate::Funnel::HashCode).

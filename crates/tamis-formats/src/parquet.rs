@@ -2,7 +2,7 @@
 //! `docs/formats/parquet.md`.
 //!
 //! The bits are a [`Bloom<Parquet>`](tamis::Parquet) with XXH64, seed 0, of an item in plain
-//! encoding. So the kernels of `tamis` answer, and a Tamis file can hold the same filter.
+//! encoding. So `tamis` itself answers the lookups, and a Tamis file can hold the same filter.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
 
@@ -60,12 +60,12 @@ pub(crate) const FORMAT: Format = Format {
     },
 };
 
-/// The default rate of parquet-java. A filter without a planned rate is judged by it.
+/// The default rate of parquet-java. Filters without a planned rate are compared with this rate.
 pub const JAVA_RATE: f64 = 0.01;
 
 const SIZE: &str = "number of bytes";
 
-/// The fields behind the number of bytes: three unions of one empty struct each.
+/// The fields after the number of bytes: three unions, each with one empty struct.
 const CHOICES: [(&str, &str); 3] =
     [("algorithm", "1 (BLOCK)"), ("hash", "1 (XXHASH)"), ("compression", "1 (UNCOMPRESSED)")];
 
@@ -75,9 +75,9 @@ const NEXT_STRUCT: u8 = 0x1c;
 /// Thrift's compact protocol: the header of the next field, which is a 32-bit integer.
 const NEXT_I32: u8 = 0x15;
 
-/// Halves a filter while its estimated rate stays at or below `max_rate`, as the Rust crate does
-/// before it writes one: two neighboring blocks become one. The estimate is the share of set bits
-/// to the power of eight.
+/// Halves a filter while its estimated rate stays at or below `max_rate`. The Rust crate does this
+/// before it writes a filter. Each halving merges two neighboring blocks into one. The estimated
+/// rate is the share of set bits to the power of eight.
 ///
 /// # Errors
 ///
@@ -116,8 +116,9 @@ const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 
 /// Creates an empty filter of `bytes` bytes, rounded up to a multiple of 32 and to at least 32.
 ///
-/// The file does not store the plan. The plan is that of the options; without planned items, it is
-/// as many as keep [`JAVA_RATE`].
+/// The file does not store the plan, so the plan comes from the options. Without a planned rate,
+/// the rate is [`JAVA_RATE`]. Without planned items, the plan is the number of items that keeps the
+/// rate.
 ///
 /// # Errors
 ///

@@ -4,20 +4,21 @@ use std::fmt;
 
 use crate::filter_info::FilterInfo;
 
-/// Computes bit numbers from the bytes of an item. Pure: a rule holds sizes and seeds, but no bits.
+/// Computes bit numbers from the bytes of an item. A rule is pure: it holds sizes and seeds, but no
+/// bits.
 pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
-    /// The part of the computation that all probes of an item share. It is the item itself if each
-    /// probe has its own hash.
+    /// The part of the computation that all probes of an item share. If each probe has its own
+    /// hash, this is the item itself.
     type Hash<'k>: Copy + Default;
 
     /// Whether every filter of this rule fits into the CPU caches, so that prefetching is useless.
     const IS_SMALL: bool = false;
 
-    /// The length of every item, if the rule takes no items of another length.
+    /// The length of every item in bytes. `None` if items can have any length.
     const ITEM_BYTES: Option<usize> = None;
 
     /// Returns the number of bits, and the number of probes of an item. Every probe is below the
-    /// number of bits. Without bits, an item has no probes.
+    /// number of bits. If there are no bits, an item has no probes.
     fn sizes(&self) -> (u64, u32);
 
     /// Names the hash and its parameters, without the sizes.
@@ -37,7 +38,7 @@ pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'stat
     }
 
     /// Estimates the number of distinct items from the bits. Returns infinity if all bits are set
-    /// or items set no bits.
+    /// or if an item sets no bits.
     fn estimate_items(&self, words: &[u64]) -> f64 {
         let (bits, probes) = self.sizes();
         if bits == 0 || probes == 0 {
@@ -59,15 +60,15 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
     ones as f64 / bits as f64
 }
 
-/// Returns the standard deviation of a rate that is estimated from the bits, as a share of the
-/// rate.
+/// Returns the standard deviation of a rate that is estimated from the bits, divided by the rate.
 pub(crate) fn rate_std_error(fill: f64, bits: u64, probes: u32) -> f64 {
     let left = 1.0 - fill;
     if !(fill > 0.0 && left > 0.0) {
         return 0.0;
     }
-    // Linear counting (Whang et al. 1990, §4): a load of t draws a bit leaves e⁻ᵗ of m bits clear,
-    // with a variance of e⁻ᵗ(1 − (1 + t)e⁻ᵗ)/m.
+    // Linear counting (Whang et al. 1990, §4): t is the number of draws per bit, and m is the
+    // number of bits. The share of clear bits has the mean e⁻ᵗ and the variance e⁻ᵗ(1 − (1 +
+    // t)e⁻ᵗ)/m.
     let t = -left.ln();
     let variance = left * (1.0 - (1.0 + t) * left) / bits as f64;
     f64::from(probes) * variance.max(0.0).sqrt() / fill

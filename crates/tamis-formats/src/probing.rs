@@ -59,7 +59,7 @@ pub(crate) fn contains_each<R: ProbeRule>(
         let hashes = &hashes[..keys.len()];
         let mut left = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            // Branch-free: half of the branches would be mispredicted.
+            // Has no branches, because half of them would be mispredicted.
             let first = rule.each_probe(hash).take(FIRST_PROBES);
             left |= u64::from(first.fold(true, |all, bit| all & is_set(words, bit))) << i;
         }

@@ -56,7 +56,7 @@ pub(crate) const SCALABLE: Format = Format {
     create: |options| {
         let (capacity, rate, short) = planned(options)?;
         let scale = Scale { factor: 4, ratio: 0.9, capacity, rate, short };
-        // An impossible first layer is reported now and not at the first item.
+        // Reports an impossible first layer now, not at the first item.
         scale.next_layer(None).map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(Layers::new(Vec::new(), Growth::Scales(scale))))
     },

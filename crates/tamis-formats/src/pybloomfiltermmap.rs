@@ -41,7 +41,7 @@ const MAGIC: &[u8; 9] = b"MBITARRAY";
 /// The number of seeds that fit into the header.
 const MAX_SEEDS: usize = 256;
 
-// The C struct behind the number of bits, as 64-bit little-endian machines lay it out. Each offset
+// The C struct after the number of bits, as 64-bit little-endian machines lay it out. Each offset
 // is computed from the previous one.
 const BITS_AT: usize = MAGIC.len();
 const HEADER_LEN_AT: usize = BITS_AT + size_of::<u64>();
@@ -56,8 +56,8 @@ const DATA_AT: usize = 1280;
 /// The value of the field for the size of the struct.
 const HEADER_LEN: u32 = 1200;
 
-/// The rule of `pybloomfiltermmap`: each probe has a hash with its own seed, the XOR of both halves
-/// of 128 bits.
+/// The rule of `pybloomfiltermmap`. Each probe has a 128-bit hash with its own seed, and is the XOR
+/// of the two halves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds {
     bits: Modulus,
@@ -114,7 +114,7 @@ pub fn plan(items: u64, rate: f64) -> (u64, u32) {
 }
 
 /// Creates an empty filter. The default seeds are 1, 2, 3 and so on, so that equal items give equal
-/// files; the original takes random ones.
+/// files. The original takes random seeds.
 ///
 /// # Errors
 ///
@@ -202,8 +202,8 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
     for (i, seed) in rule.seeds.iter().enumerate() {
         put(SEEDS_AT + i * size_of::<u32>(), &seed.to_le_bytes());
     }
-    // Version 1, and the flag that the count is correct, which the original sets although it writes
-    // no count.
+    // Version 1, and the flag that the count is correct. The original sets this flag although it
+    // writes no count.
     put(VERSION_AT, &[1, 1]);
     out.write_all(&header)?;
     Ok(filter.write_bytes(out)?)

@@ -31,8 +31,8 @@ pub(crate) const FORMAT: Format = Format {
     create: |options| options.create(create),
 };
 
-/// The rule of `rbloom`: the user's hash is the state of a random number generator, which returns
-/// the probes.
+/// The rule of `rbloom`: the hash of the user is the initial state of a random number generator,
+/// which returns the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     bits: Modulus,
@@ -122,7 +122,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         .map_err(|memory| reader.error("bits", DecodeErrorKind::Memory(memory)))
 }
 
-/// The smallest `f64`, 5e-324, needs 1,074 probes.
+/// The largest number of probes. The smallest rate of an `f64`, 5e-324, needs 1,074.
 const MAX_PROBES: u32 = 1_100;
 
 fn sniff(bytes: &[u8]) -> Sniff {

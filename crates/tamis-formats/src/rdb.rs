@@ -50,7 +50,7 @@ const START: usize = MAGIC.len() + 4;
 const CHECKSUM_SINCE: u32 = 5;
 
 impl<'a> Rdb<'a> {
-    /// Opens a snapshot. Checks its start and its checksum, and reads all bytes once.
+    /// Opens a snapshot. Checks the start and the checksum, and reads all bytes once.
     ///
     /// # Errors
     ///

@@ -35,9 +35,10 @@ impl<'a> RdbReader<'a> {
         self.is_over
     }
 
-    /// Counts the memory of a string of `len` bytes that `packed` bytes expand to.
+    /// Counts the memory of a string of `len` bytes that is the expansion of `packed` bytes.
     fn count(&mut self, len: u64, packed: u64) -> Option<()> {
-        // A length that these bytes cannot expand to is forged, and memory is not the reason.
+        // A length to which these bytes cannot expand is forged. The error is then not a lack of
+        // memory.
         let is_possible = len <= MAX_EXPANSION.saturating_mul(packed);
         self.is_over |= is_possible && len > self.left_bytes;
         self.left_bytes = self.left_bytes.checked_sub(len)?;
@@ -98,7 +99,7 @@ impl<'a> RdbReader<'a> {
                 self.count(len, packed.len() as u64)?;
                 expand(packed, usize::try_from(len).ok()?).map(Cow::Owned)
             }
-            // Small numbers, which stand for their decimal text.
+            // Numbers that stand for small integers in decimal text.
             kind @ 0xc0..=0xc2 => {
                 self.take(1)?;
                 let bytes = self.take(1 << (kind & 3))?;
@@ -282,7 +283,8 @@ mod tests {
     #[test]
     fn compressed_strings_are_expanded() {
         assert_eq!(expand(&[2, b'a', b'b', b'c'], 3).as_deref(), Some(&b"abc"[..]));
-        // Three literals, then a copy of four from three bytes back, which overlaps itself.
+        // Three literal bytes, then a copy of four bytes from three bytes back. The copy overlaps
+        // its own output.
         assert_eq!(expand(&[2, b'a', b'b', b'c', 2 << 5, 2], 7).as_deref(), Some(&b"abcabca"[..]));
         assert_eq!(expand(&[0, 0, 7 << 5, 255, 0], 265), Some(vec![0; 265]));
         for (packed, len) in [

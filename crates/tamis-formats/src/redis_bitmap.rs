@@ -35,13 +35,13 @@ pub(crate) const FORMAT: Format = Format {
     create: |options| redis_string::create(options, planned).map(Contents::new),
 };
 
-/// The sizes that the Java class computes, even if they cannot work.
+/// The sizes that the Java class computes, including sizes that cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisBitmapPlan {
     /// `bitSize`. At 0 the class fails on its first item. A negative size works like its absolute
     /// value.
     pub bits: i32,
-    /// `numHashFunctions`. Has no limit: a rate of 0 gives 1074.
+    /// `numHashFunctions`. There is no limit: a rate of 0 gives 1074.
     pub probes: u32,
 }
 
@@ -102,7 +102,7 @@ fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
             let plan = RedisBitmapPlan::new(items, rate);
             match u64::try_from(plan.bits) {
                 Ok(bits @ 1..) => {
-                    return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("a bit at least")));
+                    return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("one or more bits")));
                 }
                 Ok(_) => format!(
                     "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides \
@@ -123,7 +123,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         let rule = redis_string::rule_to_decode(options, planned)?;
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
-    // The key is needed first: the plan belongs to the filter under it.
+    // Requires the key first, because the plan belongs to the filter with that key.
     let is_string = |entry: &RdbEntry<'_>| entry.type_name() == "string";
     let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     let rule = redis_string::rule_to_decode(options, planned)?;

@@ -155,11 +155,12 @@ impl RedisBitmaps {
         }
     }
 
-    /// Returns the rate of all bitmaps together when each is as full as it can get. `planned` is
-    /// the planned rate of one bitmap. It is used if it is above the rate of a full bitmap.
+    /// Returns the rate of all bitmaps together when each is as full as possible. For each bitmap,
+    /// this is the rate of a full bitmap or `planned`, whichever is higher. `planned` is the
+    /// planned rate of one bitmap.
     fn planned_rate(&self, planned: Option<f64>) -> f64 {
         let rule = self.bitmaps[0].rule();
-        // The last item before the next bitmap can set all of its bits.
+        // The last item before the next bitmap may set a bit with each of its probes.
         let most = rule.bits() / 2 + u64::from(rule.probes());
         let fill = (most as f64 / rule.bits() as f64).min(1.0);
         let of_one = fill.powf(rule.probes().into()).max(planned.unwrap_or(0.0));
@@ -176,8 +177,8 @@ impl StoredFilter for RedisBitmaps {
         try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
     }
 
-    /// The bitmaps of `other` join the newest bitmap until it is half full. The others are inserted
-    /// before it.
+    /// Merges each bitmap of `other` into the newest bitmap if that stays at most half full.
+    /// Otherwise inserts the bitmap before the newest.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
         if !is_alike {
@@ -261,7 +262,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     let mut found = BTreeMap::new();
     for entry in rdb.entries() {
         let entry = entry?;
-        // Bitmaps behind the cursor are leftovers of a reset.
+        // Bitmaps after the cursor are leftovers of a reset.
         if let Some(number) = number_of(entry.key()).filter(|&number| number <= cursor) {
             entry.only(found.get(&number))?;
             found.insert(number, entry);
@@ -282,10 +283,10 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     Ok(Contents::new(RedisBitmaps { bitmaps, ones }))
 }
 
-/// No number of 64 bits has more digits.
+/// The largest number of digits of a 64-bit number.
 const MAX_CURSOR_BYTES: u64 = 20;
 
-/// Checks that a string is not too short: the class creates it at its full length.
+/// Checks that a string has its full length, because the class creates it with that length.
 fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> {
     let (planned, found) = (rule.bits() / 8, string.len() as u64);
     if found >= planned {

@@ -25,7 +25,7 @@ pub enum RedisValue {
     Cuckoo(RedisCuckoo),
     /// A string, such as a bitmap.
     String(Vec<u8>),
-    /// A filter of a Tamis server, as bytes that only a Tamis server reads.
+    /// A filter of a Tamis server, in bytes that only a Tamis server can read.
     Tamis(Vec<u8>),
 }
 
@@ -65,7 +65,8 @@ const TAMIS_ID: u64 = 0xb5a9_a2b3_e7e5_b401;
 const VERSION: u64 = 4;
 
 /// The newest RDB version that is read, and the version that is written. A server rejects versions
-/// newer than its own, and the values that are written here have not changed since Redis 5.
+/// newer than its own. A low version is enough for the values written here, because they have not
+/// changed since Redis 5.
 const RDB_VERSION: u16 = 12;
 const WRITTEN_RDB_VERSION: u16 = 9;
 
@@ -74,9 +75,9 @@ impl RedisValue {
     ///
     /// # Errors
     ///
-    /// [`PayloadError`] unless a server writes such a payload. Compression turns one byte into up
-    /// to 88, so the length of the payload is no limit; memory stays within a small multiple of
-    /// `max_bytes`.
+    /// [`PayloadError`] unless a server writes such a payload. Compression reduces up to 88 bytes
+    /// to one, so the length of the payload does not limit the memory. `max_bytes` does: the memory
+    /// stays within a small multiple of it.
     ///
     /// # Examples
     ///
@@ -94,7 +95,7 @@ impl RedisValue {
         let (summed, checksum) = payload.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (body, version) = summed.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (version, checksum) = (u16::from_le_bytes(*version), u64::from_le_bytes(*checksum));
-        // Zero means that the checksum was not computed.
+        // A checksum of zero means that the server did not compute it.
         let is_sound = checksum == 0 || checksum == crc64(summed);
         if version > RDB_VERSION || !is_sound {
             return Err(PayloadError::Checksum);
@@ -103,7 +104,7 @@ impl RedisValue {
         Self::read(kind, RdbReader::new(value, max_bytes))
     }
 
-    /// Returns the string in the result of `DUMP`, also with the trailing line feed of `redis-cli
+    /// Returns the string in the result of `DUMP`. Accepts the trailing line feed of `redis-cli
     /// --raw`. Returns `None` unless the checksum matches.
     #[must_use]
     pub fn string_of(bytes: &[u8]) -> Option<Vec<u8>> {
@@ -111,7 +112,7 @@ impl RedisValue {
             return None;
         }
         [bytes, bytes.strip_suffix(b"\n").unwrap_or_default()].into_iter().find_map(|payload| {
-            // A checksum of zero is no evidence: a bitmap may end in zeros.
+            // A checksum of zero proves nothing, because a bitmap may end in zeros.
             payload.last_chunk::<8>().filter(|&&checksum| checksum != [0; 8])?;
             match Self::from_payload(payload, MAX_EXPANSION * payload.len() as u64) {
                 Ok(RedisValue::String(string)) => Some(string),
@@ -237,7 +238,7 @@ fn read_bloom(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
     Some(RedisValue::Bloom(filter))
 }
 
-/// Passes consecutive parts to `load` in pieces of at most one chunk.
+/// Splits consecutive parts into chunks and passes each chunk to `load`.
 fn load<'a>(
     parts: impl Iterator<Item = &'a [u8]>,
     mut load: impl FnMut(i64, &[u8]) -> bool,
@@ -255,7 +256,7 @@ fn load<'a>(
 const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
-    // Only the header has the options and the expansion in their stored form.
+    // Only the header contains the options and the expansion in their stored form.
     let header = filter.header();
     let number = |at: usize| {
         u64::from(u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
@@ -279,7 +280,7 @@ fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
     }
 }
 
-/// Joins the chunks of a part of `len` bytes. Returns the part and the position behind it.
+/// Joins the chunks of a part of `len` bytes. Returns the part and the position after it.
 fn part(
     mut position: i64,
     len: u64,

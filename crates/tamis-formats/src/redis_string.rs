@@ -1,4 +1,5 @@
-//! Bits in a Redis string, in the order of `SETBIT`. Only the plan determines the number of bits.
+//! Bits in a Redis string, in the order of `SETBIT`. The string does not determine the number of
+//! bits. The plan does.
 //!
 //! ```text
 //! byte 0                  1
@@ -24,7 +25,7 @@ use crate::rule::Rule;
 /// Plans the rule of a filter of one system.
 pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError>;
 
-/// Plans the filter that is read.
+/// Plans the rule of a filter that is being read.
 pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: PlanRule) -> Result<Rule, DecodeError> {
     let (items, rate) = options.plan_to_decode()?;
     plan(items, rate)
@@ -37,8 +38,9 @@ pub(crate) fn create(options: &DecodeOptions, plan: PlanRule) -> Result<ForeignB
     Ok(ForeignBloom::new(plan(items, rate)?)?)
 }
 
-/// Returns the filter if `system` plans the same rule for the items and the rate in the options.
-/// The system plans by itself, and a string does not store the plan.
+/// Returns the filter if `system` plans the rule of the filter for the items and the rate in the
+/// options. This check is needed because a string does not store the rule: `system` computes it
+/// from the items and the rate.
 pub(crate) fn fitting<'a, R: 'static>(
     contents: &'a Contents,
     options: &DecodeOptions,
@@ -132,7 +134,7 @@ pub(crate) fn whole(filter: &ForeignBloom) -> Vec<u8> {
     string
 }
 
-/// Returns the string as Redis stores it: up to the highest bit that is set.
+/// Returns the string as Redis stores it: up to the byte of the highest bit that is set.
 pub(crate) fn grown(filter: &ForeignBloom) -> Vec<u8> {
     let mut string = whole(filter);
     string.truncate(string.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));

@@ -29,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    // No other program writes settings under such a key.
+    // Detects settings by their key, because no other program writes settings under such a key.
     sniff: Some(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
@@ -291,8 +291,8 @@ fn rule_of(
             )))
         };
     }
-    // A small file may state 512 MiB. A size beyond what the file justifies must be confirmed by
-    // the decode options.
+    // A small file may state 512 MiB. If the size is large relative to the file, the decode options
+    // must confirm it.
     if rule.bits() / 8 > FREE_BYTES.saturating_add(4 * file_bytes) {
         let parameter = if options.items.is_none() { Parameter::Items } else { Parameter::Rate };
         let kind = DecodeErrorKind::Missing(parameter);

@@ -128,8 +128,8 @@ impl StoredFilter for Roaring {
 pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     let mut set = CompressedSet::new();
     let (mut values, mut new) = (Vec::new(), Answers::new());
-    // A first pass checks the file, so that nothing is built from a file that is damaged at its
-    // end.
+    // A first pass checks the whole file before any value is inserted. So a file that is damaged at
+    // its end builds nothing.
     let (is_64, has_runs) = walk(bytes, &mut |_, _| {})?;
     walk(bytes, &mut |base, container| {
         values.clear();
@@ -147,9 +147,9 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
                 }
             }
             Container::Runs(runs) => {
-                // The first insert decides the representation of a range of 65,536 values. If it is
-                // one or two values, that is a list, and a long run behind it would turn it into a
-                // bitmap of 8 KiB. So the longest run comes first.
+                // The first insert decides the representation of a range of 65,536 values. If it
+                // inserts one or two values, the representation is a list. A long run after that
+                // would turn the list into a bitmap of 8 KiB. So the longest run is inserted first.
                 let longest = runs.iter().map(ends).max_by_key(|(first, last)| last - first);
                 for (first, last) in longest.into_iter().chain(runs.iter().map(ends)) {
                     set.insert_range(base | u64::from(first)..=base | u64::from(last));

@@ -47,7 +47,7 @@ pub(crate) const FORMAT: Format = Format {
 /// The number of bytes of a cache line. All probes of an item lie in one line.
 const LINE_BYTES: u64 = 64;
 
-/// The length of the trailer behind the bits.
+/// The length of the trailer after the bits.
 const TRAILER_BYTES: usize = 5;
 
 // The offsets in the trailer.
@@ -73,7 +73,7 @@ pub enum Generation {
 }
 
 /// A filter block whose trailer RocksDB reserves for later releases. A release that does not know
-/// it answers that every item may be present.
+/// the trailer treats every item as possibly present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {
     bytes: Vec<u8>,
@@ -108,8 +108,8 @@ impl StoredFilter for Reserved {
 }
 
 /// Creates an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of
-/// `keys` keys. `bits_per_key` is clamped to 1 to 100, with three decimals. The legacy generation
-/// rounds it to a whole number.
+/// `keys` keys. `bits_per_key` is clamped to the range 1 to 100 and rounded to three decimals. The
+/// legacy generation rounds it to a whole number.
 ///
 /// # Errors
 ///
@@ -150,7 +150,7 @@ pub fn create(
         Generation::Legacy => {
             let whole = (millibits + 500) / 1000;
             let bits = keys.checked_mul(whole).ok_or_else(too_large)?;
-            // An odd number of lines makes the line depend on all bits of the hash.
+            // With an odd number of lines, the line depends on all bits of the hash.
             let lines = u32::try_from(bits.div_ceil(per_line) | 1).map_err(|_| too_large())?;
             let probes = ((whole as f64 * 0.69) as u32).clamp(1, 30);
             Rule::new(Legacy::new(lines, LINE_BYTES as u32, probes))
@@ -159,7 +159,8 @@ pub fn create(
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The largest number of thousandths of a bit per key for which RocksDB takes 1, 2, … probes.
+/// The limits between the numbers of probes. Element `i` is the largest number of thousandths of a
+/// bit per key for which RocksDB takes `i + 1` probes.
 const PROBES_UP_TO: [u64; 12] =
     [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
 
@@ -168,7 +169,8 @@ const PROBES_UP_TO: [u64; 12] =
 fn probes_for(millibits: u64) -> u32 {
     match PROBES_UP_TO.iter().position(|&most| millibits <= most) {
         Some(at) => at as u32 + 1,
-        // Three times the eight probes that RocksDB computes at once.
+        // For more bits per key, RocksDB takes three times the eight probes that it computes at
+        // once.
         None if millibits > 50_000 => 24,
         None => ((millibits - 1) / 2000 - 1) as u32,
     }
@@ -180,8 +182,8 @@ fn bits_per_key(rate: f64) -> Option<u32> {
     (rate < 1.0).then(|| (1..=100).find(|&bits| fast_local_rate(bits) <= rate)).flatten()
 }
 
-/// Returns the rate of the fast local filter: the mean over lines, whose numbers of keys are
-/// Poisson distributed.
+/// Returns the rate of the fast local filter. This is the mean over all lines. The numbers of keys
+/// in the lines are Poisson distributed.
 fn fast_local_rate(bits_per_key: u32) -> f64 {
     let line = LINE_BYTES as f64 * 8.0;
     let (probes, mean) =
@@ -197,8 +199,8 @@ fn fast_local_rate(bits_per_key: u32) -> f64 {
 }
 
 /// Reads a filter block: bits and trailer, without the trailer of compression type and checksum
-/// that every block has. The result is a [`ForeignBloom`], or a [`Reserved`] if RocksDB itself
-/// would answer that every item may be present.
+/// that every block has. The result is a [`ForeignBloom`]. It is a [`Reserved`] if RocksDB itself
+/// would treat every item as possibly present.
 ///
 /// # Errors
 ///

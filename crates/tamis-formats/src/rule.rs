@@ -8,7 +8,7 @@ use crate::filter_info::FilterInfo;
 use crate::probe_rule::ProbeRule;
 use crate::probing;
 
-/// Everything that two filters must share before their bits mean the same: hash, number of bits,
+/// Everything that two filters must share so that their bits mean the same: hash, number of bits,
 /// number of probes, seeds.
 ///
 /// The bits of a filter can move to another format if that format has an equal rule.
@@ -39,7 +39,7 @@ impl Rule {
         self.0.sizes().1
     }
 
-    /// Returns the length of every item, if the rule takes no items of another length.
+    /// Returns the length of every item in bytes. Returns `None` if items can have any length.
     pub(crate) fn item_bytes(&self) -> Option<usize> {
         self.0.item_bytes()
     }

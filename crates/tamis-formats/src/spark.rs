@@ -57,8 +57,8 @@ fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
 /// Spark's two probe rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// Sums of 32 bits, without a seed. Every release reads it, and releases up to 4.0 read nothing
-    /// else.
+    /// Sums of 32 bits, without a seed. Every release reads it. Releases up to 4.0 read only this
+    /// version.
     #[default]
     V1,
     /// Sums of 64 bits. Spark reads and creates it since 4.1.
@@ -139,8 +139,8 @@ pub fn create(items: u64, rate: f64, version: Version) -> Result<ForeignBloom, C
     create_with_bits(items, plan_bits(items, rate).0, version)
 }
 
-/// Creates an empty filter as `BloomFilter.create(items, bits)` does: it chooses the probes and
-/// then rounds the bits up to whole words.
+/// Creates an empty filter as `BloomFilter.create(items, bits)` does. Spark chooses the probes
+/// first, and then rounds the bits up to whole words.
 ///
 /// # Errors
 ///
@@ -160,7 +160,7 @@ pub fn create_with_bits(
             "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
         ))
     };
-    // The rate is not used.
+    // Any valid rate will do, because this plan does not use it.
     let probes = i32::try_from(plan_probes(items, bits, 0.5, GuavaRelease::Until33));
     let (words, Ok(probes)) = (bits.div_ceil(64), probes) else { return Err(too_large()) };
     if words > i32::MAX as u64 {
@@ -194,7 +194,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         1 => Version::V1,
         _ => Version::V2 { seed: reader.i32_be("seed")? },
     };
-    // Spark reads a filter without words and then divides by 0 on a lookup.
+    // Spark reads a filter without words, but then divides by 0 on a lookup.
     let words = reader.count_be("number of words", 1.., "1 or more")?;
     let filter = ForeignBloom::read_words(
         rule(words.into(), probes, version),

@@ -8,7 +8,7 @@ use tamis::Answers;
 use crate::change_error::ChangeError;
 use crate::filter_info::FilterInfo;
 
-/// A filter as its file stores it. Each kind of filter implements this trait beside its type.
+/// A filter as its file stores it. The module of each kind of filter implements this trait.
 /// [`Contents`](crate::Contents) holds any of them.
 ///
 /// A key is an item as the bytes that the original system hashes: see [`Funnel`](crate::Funnel).
@@ -42,8 +42,8 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
 
     /// Returns the planned rate if the present rate is above it by more than chance explains.
     ///
-    /// `info` is that of this filter. `planned` is the rate that the caller gives; without it the
-    /// planned rate in the file counts.
+    /// `info` describes this filter. `planned` is the rate that the caller gives. Without it, the
+    /// planned rate in the file is used.
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         planned.or(info.rate_planned).filter(|&planned| info.is_over(planned))
     }

@@ -38,7 +38,7 @@ pub(crate) const FORMAT: Format = Format {
 const BIT_SET: &[u8] = b"\xac\xed\0\x05sr\0\x10java.util.BitSet\x6e\xfd\x88\x7e\x39\x34\xab\x21\x03\0\x01[\0\x04bitst\0\x02[Jxp\
     ur\0\x02[J\x78\x20\x04\xb5\x12\xb1\x75\x93\x02\0\0xp";
 
-/// The byte that it writes behind the words.
+/// The byte that Java's serialization writes after the words.
 const END: u8 = b'x';
 
 /// The largest number of words: the number of bits is a Java `int`.
@@ -83,8 +83,8 @@ impl ProbeRule for StreamLib {
     }
 }
 
-/// Creates an empty filter for `items` items. Bits and probes come from Cassandra's table, of which
-/// stream-lib has the part up to 15 bits per item.
+/// Creates an empty filter for `items` items. Bits and probes come from Cassandra's table.
+/// stream-lib has only the part of the table up to 15 bits per item.
 ///
 /// # Errors
 ///

@@ -133,8 +133,8 @@ impl TamisFile {
     /// the filter.
     ///
     /// `max_bytes` limits the memory of the bits, because the size in the header cannot be checked
-    /// before all bytes have arrived. Below that limit the memory is reserved at once; the system
-    /// provides its pages as bytes arrive.
+    /// before all bytes have arrived. Below that limit, the memory is reserved at once. The
+    /// operating system provides the pages as bytes arrive.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 impl<'a> TamisFile<BitView<'a>> {
     /// Uses the words of a file in place, such as in a mapped file. Constant time.
     ///
-    /// Checks the header, the length and the bits behind the end, but not the words.
+    /// Checks the header, the length and the bits after the last bit, but not the words.
     /// [`verify`](Self::verify) checks the words in one pass.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     ///
     /// # Errors
     ///
-    /// The errors of `out`. No reader accepts a part of a file as a filter.
+    /// The errors of `out`. A file that is only partly written is never accepted as a filter.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         let (header, seed) = self.header();
         out.write_all(&header)?;
@@ -210,11 +210,10 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         out.write_all(&checksum.digest().to_le_bytes())
     }
 
-    /// Writes a range of the bytes of the file, such as `0..1024`. Bytes behind the end are left
-    /// out.
+    /// Writes a range of the bytes of the file, such as `0..1024`. Bytes after the end are omitted.
     ///
-    /// Takes time in proportion to the range, wherever it starts. The checksum at the end of the
-    /// file takes a pass over all words.
+    /// Takes time in proportion to the range, independent of its start. If the range includes the
+    /// checksum at the end of the file, the method also reads all words.
     ///
     /// # Errors
     ///
@@ -288,7 +287,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// Tests whether the rate of the filter is above the planned one. Reads all bits.
     ///
     /// A filter with no more inserts than its capacity is never over its rate, even if more bits
-    /// are set than expected. Without a count of inserts, the bits decide.
+    /// are set than expected. Without a count of inserts, the set bits determine the result.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         !self.is_counted_within() && self.filter.is_over_rate()
@@ -298,8 +297,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     #[must_use]
     pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
-        // The count of a window does not show how unevenly its items came, and a growing filter
-        // knows its rate.
+        // Windows and growing filters are excluded. The count of a window does not show how
+        // unevenly its items arrived. A growing filter knows its rate.
         let is_counted = !plan.kind().forgets() && !plan.kind().grows();
         is_counted && self.added > 0 && self.added <= plan.items()
     }
@@ -314,9 +313,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         }
     }
 
-    /// Returns what is reported about the filter, with estimates from `part`: the filter itself, or
-    /// a [sample](AnyFilter::sample) of it. `counted` is the number of items to report instead of
-    /// the estimate. Reads all bits of `part`.
+    /// Returns what is reported about the filter. The estimates come from `part`: the filter
+    /// itself, or a [sample](AnyFilter::sample) of it. `counted` is the number of items to report
+    /// instead of the estimate. Reads all bits of `part`.
     #[must_use]
     pub fn info_from<C: Bits<Word = u64>>(
         &self,
@@ -392,7 +391,7 @@ impl StoredFilter for TamisFile {
         self.info_from(&self.filter, None)
     }
 
-    /// The plan in the file counts, even if the caller gives a rate.
+    /// The planned rate in the file is used, even if the caller gives a rate.
     fn exceeded_rate(&self, info: &FilterInfo, _: Option<f64>) -> Option<f64> {
         info.rate_planned.filter(|_| info.is_over_rate)
     }

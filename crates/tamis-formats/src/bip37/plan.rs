@@ -12,18 +12,19 @@ pub const MAX_PROBES: u32 = 50;
 /// on the formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bip37Sizing {
-    /// The formula of Bitcoin Core: from the whole number of bits per item.
+    /// The formula of Bitcoin Core: computes from the bits per item, rounded down to a whole
+    /// number.
     #[default]
     Core,
-    /// The formula of the BIP and of most other programs: from the bits per item.
+    /// The formula of the BIP and of most other programs: computes from the exact bits per item.
     Real,
 }
 
 /// Returns the number of bytes and the number of probes of a plan.
 ///
-/// Both are clamped to the limits of nodes, and the rate is then higher than `rate`. Either can be
-/// 0, and then the filter matches every item: the bytes at rates near 1, the probes if there are
-/// more items than bits.
+/// Both numbers are clamped to the limits of nodes. The clamped filter has a higher rate than
+/// `rate`. The bytes are 0 at rates near 1, and the probes are 0 if there are more items than bits.
+/// In both cases the filter matches every item.
 ///
 /// # Errors
 ///

@@ -9,8 +9,8 @@ use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::x86_32;
 use crate::probe_rule::ProbeRule;
 
-/// Which outpoints a node inserts when a transaction pays to an item. Otherwise the wallet would
-/// miss the transaction that spends the outpoint.
+/// Which outpoints a node inserts when a transaction pays to an item. Without these outpoints the
+/// wallet would miss the transaction that spends the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Update {
@@ -87,11 +87,12 @@ impl Bip37 {
 }
 
 impl ProbeRule for Bip37 {
-    // An item has up to 50 hashes, and an absent item needs one or two of them. Each is computed
-    // when it is needed.
+    // An item has up to 50 hashes, but the lookup of an absent item needs only one or two of them.
+    // So the probes compute each hash when it is needed.
     type Hash<'k> = &'k [u8];
 
-    // Hashing an item a second time to prefetch its bits would take twice the time.
+    // Switches prefetching off: prefetching would hash each item a second time and take twice the
+    // time.
     const IS_SMALL: bool = true;
 
     fn sizes(&self) -> (u64, u32) {
@@ -110,8 +111,8 @@ impl ProbeRule for Bip37 {
     #[inline]
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let Self { bits, probes, tweak, .. } = *self;
-        // A filter of no bytes has no probes, even if its header states some, and so matches every
-        // item.
+        // A filter of no bytes has no probes, even if its header states some. So the filter matches
+        // every item.
         bits.into_iter().flat_map(move |bits| {
             (0..probes).map(move |i| {
                 let seed = i.wrapping_mul(0xfba4_c795).wrapping_add(tweak);

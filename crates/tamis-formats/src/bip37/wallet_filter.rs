@@ -34,8 +34,8 @@ pub struct WalletFilter {
 impl WalletFilter {
     /// Creates an empty filter with the bytes and probes of [`plan`].
     ///
-    /// A random `tweak` keeps two nodes from detecting by the bits that two filters are of one
-    /// wallet.
+    /// With a random `tweak`, two filters of one wallet have different bits. So two nodes cannot
+    /// detect that the filters are of the same wallet.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl WalletFilter {
 impl TryFrom<ForeignBloom> for WalletFilter {
     type Error = ForeignBloom;
 
-    /// Returns the filter unchanged if it has another rule.
+    /// Converts the filter. Returns it unchanged as the error if it has another rule.
     fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
         match filter.rule().downcast_ref() {
             Some(&rule) => Ok(Self { filter, rule }),

@@ -1,6 +1,6 @@
 //! Characters for which Java's encoding differs from the WHATWG's, and thus from `encoding_rs`.
-//! Each has Java's bytes as a big-endian number. 0x3f is `?`, for characters that are not in Java's
-//! table.
+//! Each character is listed with Java's bytes as a big-endian number. 0x3f is `?`, for characters
+//! that are not in Java's table.
 //!
 //! Created by comparing all characters in OpenJDK 17.0.15 with encoding_rs 0.8.44.
 

@@ -55,8 +55,8 @@ pub(super) enum Fault {
 pub(super) struct GolombValues<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The bits that are read next, from the highest on. Bits beyond the first `len` may already be
-    /// those of `bytes[at..]`.
+    /// The bits that are read next, from the most significant one on. Bits after the first `len`
+    /// may already be those of `bytes[at..]`.
     window: u64,
     len: u32,
     p: u32,
@@ -74,7 +74,7 @@ impl<'a> GolombValues<'a> {
     /// Returns the next value. Returns `None` after the last.
     pub(super) fn next_value(&mut self) -> Result<Option<u64>, Fault> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        // A step that leaves the range is not read to its end, because a stream of ones would be
+        // Stops at the first step that leaves the range, because a hostile stream of ones could be
         // long.
         let max_step = self.range - 1 - self.last;
         let mut quotient = 0;
@@ -98,10 +98,10 @@ impl<'a> GolombValues<'a> {
         if self.len < self.p {
             return Err(Fault::Ended);
         }
-        // Two shifts, because P may be 0.
+        // Shifts twice, because a single shift by 64 would overflow if P is 0.
         let remainder = self.window >> 1 >> (63 - self.p);
         self.skip(self.p);
-        // No overflow: the step without its remainder is within the range.
+        // Cannot overflow: the step without its remainder is within the range.
         let step = quotient << self.p | remainder;
         if step > max_step {
             return Err(Fault::OutOfRange);
@@ -114,8 +114,8 @@ impl<'a> GolombValues<'a> {
     #[inline(always)]
     fn refill(&mut self) {
         if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {
-            // The bits of a byte that does not fit are already in the window, and are equal when
-            // the byte is read again.
+            // The bits of a byte that does not fit completely are already in the window. Reading
+            // the byte again sets them to the same values.
             self.window |= u64::from_be_bytes(word) >> self.len;
             self.at += ((63 - self.len) / 8) as usize;
             self.len |= 56;
@@ -144,7 +144,7 @@ impl<'a> GolombValues<'a> {
 /// Appends bits to bytes, the most significant first.
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    // The lowest `len` bits, fewer than 8, do not make a whole byte yet.
+    // The lowest `len` bits, fewer than 8, are not yet a whole byte.
     pending: u64,
     len: u32,
 }

@@ -64,8 +64,8 @@ const STOP: u64 = 15;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountingFilter {
     rule: Hadoop,
-    // Counter j is bits 4j to 4j + 3 of word j / 16, taken modulo 64. Invariant: as many words as
-    // `words` of the rule, and the counters behind the last are zero.
+    // Counter `j` is in word `j / 16` and starts at bit `4j % 64`. Invariant: the number of words
+    // is that of `words` of the rule, and the counters after the last are zero.
     counters: Bitmap,
 }
 
@@ -113,13 +113,13 @@ impl CountingFilter {
         Ok(filter)
     }
 
-    /// Returns how many counters there are.
+    /// Returns the number of counters of the filter.
     #[must_use]
     pub fn counters(&self) -> u32 {
         self.rule.vector_size
     }
 
-    /// Returns how many counters an item has.
+    /// Returns the number of counters of an item.
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.rule.probes
@@ -135,14 +135,15 @@ impl CountingFilter {
         self.rule.chain(key).all(|place| self.counter(place) > 0)
     }
 
-    /// Returns how often an item was inserted, at most, as `approximateCount` does. 15 means 15 or
-    /// more.
+    /// Returns an upper bound of how often an item was inserted, as `approximateCount` does. 15
+    /// means 15 or more.
     #[must_use]
     pub fn count(&self, key: &[u8]) -> u64 {
         self.rule.chain(key).map(|place| self.counter(place)).min().unwrap_or_default()
     }
 
-    /// Inserts an item once more. Returns true if it is certainly new. A counter at 15 stays.
+    /// Inserts one more copy of an item. Returns true if the item is certainly new. A counter at 15
+    /// stays at 15.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         let mut is_new = false;
         for place in self.rule.chain(key) {
@@ -155,13 +156,13 @@ impl CountingFilter {
         is_new
     }
 
-    /// Removes an item once. Returns false if it is absent. A counter at 15 stays, and so does an
-    /// item that has only such counters.
+    /// Removes one copy of an item. Returns false if the item is absent. A counter at 15 stays at
+    /// 15. An item whose counters are all at 15 stays in the filter.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let is_in = self.contains(key);
         if is_in {
             for place in self.rule.chain(key) {
-                // A position can occur twice, and its counter can be 0 by then.
+                // A position can occur twice. Its counter can then already be 0.
                 if (1..STOP).contains(&self.counter(place)) {
                     self.counters.words_mut()[(place / WORD_COUNTERS) as usize] -=
                         1 << shift(place);
@@ -194,7 +195,7 @@ impl StoredFilter for CountingFilter {
         Ok(())
     }
 
-    /// Adds up the counters, to at most 15. Hadoop itself has no such operation.
+    /// Adds the counters of both filters, each sum at most 15. Hadoop itself has no such operation.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.rule == other.rule;
         if is_alike {
@@ -232,7 +233,7 @@ impl StoredFilter for CountingFilter {
     }
 }
 
-/// Returns the number of bits of its word below a counter.
+/// Returns the offset of a counter in its word, in bits.
 fn shift(place: u32) -> u32 {
     place % WORD_COUNTERS * 4
 }

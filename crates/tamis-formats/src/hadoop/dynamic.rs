@@ -1,4 +1,4 @@
-//! Hadoop's `DynamicBloomFilter`: a list of filters of one size, its rows. Layout:
+//! Hadoop's `DynamicBloomFilter`: a list of filters of one size, which are its rows. Layout:
 //! `docs/formats/hadoop-dynamic.md`.
 
 use std::io;
@@ -66,16 +66,16 @@ pub(crate) const FORMAT: Format = Format {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicFilter {
     rule: Hadoop,
-    /// Invariant: 1 or more.
+    /// The number of records that a row is planned for. Invariant: 1 or more.
     records_per_row: u32,
-    /// The number of records of the last row.
+    /// The number of records in the last row.
     last_records: u32,
     // Invariant: at least one row, all with `rule`.
     rows: Vec<ForeignBloom>,
 }
 
-/// A small file can state that each record takes a row of megabytes. No real plan has as many bits
-/// per record.
+/// The largest number of bits of a row per record. A small hostile file can state that each record
+/// takes a row of megabytes. No real plan has this many bits per record.
 const MAX_BITS_PER_RECORD: u64 = 16_384;
 
 impl DynamicFilter {
@@ -181,7 +181,8 @@ impl StoredFilter for DynamicFilter {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Merges row by row, as `or` does, if both have as many rows.
+    /// Merges each row with the row of the same number, as `or` does. Requires equal numbers of
+    /// rows.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_merged = self.records_per_row == other.records_per_row
             && ForeignBloom::merge_all(&mut self.rows, &other.rows);

@@ -39,7 +39,7 @@ impl Hadoop {
     }
 }
 
-/// Tests whether bytes are a header and `len_bytes` bytes behind it.
+/// Tests whether bytes are a header and `len_bytes` bytes after it.
 pub(super) fn sniff(bytes: &[u8], len_bytes: fn(&Hadoop) -> u64) -> Sniff {
     let mut reader = ByteReader::new(bytes);
     let Ok(rule) = read_header(&mut reader) else { return Sniff::No };

@@ -20,7 +20,7 @@ pub enum HashType {
 /// would only cost time.
 pub const MAX_PROBES: u32 = 255;
 
-/// The rule of Hadoop: each hash of an item is the seed of its next one.
+/// The rule of Hadoop: each hash of an item is the seed of the item's next hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hadoop {
     /// Invariant: 1 to 2³¹ − 1.
@@ -47,7 +47,7 @@ impl Hadoop {
 }
 
 impl ProbeRule for Hadoop {
-    // Each hash needs the whole item.
+    // The probes cannot be split from the hash, because each hash reads the whole item.
     type Hash<'k> = &'k [u8];
 
     fn sizes(&self) -> (u64, u32) {

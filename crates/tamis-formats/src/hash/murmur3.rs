@@ -2,7 +2,7 @@
 //!
 //! Source: Appleby, MurmurHash3 (public domain), functions `x64_128` and `x86_32`.
 
-/// How the bytes behind the last whole block are read.
+/// How the bytes after the last whole block are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// As unsigned numbers, as in the reference.
@@ -14,7 +14,7 @@ pub(crate) enum Tail {
 
 /// Returns the two halves of the 128-bit hash for 64-bit machines.
 ///
-/// The seed is one number for both halves. The reference takes 32 bits of it.
+/// Both halves start with the same seed. The seed of the reference has 32 bits.
 #[inline]
 pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
@@ -68,8 +68,8 @@ pub(crate) fn x86_32(bytes: &[u8], seed: u32) -> u32 {
     mix_32(h ^ scramble_32(u32::from_le_bytes(last)) ^ bytes.len() as u32)
 }
 
-/// Returns the 32-bit hash as Spark implements it (`hashUnsafeBytes`): each byte behind the last
-/// whole block is a block of its own, a signed number. Equal to the reference if the length is a
+/// Returns the 32-bit hash as Spark implements it (`hashUnsafeBytes`): each byte after the last
+/// whole block is a block of its own, as a signed number. Equal to the reference if the length is a
 /// multiple of 4.
 #[inline]
 pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {

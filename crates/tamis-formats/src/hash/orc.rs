@@ -1,7 +1,7 @@
 //! The 64-bit hashes of ORC and Hive.
 //!
-//! Sources: Appleby, MurmurHash3 (public domain), of which this is a variant of 64 bits; Wang,
-//! "Integer Hash Function".
+//! Sources: Appleby, MurmurHash3 (public domain), of which this is a 64-bit variant; Wang, "Integer
+//! Hash Function".
 
 use crate::hash::murmur3::mix_64;
 

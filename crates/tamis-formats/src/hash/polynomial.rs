@@ -18,6 +18,7 @@ pub(crate) fn polynomials<const N: usize>(
 
 /// Returns the code units of a key of [`Funnel::Chars`](crate::Funnel::Chars).
 pub(crate) fn units(key: &[u8]) -> impl Iterator<Item = u16> {
-    // Text has no odd byte. In other keys, the odd last byte is a unit of its own.
+    // The key of a text has an even number of bytes. In other keys, an odd last byte is a unit of
+    // its own.
     key.chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit.get(1).copied().unwrap_or(0)]))
 }

@@ -1,8 +1,8 @@
 //! XXH3 as in xxHash 0.7.2, before it was final. RocksDB adopted this version and keeps it.
 //!
-//! It differs from the final version at every length: in the last multiplier of [`avalanche`], in
-//! how items of up to 8 bytes are mixed, and above 240 bytes in the lane to which a word is added
-//! and in the start of the last stripe.
+//! This version differs from the final version at every length. At all lengths, the last multiplier
+//! of [`avalanche`] differs. Up to 8 bytes, the mixing differs. Above 240 bytes, two things differ:
+//! the lane to which a word is added, and the start of the last stripe.
 //!
 //! Source: Collet, xxHash, the public specification of XXH3, and hashes recorded from RocksDB.
 
@@ -32,8 +32,8 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// The offset of the secret for the last block of 129 to 240 bytes, as if the secret had its
-/// minimum length.
+/// The offset in the secret for the last 16 bytes of an item of 129 to 240 bytes. It is computed as
+/// if the secret had its minimum length.
 const MIDDLE_LAST: usize = 136 - 17;
 
 const STRIPE: usize = 64;
@@ -43,7 +43,7 @@ const STRIPES: usize = (SECRET.len() - STRIPE) / 8;
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let len = bytes.len() as u64;
     match bytes.len() {
-        // Specific to RocksDB: the preview returns 0.
+        // Specific to RocksDB: the preview of xxHash returns 0 here.
         0 => fold(secret(0), PRIME64_2),
         1..=3 => {
             let [first, middle, last] =
@@ -64,7 +64,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
         }
         17..=128 => {
             let mut sum = len.wrapping_mul(PRIME64_1);
-            // The pairs go from both ends to the middle.
+            // Each step takes a block from the start and a block from the end, and moves toward the
+            // middle.
             for i in 0..bytes.len().div_ceil(32) {
                 sum = sum.wrapping_add(mix_16(bytes, 16 * i, 32 * i));
                 sum = sum.wrapping_add(mix_16(bytes, bytes.len() - 16 * (i + 1), 32 * i + 16));

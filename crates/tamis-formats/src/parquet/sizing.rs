@@ -13,8 +13,8 @@ pub const PYARROW_ITEMS: u64 = 1 << 20;
 pub const PYARROW_RATE: f64 = 0.05;
 
 /// Returns how many bits parquet-java plans (`optimalNumOfBits`). Returns `None` for a rate that it
-/// rejects. It rounds to blocks by clearing one bit instead of eight, so the result is not a
-/// multiple of a block; [`java_bytes`] makes it one.
+/// rejects. The Java code rounds to blocks by clearing one bit instead of eight. So the result may
+/// not be a multiple of a block, and [`java_bytes`] rounds it again.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! The two compact lists of Redis, ziplist and listpack, in which it stores small hashes.
+//! The two compact lists of Redis, ziplist and listpack. Redis stores small hashes in them.
 //!
 //! ```text
 //! ziplist   bytes: u32 | last: u32 | entries: u16 | previous length, encoding, text | ... | 0xff
@@ -7,7 +7,7 @@
 
 use crate::rdb_encoding::RdbReader;
 
-/// The byte that ends both.
+/// The byte that ends a ziplist and a listpack.
 const END: u8 = 0xff;
 
 /// Reads a ziplist of at most `max` entries; numbers become decimal text.
@@ -73,7 +73,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0xf4 => number(&mut from, 8)?,
             _ => return None,
         };
-        // The entry's length follows in groups of seven bits.
+        // The entry's length follows, seven bits in each byte.
         let len = before - from.rest().len();
         let groups = [0x80, 0x4000, 0x20_0000, 0x1000_0000].iter().filter(|&&least| len >= least);
         from.take(1 + groups.count())?;

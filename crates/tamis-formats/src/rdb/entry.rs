@@ -58,7 +58,7 @@ impl<'a> RdbEntry<'a> {
 
     /// Reads a filter of RedisBloom, or a string.
     pub(crate) fn value(&self) -> Result<RedisValue, DecodeError> {
-        // The size after decompression: the value is no longer than the file.
+        // Limits the size after decompression. The stored value is not longer than the file.
         let max_bytes = MAX_EXPANSION * self.value.len() as u64;
         RedisValue::read(self.kind, RdbReader::new(self.value, max_bytes)).map_err(|error| {
             match error {

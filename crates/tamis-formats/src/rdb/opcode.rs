@@ -1,4 +1,4 @@
-//! The opcodes of a snapshot: each stands before a key or instead of one.
+//! The opcodes of a snapshot. An opcode stands before a key, or in the place of a key.
 
 pub(crate) const SLOT_INFO: u8 = 244;
 pub(crate) const FUNCTION: u8 = 245;

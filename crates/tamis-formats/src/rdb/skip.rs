@@ -50,7 +50,7 @@ pub(super) fn skip_of(kind: u8) -> Option<Skip> {
     })
 }
 
-/// Skips elements, whose number comes first.
+/// Skips a list of elements. The number of elements comes first.
 fn skip_each<'a>(
     from: &mut RdbReader<'a>,
     skip: impl Fn(&mut RdbReader<'a>) -> Option<()>,
@@ -66,7 +66,7 @@ pub(super) fn skip_lengths(from: &mut RdbReader<'_>, count: u64) -> Option<()> {
     (0..count).try_for_each(|_| from.length().map(drop))
 }
 
-/// Skips a score: text, or one of three special values without text.
+/// Skips a score, which is text or one of three special values without text.
 fn skip_score(from: &mut RdbReader<'_>) -> Option<()> {
     match from.take(1)?[0] {
         253..=255 => Some(()),
@@ -87,7 +87,8 @@ fn skip_stream(from: &mut RdbReader<'_>, version: u8) -> Option<()> {
         skip_each(from, |from| from.take(16 + 8).and_then(|_| skip_lengths(from, 1)))?;
         for _ in 0..from.length()? {
             from.skip_bytes()?;
-            // The time at which a consumer was seen. Later versions add when it was active.
+            // The time at which a consumer was last seen. Later versions add the time at which it
+            // was last active.
             from.take(if version >= 3 { 16 } else { 8 })?;
             skip_each(from, |from| from.take(16).map(drop))?;
         }

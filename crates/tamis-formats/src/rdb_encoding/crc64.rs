@@ -1,5 +1,5 @@
-//! The checksum of RDB files and of the result of `DUMP`: CRC-64 with Jones' polynomial, reflected,
-//! without inversions.
+//! The checksum of RDB files and of the result of `DUMP`: CRC-64 with the Jones polynomial,
+//! reflected, without inversion.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -20,7 +20,7 @@ mod tests {
     }
 
     proptest! {
-        // Lengths around the widths at which whole vectors are folded, from any address.
+        // Tests lengths around the widths of whole vectors, at every alignment.
         #[test]
         fn vectors_sum_as_single_bits(bytes in prop::collection::vec(any::<u8>(), 0..2_000), start in 0..64_usize) {
             let bytes = bytes.get(start..).unwrap_or_default();

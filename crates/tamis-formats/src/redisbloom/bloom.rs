@@ -87,7 +87,7 @@ impl StoredFilter for RedisBloom {
             items_are: ItemCount::Distinct,
             rate_now: rate,
             rate_std_error: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
-            // The sum over all layers, because each can be wrong independently.
+            // The sum over all layers, because each layer can be wrong independently.
             rate_planned: Some(planned),
             details: more,
             warnings,
@@ -100,7 +100,7 @@ impl StoredFilter for RedisBloom {
 /// layers these probes often repeat.
 ///
 /// Let `r` be the number of bits divided by its greatest common divisor with `b`. The probes then
-/// visit only `r` positions. φ(r) of all `b` have this `r`.
+/// visit only `r` positions. φ(r) values of `b` have this `r`.
 fn double_hashing_rate(fill: f64, bits: u64, probes: u32) -> f64 {
     let at_once = fill.powf(probes.into());
     let repeated =
@@ -111,7 +111,8 @@ fn double_hashing_rate(fill: f64, bits: u64, probes: u32) -> f64 {
     at_once + repeated.sum::<f64>()
 }
 
-/// The largest number of positions that is considered. More are seldom all set by chance.
+/// The largest number of visited positions that is considered. Larger sets of positions are seldom
+/// all set by chance.
 const MAX_REPEATED: u32 = 64;
 
 fn gcd(a: u32, b: u32) -> u32 {

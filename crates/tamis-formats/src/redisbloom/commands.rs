@@ -27,7 +27,7 @@ const RESTORE: &str = "RESTORE";
 struct LoadCommand<'a> {
     name: Name,
     key: &'a [u8],
-    /// The position. Unused by `RESTORE`.
+    /// The position of the chunk. `RESTORE` does not use it.
     position: &'a [u8],
     data: &'a [u8],
     at: u64,
@@ -40,7 +40,7 @@ enum Name {
     Restore,
 }
 
-/// The largest number of arguments of a command: `RESTORE` has options.
+/// The largest number of arguments of a command. It allows for the options of `RESTORE`.
 const MAX_WORDS: usize = 16;
 
 /// Tests whether bytes start with one of these commands.
@@ -96,7 +96,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
             return Err(chunk.refused(&why));
         }
     }
-    // Checked before the allocation.
+    // The memory is checked before the allocation.
     if needed != Some(position - 1) {
         let (needed, found) = (needed.map_or("no".into(), |bytes| bytes.to_string()), position - 1);
         let why = format!(

@@ -15,7 +15,7 @@ impl StoredFilter for RedisCuckoo {
         self.contains_each(keys, answers);
     }
 
-    /// Inserts as `CF.INSERTNX` does, which leaves out items that are present.
+    /// Inserts as `CF.INSERTNX` does, which skips items that are present.
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         self.limit_growth(most_growth_bytes(self.size_bytes()));
         insert_each(keys, answers, |keys, answer| self.insert_absent_each(keys, answer))
@@ -61,7 +61,7 @@ impl StoredFilter for RedisCuckoo {
 /// items into a copy.
 fn refusals(filter: &RedisCuckoo) -> Option<String> {
     const TRIED: u64 = 64;
-    /// A larger filter is not copied for this.
+    /// The largest filter that is copied for this test.
     const MOST_BYTES: u64 = 256 << 20;
     if filter.size_bytes() > MOST_BYTES {
         return None;

@@ -1,17 +1,17 @@
-//! How RedisBloom's filters insert a batch of items, and how far they may grow.
+//! How RedisBloom's filters insert a batch of items, and the limit of their growth.
 
 use tamis::Answers;
 use tamis_redisbloom::RedisInsertError;
 
 use crate::change_error::ChangeError;
 
-/// Why filters of RedisBloom do not merge.
+/// The reason why filters of RedisBloom do not merge.
 pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits \
     does not count: insert the items of \
      both into one; of the filters in Redis, those of redis-bitmap, redis-bitmaps and redisson \
      merge";
 
-/// Returns how large the next part of a filter of `bytes` bytes may be.
+/// Returns the maximum size of the next part of a filter of `bytes` bytes.
 ///
 /// A small file can state an expansion of 32,768 for its first insert. Real filters grow by a
 /// factor of 2 or 4.

@@ -5,8 +5,8 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::rdb_encoding::MAX_EXPANSION;
 use crate::redis_payload::{PayloadError, RedisValue};
 
-/// Reads the result of `DUMP`, also with the trailing line feed of `redis-cli`. The checksum shows
-/// whether the line feed belongs to it.
+/// Reads the result of `DUMP`. Accepts the trailing line feed of `redis-cli`. The checksum shows
+/// whether the line feed belongs to the payload.
 pub(super) fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let max_bytes = MAX_EXPANSION * bytes.len() as u64;
     let read = match (RedisValue::from_payload(bytes, max_bytes), bytes.split_last()) {

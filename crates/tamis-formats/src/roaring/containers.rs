@@ -6,7 +6,7 @@ use crate::reader::ByteReader;
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
 
-/// A file with runs and fewer containers has no offsets.
+/// The number of containers from which a file with runs has offsets.
 pub(super) const MIN_OFFSETS: usize = 4;
 
 /// The largest number of values of a list. A container with more values is a bitmap.
@@ -22,7 +22,7 @@ pub(super) enum Container<'a> {
     Runs(&'a [[u8; 4]]),
 }
 
-/// Returns the first and the last value of a run. The last is 0 if the run overflows.
+/// Returns the first and the last value of a run. If the run overflows, the last value is 0.
 pub(super) fn ends(&[a, b, c, d]: &[u8; 4]) -> (u16, u16) {
     let first = u16::from_le_bytes([a, b]);
     (first, first.checked_add(u16::from_le_bytes([c, d])).unwrap_or(0))

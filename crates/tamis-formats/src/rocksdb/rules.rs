@@ -5,8 +5,8 @@ use crate::hash::murmur3::Tail;
 use crate::hash::xxh3_preview;
 use crate::probe_rule::{ProbeRule, fill};
 
-/// RocksDB before `format_version` 5: the hash of LevelDB. Its remainder selects the line, and sums
-/// of it select the bits.
+/// The rule of RocksDB before `format_version` 5, with the hash of LevelDB. The remainder of the
+/// hash selects the line, and sums of the hash select the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legacy {
     // Invariant: at least 1.

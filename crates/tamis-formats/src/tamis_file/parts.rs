@@ -8,8 +8,8 @@ use crate::header::Header;
 /// The number of bytes after the words: their checksum.
 pub(super) const TRAILER_BYTES: u64 = size_of::<u64>() as u64;
 
-/// The number of bytes of words that are read or written at once. They stay in the cache for their
-/// checksum.
+/// The number of bytes of words that are read or written at once. They stay in the CPU cache until
+/// their checksum is computed.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
 /// The parts of a whole file.
@@ -39,7 +39,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Checks that the last word has no set bit behind the last bit of the plan.
+/// Checks that the last word has no set bit after the last bit of the plan.
 pub(super) fn check_end(words: &[u64], plan: &Plan, end: u64) -> Result<(), DecodeError> {
     let used = plan.bits() % 64;
     match words.last() {

@@ -9,7 +9,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
 use crate::header::{BITS_AT, FIXED_BYTES, Header, measure};
 use crate::tamis_file::parts::{CHUNK_BYTES, TRAILER_BYTES, check_end, check_trailer};
 
-/// Reads a header and the words behind it. See
+/// Reads a header and the words after it. See
 /// [`TamisFile::read_from`](crate::TamisFile::read_from).
 pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bitmap), ReadError> {
     let header = read_header(&mut stream)?;
