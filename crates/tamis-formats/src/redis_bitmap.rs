@@ -102,7 +102,7 @@ fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
             let plan = RedisBitmapPlan::new(items, rate);
             match u64::try_from(plan.bits) {
                 Ok(bits @ 1..) => {
-                    return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("one or more bits")));
+                    return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("at least a bit")));
                 }
                 Ok(_) => format!(
                     "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides \
