@@ -173,7 +173,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// let plan = Plan::for_kind(Kind::SplitBlock, 1_000_000, 0.01)?;
     /// let mut seen = AnyFilter::new(&plan, Hasher::default())?;
     /// (0..500_000_u64).for_each(|item| _ = seen.try_insert(&item));
-    /// let part = seen.sample(64 << 10).expect("it is larger");
+    /// let part = seen.sample(64 << 10).expect("the filter is larger");
     /// let share = part.plan().bits() as f64 / plan.bits() as f64;
     /// let items = part.estimate_items() / share;
     /// assert!((490_000.0..510_000.0).contains(&items));

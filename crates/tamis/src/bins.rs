@@ -13,9 +13,9 @@
 //! the items that all threads have binned for these parts. So no two threads write the same data,
 //! and no atomic operation is needed. The order of items is lost.
 //!
-//! Invariant: a bin gets a new chunk only when its last chunk is full. So `n` items fill at most
-//! `n / chunk_items` chunks, whatever their bins. Therefore a pool with this number of chunks, and
-//! one more chunk for each bin, is always large enough.
+//! Invariant: a bin gets a new chunk only when its last chunk is full. So `n` items fill at most `n
+//! / chunk_items` chunks, in any distribution over the bins. Therefore a pool with this number of
+//! chunks, and one more chunk for each bin, is always large enough.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;
@@ -76,7 +76,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         self.items
     }
 
-    /// Returns how many more items fit, whatever their bins.
+    /// Returns how many more items fit, in any distribution over the bins.
     pub(crate) fn room(&self) -> usize {
         self.max_items - self.items
     }
@@ -141,7 +141,7 @@ pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     items: &'a [I],
     take: impl Fn(&mut Bins<T, BUFFER>, &[I]),
 ) -> &'a [I] {
-    let bins = all.iter_mut().max_by_key(|bins| bins.room()).expect("bins for a thread");
+    let bins = all.iter_mut().max_by_key(|bins| bins.room()).expect("at least one thread has bins");
     let (mine, rest) = items.split_at(items.len().min(bins.room()));
     take(bins, mine);
     rest
@@ -203,7 +203,7 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
 ) {
     let waiting: usize = all.iter().map(|bins| bins.items).sum();
     let work = Mutex::new(parts.enumerate());
-    let next = || work.lock().expect("taking work does not panic").next();
+    let next = || work.lock().expect("no thread panics while it holds the lock").next();
     let apply_parts = || {
         while let Some((bin, part)) = next() {
             apply_to(part, BinItems { all: &*all, bin });

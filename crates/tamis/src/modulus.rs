@@ -13,7 +13,7 @@
 /// ```
 /// use tamis::Modulus;
 ///
-/// let bits = Modulus::new(1_000).expect("there are bits");
+/// let bits = Modulus::new(1_000).expect("1 to 2^63 bits");
 /// assert_eq!(bits.reduce(u64::MAX), u64::MAX % 1_000);
 /// assert_eq!(Modulus::new(0), None);
 /// ```
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn no_filter_has_no_bits() {
+    fn zero_bits_and_too_many_bits_are_refused() {
         assert_eq!(Modulus::new(0), None);
         assert_eq!(Modulus::new((1 << 63) + 1), None);
     }

@@ -92,7 +92,7 @@ mod tests {
     use crate::{AnyFilter, Hasher, Kind, Plan};
 
     #[test]
-    fn items_of_all_threads_are_in_and_the_bits_are_those_of_one() {
+    fn parallel_inserts_set_the_same_bits_as_one_thread() {
         fn check<S: Strategy>() {
             let items: Vec<u64> = (0..50_001).collect();
             let builder = Bloom::builder(50_001, 0.01).strategy::<S>();

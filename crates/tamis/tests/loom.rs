@@ -32,7 +32,7 @@ fn no_bit_of_two_threads_in_one_block_is_lost() {
 }
 
 #[test]
-fn of_two_threads_with_one_item_exactly_one_finds_it_new() {
+fn one_of_two_threads_finds_an_item_new() {
     loom::model(|| {
         let bits = Arc::new(AtomicBitmap::zeroed(128).unwrap());
         let other = {
@@ -45,19 +45,19 @@ fn of_two_threads_with_one_item_exactly_one_finds_it_new() {
 }
 
 #[test]
-fn what_one_thread_published_the_other_finds() {
+fn a_thread_finds_bits_that_another_published() {
     loom::model(|| {
         let bits = Arc::new(AtomicBitmap::zeroed(128).unwrap());
-        let told = Arc::new(AtomicBool::new(false));
+        let is_published = Arc::new(AtomicBool::new(false));
         let writer = {
-            let (bits, told) = (bits.clone(), told.clone());
+            let (bits, is_published) = (bits.clone(), is_published.clone());
             thread::spawn(move || {
                 bits.set(0, &LEFT);
-                told.store(true, Ordering::Release);
+                is_published.store(true, Ordering::Release);
             })
         };
         bits.set(0, &RIGHT);
-        if told.load(Ordering::Acquire) {
+        if is_published.load(Ordering::Acquire) {
             let found = words(&bits);
             assert!(found.iter().zip(LEFT).all(|(word, mask)| word & mask == mask));
         }
@@ -98,7 +98,7 @@ fn two_threads_in_one_block_of_a_filter_lose_nothing() {
         };
         let new = seen.insert("right");
         assert!(seen.contains("right"), "at once");
-        assert!(new && other.join().unwrap(), "each sets a bit that the other does not");
+        assert!(new && other.join().unwrap(), "each sets a bit that the other does not set");
         assert!(seen.contains("left") && seen.contains("right"));
     });
 }
@@ -110,21 +110,29 @@ fn a_batch_and_a_single_item_in_one_block_lose_nothing() {
             let seen = seen.clone();
             thread::spawn(move || seen.insert("left"))
         };
-        assert_eq!(insert_each(&seen, &["right"]), 1, "it sets a bit that the other does not");
-        assert!(other.join().unwrap(), "and so does the other");
+        assert_eq!(
+            insert_each(&seen, &["right"]),
+            1,
+            "the batch sets a bit that the single insert does not set"
+        );
+        assert!(other.join().unwrap(), "the single insert sets a bit that the batch does not set");
         assert!(seen.contains("left") && seen.contains("right"));
     });
 }
 
 #[test]
-fn two_batches_in_one_block_lose_nothing_and_share_what_is_new() {
+fn two_batches_in_one_block_lose_nothing_and_one_finds_a_common_item_new() {
     check_filter(|seen| {
         let other = {
             let seen = seen.clone();
             thread::spawn(move || insert_each(&seen, &["left", "middle"]))
         };
         let new = insert_each(&seen, &["right", "middle"]);
-        assert_eq!(new + other.join().unwrap(), 3, "one of the two finds it new");
+        assert_eq!(
+            new + other.join().unwrap(),
+            3,
+            "one of the two batches finds the common item new"
+        );
         assert!(["left", "middle", "right"].iter().all(|item| seen.contains(item)));
     });
 }
@@ -132,19 +140,19 @@ fn two_batches_in_one_block_lose_nothing_and_share_what_is_new() {
 #[test]
 fn a_third_thread_finds_what_a_batch_published() {
     check_filter(|seen| {
-        let told = Arc::new(AtomicBool::new(false));
+        let is_published = Arc::new(AtomicBool::new(false));
         let batch = {
-            let (seen, told) = (seen.clone(), told.clone());
+            let (seen, is_published) = (seen.clone(), is_published.clone());
             thread::spawn(move || {
                 insert_each(&seen, &["left"]);
-                told.store(true, Ordering::Release);
+                is_published.store(true, Ordering::Release);
             })
         };
         let single = {
             let seen = seen.clone();
             thread::spawn(move || seen.insert("right"))
         };
-        if told.load(Ordering::Acquire) {
+        if is_published.load(Ordering::Acquire) {
             assert!(seen.contains("left"));
         }
         batch.join().unwrap();

@@ -356,7 +356,7 @@ mod tests {
     /// mappings.
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     #[test]
-    fn a_dropped_mapping_leaves_nothing_behind() {
+    fn dropping_a_mapping_unmaps_its_last_page() {
         let is_left = |address: usize| {
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
             maps.lines().any(|line| {
@@ -371,7 +371,7 @@ mod tests {
         let left = (0..20).filter(|_| {
             let lines = Lines::zeroed(HUGE_FROM_BYTES / 8 + 1).unwrap();
             let last_page = lines.as_ptr().addr() + kept_bytes(lines.len() * 8) - 1;
-            assert!(is_left(last_page), "kept while in use");
+            assert!(is_left(last_page), "mapped while in use");
             drop(lines);
             is_left(last_page)
         });

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_digit_is_the_bit_of_a_lane() {
+    fn each_hex_digit_is_the_bit_number_of_a_lane() {
         let lane = |digit: u64| 1_u64 << digit;
         let of = |digits: [u64; 4]| (0..4).fold(0, |mask, i| mask | lane(digits[i]) << (16 * i));
         let hash = 0xffff_ffff_fedc_3210;

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_of_parts_build_the_same_bytes_on_threads_whatever_the_items() {
+    fn several_rounds_of_parts_build_the_same_bytes() {
         let plan = Plan::for_kind(Kind::SplitBlock, 300_001, 0.01).unwrap();
         let step = |step: u64| (0..700_000).map(|i| i / 3 * step).collect::<Vec<u64>>();
         for items in [step(77), step(0), [step(0), step(1)].concat()] {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_fit_the_second_cache_until_they_would_be_too_many() {
+    fn parts_fit_the_l2_cache_up_to_the_maximum_number_of_parts() {
         for (mebibytes, part_kibibytes) in
             [(1, 256), (32, 256), (256, 256), (257, 512), (5000, 8192)]
         {

@@ -323,12 +323,12 @@ mod tests {
                 assert_eq!(seen.remove("tamis"), Removed::Yes);
                 assert_eq!(seen.count("tamis"), i);
             }
-            assert_eq!(seen, small(counter_bits), "as if it had never been there");
+            assert_eq!(seen, small(counter_bits), "no counter of the item is left");
         }
     }
 
     #[test]
-    fn a_full_counter_sticks_and_is_reported() {
+    fn a_counter_at_its_highest_value_is_never_decremented() {
         for counter_bits in [4, 8, 16] {
             let mut seen = small(counter_bits);
             for _ in 0..1 << counter_bits {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_deleted() {
+    fn absent_items_are_not_removed() {
         let mut seen = small(4);
         seen.insert("here");
         let before = seen.clone();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn it_answers_as_a_plain_filter_of_its_blocks() {
+    fn a_counting_filter_answers_as_a_plain_filter_with_the_same_blocks() {
         for counter_bits in [4, 8, 16] {
             let mut counting = small(counter_bits);
             let blocks = counting.bits().words().len() / counting.block_words();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_adds_up_and_sticks() {
+    fn a_merge_adds_counts_up_to_the_highest_value() {
         let (mut one, mut other) = (small(4), small(4));
         for _ in 0..9 {
             one.insert("both");

@@ -251,7 +251,7 @@ mod tests {
                 .map(|hash| hash >> skew | fixed)
                 .collect();
             let mut rest = &hashes[..];
-            let batches = lens.iter().map(|&len| rest.split_off(..len).expect("the sum is all"));
+            let batches = lens.iter().map(|&len| rest.split_off(..len).expect("the lengths add up to all hashes"));
             assert_same(blocks, batches);
         }
     }

@@ -123,7 +123,7 @@ mod tests {
             assert!((0..len as u64).all(|item| seen.contains(&item)), "{len}");
             let mut unknown: Bloom = Bloom::for_items(5000, 0.001).unwrap();
             unknown.extend((0..len as u64).filter(|_| true).flat_map(|item| [item]));
-            assert_eq!(unknown, seen, "{len}, of a length that the iterator does not know");
+            assert_eq!(unknown, seen, "{len} items from an iterator of unknown length");
             let mut shared = Bloom::builder(5000, 0.001).build_shared().unwrap();
             (&shared).extend(0..len as u64 / 2);
             shared.extend(len as u64 / 2..len as u64);

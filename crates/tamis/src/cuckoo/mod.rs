@@ -49,7 +49,7 @@ use table::{Added, Full, Key, Table};
 ///
 /// let mut seen = Cuckoo::for_items(1_000, 0.01)?;
 /// assert!(seen.try_insert("tamis")?, "new");
-/// assert!(!seen.try_insert("tamis")?, "there once more");
+/// assert!(!seen.try_insert("tamis")?, "a second copy");
 /// assert_eq!(seen.count("tamis"), 2);
 /// assert_eq!(seen.remove("tamis"), Removed::Yes);
 /// assert_eq!(seen.remove("tamis"), Removed::Yes);

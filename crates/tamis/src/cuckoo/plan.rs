@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn impossible_plans_are_refused() {
         assert_eq!(plan(2, u64::MAX, 0.01), None);
         assert_eq!(plan(2, 10, 1e-300), None);
         assert_eq!(plan_in(2, 0, 0.01), None);

@@ -157,7 +157,7 @@ impl Search {
         while from != Origin::OUTSIDE {
             let Node { start, from: before } = self.nodes[(from.0 >> 2) as usize];
             let slot = start + u64::from(from.0 & 3);
-            let entry = table.entry(words, slot).expect("an entry, by the search");
+            let entry = table.entry(words, slot).expect("visited slots hold an entry");
             table.flip(words, slot, entry.fingerprint, entry.own);
             let start = bucket_of(lanes, empty, entry.own, entry.other);
             table.flip(words, empty, entry.fingerprint, start);

@@ -217,7 +217,7 @@ fn tables_are_filled_to_95_percent() {
 }
 
 #[test]
-fn an_item_inserted_too_often_stays() {
+fn an_item_inserted_too_often_cannot_be_removed() {
     for bucket in 2..=4 {
         let mut filter = empty(Table::new(bucket, 12, 50));
         let most = filter.max_count();
@@ -235,7 +235,7 @@ fn an_item_inserted_too_often_stays() {
 }
 
 #[test]
-fn an_item_inserted_fewer_times_goes_with_its_last_copy() {
+fn an_item_is_absent_after_its_last_copy_is_removed() {
     let mut filter = empty(Table::new(2, 12, 50));
     for _ in 0..3 {
         filter.try_insert_hash(42).unwrap();
@@ -331,7 +331,7 @@ fn the_rate_is_the_computed_one_at_every_size() {
 }
 
 #[test]
-fn an_item_takes_three_bits_more_than_its_rate_says() {
+fn an_item_takes_less_than_three_bits_more_than_log2_of_the_rate() {
     for (slot_bits, slots) in [(8, 100_000), (12, 1_000_000), (16, 1_000_000)] {
         let table = Table::from_slots(2, slot_bits, slots).unwrap();
         let items = slots * 95 / 100;
@@ -354,7 +354,7 @@ fn planned_items_fit() {
                 for seed in 0..(3000 / items).clamp(2, 100) {
                     let mut filter = empty(table);
                     for hash in hashes(seed).take(items as usize) {
-                        filter.try_insert_hash(hash).expect("room for what was planned");
+                        filter.try_insert_hash(hash).expect("space for the planned items");
                     }
                 }
             }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn collisions_are_expected_by_the_square() {
+    fn expected_collisions_grow_with_the_square_of_the_items() {
         assert!(expected_collisions(60_000_000, 64) < 1e-4);
         assert!(expected_collisions(61_000_000, 64) > 1e-4);
         assert!(expected_collisions(u64::MAX, 128) <= 0.5);

@@ -308,7 +308,7 @@ impl<B: BitsMut> Clear for Growing<B> {
     ///
     /// If a few hundred bytes for an empty filter cannot be allocated.
     fn clear(&mut self) {
-        let growth = growth_of(&self.plan).expect("the plan of a growing filter");
+        let growth = growth_of(&self.plan).expect("the plan is for a growing filter");
         self.storage = Storage::Pages(Table::new(growth).expect("memory for an empty filter"));
     }
 }

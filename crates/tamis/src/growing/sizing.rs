@@ -40,7 +40,7 @@ impl Sizing for GrowingSizing {
         let lowest = smallest(1, 8 * 60, |step| !fits(step)).map_or(8 * 60, |step| step - 1);
         match (lowest > 0).then(|| rate_of(lowest)) {
             Some(rate) => {
-                let growth = Growth::for_rate(rate).expect("it fits");
+                let growth = Growth::for_rate(rate).expect("this rate has a rule");
                 Best { rate, geometry: growth.geometry(), bits: growth.bits_at(items) }
             }
             None => Best { rate: 1.0, geometry, bits },

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_bytes_are_no_range() {
+    fn zero_bytes_and_values_above_u64_are_refused() {
         assert!(matches!(
             DenseSet::from_bytes(0, &[], Order::LsbFirst),
             Err(RangeError::Empty { .. })

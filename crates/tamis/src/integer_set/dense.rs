@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_greatest_range_are_members_like_others() {
+    fn a_range_up_to_the_highest_u64_includes_both_ends() {
         let mut set = DenseSet::new(u64::MAX - 64..=u64::MAX).unwrap();
         assert_eq!((set.min(), set.max()), (None, None));
         assert_eq!(set.insert(u64::MAX), Ok(true));

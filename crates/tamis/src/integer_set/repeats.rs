@@ -174,7 +174,7 @@ impl RepeatFinder {
         let Repeats { seen, repeated } = &mut self.found;
         for &item in items {
             if seen.insert(item.into()) == Ok(false) {
-                repeated.insert(item.into()).expect("both hold all of u32");
+                repeated.insert(item.into()).expect("the range is all of u32");
             }
         }
     }

@@ -78,8 +78,9 @@ pub(crate) trait Sizing: Sync {
     /// filter counts its items.
     fn sample(&self, geometry: Geometry, bits: u64, items: u64) -> Option<Sample>;
 
-    /// Returns the most bits, up to `max_bits`, at the beginning of a larger filter that form a
-    /// filter of their own. Returns `None` if the kind has no such part.
+    /// Returns the size of the largest part of a larger filter that is a valid filter, at most
+    /// `max_bits`. The part starts at the beginning of the larger filter. Returns `None` if the
+    /// kind has no such part.
     fn part_bits(&self, geometry: Geometry, max_bits: u64) -> Option<u64>;
 
     /// Returns how many cache lines a lookup of an inserted item reads.
@@ -98,11 +99,11 @@ pub(crate) struct Best {
 /// The parameters of the estimate of a filter's number of items from its set bits.
 /// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation.
 pub(crate) struct Sample {
-    /// The number of filters among which the items are divided: the slices of a window, or 1.
+    /// The number of parts among which the items are divided: the slices of a window, or 1.
     pub parts: f64,
-    /// The number of bits of such a filter.
+    /// The number of bits of a part.
     pub bits: f64,
-    /// How many bits the items of such a filter set, if a bit counts each time that it is set.
+    /// How many bits the items of a part set. A bit counts each time that an item sets it.
     pub draws: f64,
     /// The standard deviation of the rate for a fixed number of items.
     pub rate_deviation: f64,

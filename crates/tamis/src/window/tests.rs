@@ -67,7 +67,7 @@ fn time_never_goes_back() {
 }
 
 #[test]
-fn a_merge_remembers_what_either_does_as_long_as_either_does() {
+fn a_merge_remembers_the_items_of_both_windows_as_long_as_they_do() {
     let (mut one, mut other) = (by_time(4), by_time(4));
     one.advance(200);
     one.insert("early");

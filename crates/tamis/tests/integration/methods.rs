@@ -106,7 +106,7 @@ fn filters_that_may_refuse_items_share_their_methods() {
 }
 
 #[test]
-fn a_full_filter_says_how_many_of_a_batch_are_in() {
+fn a_full_filter_reports_how_many_items_of_a_batch_it_inserted() {
     let mut seen = Cuckoo::for_items(2_000, 0.01).unwrap();
     let items: Vec<u64> = (0..5_000).collect();
     let error = seen.try_insert_all(&items).unwrap_err();

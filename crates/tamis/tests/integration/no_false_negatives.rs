@@ -252,7 +252,7 @@ proptest! {
 }
 
 #[test]
-fn of_threads_that_insert_one_item_one_finds_it_new() {
+fn one_of_several_threads_finds_an_item_new() {
     let plan = Plan::for_kind(Kind::SplitBlock, 20_000, 1e-6).unwrap();
     let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
     let news: usize = std::thread::scope(|threads| {

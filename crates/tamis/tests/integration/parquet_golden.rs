@@ -112,7 +112,7 @@ fn merged_bit_sets_are_those_of_parquet_java() {
 }
 
 #[test]
-fn folded_filters_of_the_rust_crate_are_direct_ones_of_that_size() {
+fn folded_filters_of_the_rust_crate_equal_filters_built_at_that_size() {
     for case in list(&golden()["rust_parquet_60_fold"]["cases"]) {
         let (_, last) = text(&case["items"]).rsplit_once("..f").unwrap();
         let last: u32 = last.parse().unwrap();

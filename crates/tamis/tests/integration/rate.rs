@@ -204,7 +204,7 @@ fn estimates_follow_the_bits() {
 }
 
 #[test]
-fn a_full_filter_says_that_it_is_full() {
+fn a_full_filter_reports_that_it_is_full() {
     for kind in BITS_ALONE {
         let mut filter =
             AnyFilter::new(&Plan::for_kind(kind, 1, 0.01).unwrap(), Hasher::default()).unwrap();

@@ -52,12 +52,12 @@ fn repeats_are_found_in_chunks_of_every_size() {
 }
 
 #[test]
-fn more_threads_than_the_scratch_has_room_for_still_end() {
+fn more_threads_than_the_scratch_memory_allows_still_finish() {
     check(&[random(7, 600_000, 0xffff)], usize::MAX, 0);
 }
 
 #[test]
-fn one_value_over_and_over_fills_one_bin_and_is_one_repeat() {
+fn a_single_value_fills_one_bin_and_is_one_repeat() {
     check(&[vec![77; 1_000_000], vec![u32::MAX]], 2, 1 << 20);
 }
 

@@ -11,7 +11,7 @@ use crate::block_rules::parquet::{SALTS, WORDS, block};
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
     let blocks = words.len() / WORDS;
-    assert!(blocks > 0, "a filter has a block");
+    assert!(blocks > 0, "a filter has at least one block");
     // SAFETY: the block is below the number of whole blocks.
     unsafe { holds(words, hash, block(hash, blocks) * WORDS) }
 }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_all_there_is_room_for_is_kept() {
+    fn the_rate_is_kept_at_the_maximum_number_of_items() {
         for rate in [0.1, 0.01, 0.000_425, 3.051_757_812_5e-5] {
             let growth = Growth::for_rate(rate).unwrap();
             assert!(growth.rate_at(growth.max_entries()) <= rate, "{rate}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_low_rate_has_a_last_item() {
+    fn a_low_rate_limits_the_number_of_items() {
         for (rate, items) in [(1e-9, 533_725_184), (3e-14, 226_304)] {
             assert_eq!(Growth::for_rate(rate).unwrap().max_entries(), items, "{rate}");
         }

@@ -103,7 +103,7 @@ impl Table {
                 entries.push((of as u16, stored));
             }
         });
-        read.expect("pages of a table are sound");
+        read.expect("pages of a table are valid");
         let new = write::write(&form, &entries)?;
         let len_words = new.len();
         let freed = std::mem::replace(page.words_mut(), new).len();

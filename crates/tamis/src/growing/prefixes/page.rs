@@ -354,7 +354,7 @@ pub(super) fn run(
 ) -> Run {
     let (code_at, len) = run_in_two_words(page, start, select, quotient)
         .or_else(|| run_in_words(&page[start..end], quotient))
-        .expect("a whole code in a sound page");
+        .expect("a valid page has a complete code");
     Run { start, end, code_at, first: code_at - 1 - quotient % BLOCK_QUOTIENTS, len }
 }
 

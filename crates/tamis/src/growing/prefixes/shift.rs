@@ -22,7 +22,7 @@ static FIRST: [u64; 2 * STEP] = {
 
 #[inline(always)]
 fn first(n: usize) -> &'static [u64; STEP] {
-    FIRST[STEP - n..].first_chunk().expect("at most a step")
+    FIRST[STEP - n..].first_chunk().expect("n is at most STEP")
 }
 
 /// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`. Bits

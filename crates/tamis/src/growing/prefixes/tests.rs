@@ -103,7 +103,7 @@ proptest! {
                 let expected = !one.contains(hash);
                 prop_assert_eq!(one.insert(hash).unwrap(), expected);
                 prop_assert_eq!(new[i / 64] >> (i % 64) & 1 == 1, expected);
-                prop_assert!(oracle.insert(hash) || !expected, "new, though it was in");
+                prop_assert!(oracle.insert(hash) || !expected, "an inserted hash is reported as new");
             }
             check(&one);
             let mut found = new;
@@ -210,7 +210,7 @@ fn the_rate_is_kept_and_known_at_every_power_of_two() {
 }
 
 #[test]
-fn memory_stays_small_all_the_way() {
+fn memory_stays_small_at_every_size() {
     let mut table = table(0.01);
     let (mut sum, mut count) = (0.0, 0);
     for (i, hash) in hashes(0..1_000_000).enumerate() {
@@ -258,7 +258,7 @@ fn hostile_words_are_an_error_or_a_usable_table() {
                 }
             }
         }
-        assert!(usable > 0, "the number of items is any");
+        assert!(usable > 0, "the number of items is not checked");
         // Lookups do not check the words first. A mapped file that another process changes would
         // give the same answers.
         let [order, items, unsplit, ..] = good[..] else { panic!("a head") };
@@ -294,7 +294,7 @@ fn fill_one_page(table: &mut Table, zeros: u32) -> Vec<u64> {
 }
 
 #[test]
-fn a_crowded_page_refuses_items_and_other_pages_take_theirs() {
+fn a_crowded_page_refuses_items_but_other_pages_accept_items() {
     for (rate, zeros) in [(1e-9, 9), (0.01, 7)] {
         let mut table = table(rate);
         let crowd = fill_one_page(&mut table, zeros);
@@ -334,7 +334,7 @@ fn crowded_pages_refuse_to_merge_and_nothing_is_lost() {
 }
 
 #[test]
-fn words_from_any_on_are_the_rest_of_all() {
+fn write_words_passes_all_words_from_a_number_on() {
     let table = filled(0.01, 0..20_000);
     let all = words(&table);
     for start in (0..all.len() + 5).step_by(13) {

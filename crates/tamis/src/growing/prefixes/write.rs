@@ -278,7 +278,7 @@ fn split_run(
             } else if entry >> (f - 1) == half {
                 // If an entry of the child is one bit shorter, it loses the zero at its end.
                 let rest = entry << (64 - f) << 1;
-                debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is ever cut");
+                debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is shortened");
                 writer.push_entries(rest, 1);
             } else {
                 continue;
