@@ -5,10 +5,10 @@
 
 /// The table. `kinds!(then)` passes all rows to the macro `then`.
 ///
-/// A row contains the documentation of the kind, its name in code, its number in files, its filter
-/// type over storage `B`, the function that creates an empty filter from a plan and a hasher, its
-/// formulas (`Sizing`), and its properties. The file that calls the macro imports the names that it
-/// uses.
+/// A row contains the documentation of the kind, its name in code, its number in files and its
+/// filter type over storage `B`. Then follow the function that creates an empty filter from a plan
+/// and a hasher, the formulas (`Sizing`) and the properties. The file that calls the macro imports
+/// the names that it uses.
 macro_rules! kinds {
     ($then:ident) => {
         $then! {

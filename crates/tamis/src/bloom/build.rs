@@ -31,8 +31,8 @@ impl Bloom<SplitBlock, Bitmap> {
     ///
     /// For a filter larger than the caches, this takes about half the time of inserting the items,
     /// and less on more threads. At most 64 threads are used. Meanwhile the hashes take as much
-    /// memory as the filter, but at least 8 MiB and at most 256 MiB, and up to 5 MiB more for each
-    /// thread. If this memory cannot be allocated, or the filter is small, items are inserted one
+    /// memory as the filter, but at least 8 MiB and at most 256 MiB. Each thread takes up to 5 MiB
+    /// more. If this memory cannot be allocated, or the filter is small, items are inserted one
     /// after the other.
     ///
     /// # Errors

@@ -199,9 +199,8 @@ fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
 
 #[inline(always)]
 fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
-    // The keys are added to the secret words, not XORed. With XOR, an item whose words are
-    // exchanged, each XORed with the secret words of both places, would have the hash of the
-    // original item under every seed.
+    // The keys are added to the secret words, not XORed. With XOR, exchanging the words of two
+    // places, each XORed with both secret words, would not change the hash under any seed.
     let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
     mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
 }

@@ -129,9 +129,9 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
 /// Up to this number of steps, n·k², a rate is computed exactly. This takes about 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
-/// Returns the rate as a sum over j. Each term is the product of two probabilities: that the k
-/// draws of the absent item are j distinct positions, and that the k·n draws of the items set all
-/// of these j positions.
+/// Returns the rate as a sum over j. Each term is the product of two probabilities. The first is
+/// that the k draws of the absent item are j distinct positions. The second is that the k·n draws
+/// of the items set all of these j positions.
 fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (m, k) = (bits as f64, probes as usize);
     // The number of positions is at most the number of bits.

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! The kernel uses an entry as a hash, in a filter that consists of this stripe alone. The entry
-//! selects the same line as the original hash, because its high bits are the line. It selects the
-//! same lanes, because the low half decides them. The bits between are free and hold the position
-//! of the answer. Items of one stripe keep their order, so the first of equal items is reported as
-//! new.
+//! selects the same line as the original hash, because its high bits are the line. It sets the same
+//! bits, because the low half determines the bit in each lane. The bits between the line and the
+//! low half are free, and hold the position of the answer. Items of one stripe keep their order, so
+//! the first of equal items is reported as new.
 
 use std::slice;
 

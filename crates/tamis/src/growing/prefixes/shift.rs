@@ -2,8 +2,8 @@
 //!
 //! The words of a run are moved eight at a time, with vectors. This also changes bits of the first
 //! and the last word outside the run, so these bits are restored afterwards. The compiler
-//! vectorizes the loop if it is inlined into [`run_wide`](crate::arch::run_wide). No branch depends
-//! on the bit at which the run begins or ends.
+//! vectorizes the loop if it is inlined into [`run_wide`](crate::arch::level::run_wide). No branch
+//! depends on the bit at which the run begins or ends.
 
 /// The number of words that are moved at once.
 const STEP: usize = 8;
