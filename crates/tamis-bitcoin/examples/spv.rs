@@ -81,8 +81,8 @@ impl Wallet {
         Self { keys, coins: HashMap::new() }
     }
 
-    /// Creates the filter to send. It holds the keys and the coins, because a transaction that
-    /// spends a coin need not show the key.
+    /// Creates the filter that the wallet sends. The filter holds the keys and the coins, because a
+    /// transaction that spends a coin may not contain the key.
     fn filter(&self) -> Result<WalletFilter, Box<dyn Error>> {
         // The capacity includes the outpoints that the node may add. A real wallet would choose the
         // tweak at random.
@@ -94,7 +94,8 @@ impl Wallet {
     }
 
     /// Checks the node's answer for block `hash`, and stores the transactions of this wallet. The
-    /// filter also matches others. Returns the number of transactions in the block, and the events.
+    /// filter also matches some transactions of others. Returns the number of transactions in the
+    /// block, and the events.
     fn take(
         &mut self,
         hash: Hash256,

@@ -5,14 +5,14 @@ use tamis_formats::{ByteReader, DecodeError};
 
 use crate::transaction::{MIN_BYTES, Transaction};
 
-/// The 80 bytes whose hash names a block.
+/// The 80 bytes of a block header. The hash of the header identifies the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader(
     /// Version, hash of the previous block, Merkle root, time, target, nonce.
     pub [u8; 80],
 );
 
-/// The offset of the Merkle root: behind the version and the hash of the previous block.
+/// The offset of the Merkle root: after the version and the hash of the previous block.
 pub(crate) const MERKLE_ROOT_AT: usize = 4 + 32;
 
 /// A block that borrows its bytes.
@@ -60,7 +60,7 @@ impl<'a> Block<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would reject the bytes, and if there are no transactions.
+    /// [`DecodeError`] if a node would reject the bytes, or if there are no transactions.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let header = BlockHeader::read(&mut reader)?;

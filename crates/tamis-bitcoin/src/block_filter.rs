@@ -41,13 +41,13 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Creates the basic filter of a block. It holds the scripts of all outputs, except empty ones and
-/// those that start with `OP_RETURN`, and the scripts of all outputs that the block spends, except
-/// empty ones.
+/// Creates the basic filter of a block. The filter holds the scripts of all outputs of the block,
+/// except empty scripts and those that start with `OP_RETURN`. It also holds the scripts of all
+/// outputs that the block spends, except empty scripts.
 ///
-/// `spent` are the scripts of the outputs that the block spends, which the block itself does not
-/// store. It has one script for each input, in order, without the input of the first transaction,
-/// which spends nothing.
+/// `spent` contains the scripts of the outputs that the block spends, because the block itself does
+/// not store them. There is one script for each input, in order. The input of the first transaction
+/// has no script, because it spends nothing.
 ///
 /// # Errors
 ///
@@ -84,8 +84,8 @@ pub fn basic_filter(
         .map_err(FilterError::Set)
 }
 
-/// Returns the header of a filter, which commits to this filter and to all filters before it
-/// (BIP-157). Wallets compare the headers of several nodes.
+/// Returns the header of a filter (BIP-157). The header commits to this filter and to all filters
+/// before it. Wallets compare the headers of several nodes.
 ///
 /// `previous` is the header of the filter of the previous block. For the first block it is 32 zero
 /// bytes, the default.

@@ -10,8 +10,9 @@ use crate::transaction::Transaction;
 /// Tests whether a transaction may concern the wallet, and inserts the outpoints that
 /// [`Update`] selects into the filter.
 ///
-/// A transaction matches if the filter has its hash, an item that a script of its outputs pushes,
-/// an outpoint that it spends, or an item that a script of its inputs pushes. Witnesses are ignored.
+/// A transaction matches if the filter has one of these items: its hash, data that a script of its
+/// outputs pushes, an outpoint that it spends, or data that a script of its inputs pushes.
+/// Witnesses are ignored.
 pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
     let update = filter.update();
     let mut is_found = filter.contains(&transaction.txid().0);
@@ -37,7 +38,7 @@ pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_
 }
 
 /// Returns the answer of a node for a block: a proof of the transactions that
-/// [match](match_transaction), tested in the order of the block.
+/// [match](match_transaction). The transactions are tested in the order of the block.
 ///
 /// # Errors
 ///

@@ -23,9 +23,10 @@ use crate::block::{Block, BlockHeader, MERKLE_ROOT_AT};
 use crate::transaction::Transaction;
 
 /// The largest number of transactions of a block. A block has at most 4,000,000 units of weight,
-/// and the smallest transaction takes 240.
+/// and the smallest transaction takes 240 units.
 ///
-/// Before witnesses, the limits were 1,000,000 bytes and 60, which gives the same number.
+/// Before witnesses existed, a block had at most 1,000,000 bytes and the smallest transaction took
+/// 60 bytes. This gives the same number.
 pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
 
 /// A header, and a proof that some transactions are in its block: the message `merkleblock`.
@@ -42,7 +43,7 @@ pub struct MerkleBlock {
     matched: Vec<(u32, Hash256)>,
 }
 
-/// A block with more transactions than a proof can have.
+/// The error for a block with more transactions than a proof can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTooLarge {
     /// The number of transactions of the block.
@@ -58,10 +59,10 @@ impl fmt::Display for BlockTooLarge {
 impl std::error::Error for BlockTooLarge {}
 
 impl MerkleBlock {
-    /// Creates a proof of the transactions for which `is_matched` returns true. It is called once
-    /// for each transaction, in order.
+    /// Creates a proof of the transactions for which `is_matched` returns true. `is_matched` is
+    /// called once for each transaction, in order.
     ///
-    /// Takes memory for two hashes per transaction while it runs.
+    /// While the function runs, it takes memory for two hashes per transaction.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl MerkleBlock {
             flags: Vec::new(),
             matched: matched.map(|(index, &(txid, _))| (index, txid)).collect(),
         };
-        // From the leaves to the root.
+        // The levels are in order from the leaves to the root.
         let mut levels = vec![leaves];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
             let pairs = below.chunks(2).map(|pair| {
@@ -103,8 +104,8 @@ impl MerkleBlock {
         Ok(merkle_block)
     }
 
-    /// Adds node `index` of the highest of `levels` and the nodes below it. The recursion is at
-    /// most fifteen levels deep.
+    /// Adds node `index` of the highest of `levels` and the nodes below it to the proof. The
+    /// recursion is at most fifteen levels deep.
     fn add_node(&mut self, levels: &[Vec<(Hash256, bool)>], index: usize, flags: &mut Vec<bool>) {
         let Some((level, below)) = levels.split_last() else { return };
         // The last node of a level may have no right neighbor. The hash of the left one is then
@@ -240,7 +241,7 @@ fn parent(left: Hash256, right: Hash256) -> Hash256 {
     Hash256::of(&[&left.0, &right.0])
 }
 
-/// What is wrong with a tree.
+/// Why a tree is not valid.
 enum Fault {
     Hashes,
     Flags,

@@ -46,7 +46,7 @@ pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The filter that a node keeps for a connected wallet: none at first.
+/// The filter that a node keeps for a connected wallet. At first there is none.
 ///
 /// # Examples
 ///
@@ -72,7 +72,7 @@ pub struct PeerFilter {
 pub enum MessageError {
     /// The message is not about filters.
     OtherMessage,
-    /// `filteradd` before `filterload`.
+    /// The wallet sent `filteradd` before `filterload`.
     NoFilter,
     /// The payload is not valid for this message.
     Payload(DecodeError),

@@ -1,7 +1,7 @@
 //! Scripts: the data that they push, and two of their forms.
 
-/// Iterates over the data that a script pushes, without empty pushes. Ends with the script or at
-/// the first invalid opcode.
+/// Iterates over the data that a script pushes, without empty pushes. Ends at the end of the script
+/// or at the first invalid opcode.
 ///
 /// # Examples
 ///
@@ -70,7 +70,7 @@ pub(crate) fn is_pay_to_public_key(script: &[u8]) -> bool {
     matches!(script, [_, key @ .., CHECK_SIG] if is_key(key))
 }
 
-/// Tests whether a script is a multisig of 1 to 20 keys that is not hashed.
+/// Tests whether a script is a bare multisig of 1 to 20 keys.
 pub(crate) fn is_bare_multisig(script: &[u8]) -> bool {
     let mut ops = Ops { rest: script };
     let Some(required) = ops.next().and_then(|op| small_number(&op)) else { return false };

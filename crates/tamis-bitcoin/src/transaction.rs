@@ -48,7 +48,8 @@ pub struct Output<'a> {
     pub script: &'a [u8],
 }
 
-// The smallest sizes. Input: outpoint, empty script, sequence. Output: amount, empty script.
+// The smallest sizes. An input has an outpoint, an empty script and a sequence. An output has an
+// amount and an empty script.
 const MIN_INPUT_BYTES: u64 = 36 + 1 + 4;
 const MIN_OUTPUT_BYTES: u64 = 8 + 1;
 /// The smallest size of a transaction: version, one input, no outputs, lock time.
@@ -59,8 +60,8 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would reject the bytes, and if a transaction has no inputs: it
-    /// would look like one with witnesses.
+    /// [`DecodeError`] if a node would reject the bytes, or if a transaction has no inputs. Without
+    /// inputs, its bytes would look like those of a transaction with witnesses.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let transaction = Self::read(&mut reader)?;
@@ -91,7 +92,7 @@ impl<'a> Transaction<'a> {
         }
         let mut inputs = Vec::with_capacity(count);
         for _ in 0..count {
-            let outpoint = reader.bytes("outpoint", 36)?.try_into().expect("36 bytes were taken");
+            let outpoint = reader.bytes("outpoint", 36)?.try_into().expect("36 bytes");
             let script = compact_size::read_bytes(reader, "input script")?;
             reader.bytes("sequence", 4)?;
             inputs.push(Input { outpoint, script });
@@ -115,12 +116,12 @@ impl<'a> Transaction<'a> {
                 }
             }
             if is_empty {
-                let reason = "left out, though all are empty";
-                return Err(witnesses.error("witnesses", DecodeErrorKind::Invalid { reason }));
+                let reason = "a transaction stores witnesses that are all empty";
+                return Err(witnesses.error("witnesses", DecodeErrorKind::Damaged { reason }));
             }
         }
         let lock_time = reader.bytes("lock time", 4)?;
-        // Witnesses are not hashed.
+        // The hash does not cover the witnesses.
         let txid = Hash256::of(&[version, body, lock_time]);
         Ok(Self { bytes: reader.since(start), txid, inputs, outputs })
     }
@@ -161,7 +162,7 @@ impl<'a> Transaction<'a> {
 
 impl Input<'_> {
     /// Tests whether the input spends no output. Only the first transaction of a block has such an
-    /// input, and only one.
+    /// input, and it has only one.
     #[must_use]
     pub fn is_coinbase(&self) -> bool {
         let (hash, index) = self.outpoint.split_at(32);

@@ -14,8 +14,8 @@ use tamis_formats::Format;
 fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
     for Golden { format: name, name: file, mut bytes, options } in golden() {
         let format = Format::named(name).expect("a row");
-        // Decode each file once before the measurement, so that memory which the allocator keeps
-        // does not count.
+        // Decode each file once before the measurement. Memory that the allocator keeps from this
+        // run then does not count.
         let _ = (format.decode)(&bytes, &options).map(|it| it.info());
         let before = peak_bytes();
         for len in 0..bytes.len() {
@@ -23,8 +23,8 @@ fn each_truncation_and_each_flipped_byte_is_an_answer_or_an_error() {
             let _ = (Format::of(bytes), (format.decode)(bytes, &options).map(|it| it.info()));
         }
         for at in 0..bytes.len() {
-            // Flip all bits of each header byte, and one bit of each byte behind it, where all
-            // bytes have the same meaning.
+            // Flip all bits of each header byte. Flip one bit of each byte after the header, where
+            // all bytes have the same meaning.
             let flips: &[u8] = if at < 128 { &[1, 2, 4, 8, 16, 32, 64, 128, 255] } else { &[128] };
             for flip in flips {
                 bytes[at] ^= flip;

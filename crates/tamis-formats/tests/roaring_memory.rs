@@ -24,8 +24,8 @@ fn runs_take_four_times_their_bytes_and_lonely_values_eighteen() {
     }
 }
 
-/// Each of 65,536 containers has two runs: one of a single value, and one of 9,000 values. As a
-/// bitmap, each container would take 8 KiB.
+/// Creates 65,536 containers, each with two runs: a single value, and 9,000 values. As a bitmap,
+/// each container would take 8 KiB.
 fn short_before_long() -> Vec<u8> {
     let len = 1_usize << 16;
     let mut bytes = [0x3b, 0x30, 0xff, 0xff].to_vec();

@@ -9,12 +9,12 @@
 //!                                         oldest                  newest: takes the inserts
 //! ```
 //!
-//! Invariants: there is at least one layer. All layers except the newest are full, unless a header
-//! says otherwise.
+//! Invariants: there is at least one layer. All layers except the newest are full. A filter from a
+//! header may have other layers that are not full.
 //!
-//! Limits: a lookup of an absent item searches every layer, so a filter that has grown to a
-//! thousand times its first capacity is ten times slower. [`Bloom`](tamis::Bloom) is smaller and
-//! several times as fast; this type is for data and clients of Redis.
+//! Limits: a lookup of an absent item searches every layer. So a lookup in a filter that has grown
+//! to a thousand times its first capacity is ten times slower. [`Bloom`](tamis::Bloom) is smaller
+//! and several times as fast. Use this type for data and clients of Redis.
 //!
 //! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants
 //! and byte layouts are those of RedisBloom.
@@ -42,7 +42,7 @@ pub struct RedisBloomOptions {
     /// The factor between the capacities of the next layer and the last, up to 32,768. With 0 there
     /// is only one layer.
     pub expansion: u32,
-    /// Whether to add a layer when the newest is full. If false, the full filter refuses new items.
+    /// Whether to add a layer when the newest is full. If false, the full filter rejects new items.
     pub is_scaling: bool,
 }
 
@@ -56,10 +56,10 @@ impl Default for RedisBloomOptions {
 
 /// The scaling Bloom filter of RedisBloom: equal inserts give equal bits, answers and dumps.
 ///
-/// An inserted item is always found. An absent item is taken for present at about the requested
+/// An inserted item is always found. An absent item is reported as present at about the requested
 /// rate. A filter whose first capacity was far too small exceeds the rate, because double hashing
-/// repeats itself in small layers: twice the rate was measured at 10,000 items from a capacity of
-/// 10. A lookup reads a cache line for each probe of each layer, until a bit is missing.
+/// repeats its probes in small layers. Twice the rate was measured at 10,000 items from a capacity
+/// of 10. A lookup reads a cache line for each probe of each layer, until a bit is missing.
 ///
 /// # Examples
 ///
@@ -85,7 +85,7 @@ impl Default for RedisBloomOptions {
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct RedisBloom {
-    // Invariant: not empty; oldest first.
+    // Invariant: there is at least one layer, and the oldest is first.
     layers: Vec<Layer>,
     items: u64,
     /// The bits of `OPTION_*`.
@@ -159,7 +159,7 @@ impl RedisBloom {
         }
     }
 
-    /// Tests whether `item` may have been inserted. `false` is certain.
+    /// Tests whether `item` may have been inserted. The answer false is always correct.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
@@ -172,7 +172,7 @@ impl RedisBloom {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Tests many items and overlaps their memory accesses. Answer `i` is the answer for
+    /// Tests many items. The memory accesses of the items overlap. Answer `i` is the answer for
     /// `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
@@ -193,8 +193,8 @@ impl RedisBloom {
         })
     }
 
-    /// Inserts `item`. Returns true if it was certainly absent. An item that the filter takes for
-    /// present changes nothing and is not counted.
+    /// Inserts `item`. Returns true if it was certainly absent. If the filter reports the item as
+    /// present, nothing changes and the item is not counted.
     ///
     /// # Errors
     ///
@@ -214,11 +214,11 @@ impl RedisBloom {
         self.insert_past(0, hash)
     }
 
-    /// Inserts many items in order and overlaps their memory accesses. Calls `each` with the result
-    /// of each item.
+    /// Inserts many items in order. The memory accesses of the items overlap. Calls `each` with the
+    /// result of each item.
     ///
-    /// A refused item does not stop later items, which may be present already. To stop at the first
-    /// refused item, as `BF.MADD` does, the caller returns false from `each`.
+    /// After a rejected item, later items are still processed, because they may be present already.
+    /// To stop at the first rejected item, as `BF.MADD` does, the caller returns false from `each`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -227,8 +227,8 @@ impl RedisBloom {
         let mut hashes = [RedisHash::default(); BATCH];
         for items in items.chunks(BATCH) {
             let hashes = self.hash_batch(items, &mut hashes);
-            // These layers accept no more items, so all hashes can be tested in one layer after the
-            // other.
+            // The older layers accept no more items, so their answers stay valid. All hashes of the
+            // batch are tested in one layer after the other.
             let older = self.layers.len() - 1;
             let present = contains_batch(&self.layers[..older], hashes);
             for (i, &hash) in hashes.iter().enumerate() {
@@ -251,7 +251,7 @@ impl RedisBloom {
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] at the first refused item. The items before it were inserted.
+    /// [`RedisInsertError`] at the first rejected item. The items before it were inserted.
     pub fn insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, RedisInsertError> {
         let mut new = Ok(0);
         self.insert_each(items, |inserted| {
@@ -306,7 +306,7 @@ impl RedisBloom {
         }
         let newest = self.layers.last_mut().expect("a filter has a layer");
         let is_new = newest.insert(hash);
-        // Saturating, because a forged header may state any number.
+        // Saturating, because a forged header may contain any number.
         self.items = self.items.saturating_add(u64::from(is_new));
         Ok(is_new)
     }
@@ -341,8 +341,8 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Limits the bytes that one growth may take. The limit is not part of the filter's value or of
-    /// its dumps.
+    /// Sets the maximum number of bytes that one growth may take. The limit is not part of the
+    /// filter's value or of its dumps.
     ///
     /// # Examples
     ///
@@ -434,12 +434,13 @@ const OPTION_HASH_64: u32 = 4;
 /// An option in a header: the filter never adds a layer.
 const OPTION_FIXED: u32 = 8;
 
-/// The limit that a server has for arguments.
+/// The maximum that a server accepts as an argument.
 const MAX_CAPACITY: u64 = 1 << 30;
 const MAX_EXPANSION: u32 = 1 << 15;
 const MAX_RATE: f64 = 0.25;
 
-/// How many items are hashed and tested in one layer after the other: those of a word of answers.
+/// The number of items that are hashed and then tested together. The answers of a batch fill one
+/// word.
 const BATCH: usize = 64;
 
 #[cfg(test)]

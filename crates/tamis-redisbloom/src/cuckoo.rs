@@ -55,10 +55,10 @@ use sub_filter::{Candidate, SubFilter};
 /// let mut visits = RedisCuckoo::new(&RedisCuckooOptions::default())?;
 /// visits.insert("home")?;
 /// visits.insert("home")?;
-/// assert!(!visits.insert_absent("home")?, "in already");
+/// assert!(!visits.insert_absent("home")?, "already present");
 /// assert_eq!(visits.count("home"), 2);
 /// assert!(visits.remove("home"));
-/// assert!(visits.contains("home"), "once more");
+/// assert!(visits.contains("home"), "one copy is left");
 /// assert!(visits.remove("home"));
 /// assert!(!visits.contains("home"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -54,7 +54,7 @@ impl RedisHash {
 const SEED: u64 = 0xc6a4_a793_5bd1_e995;
 const SEED_32: u32 = 0x9747_b28c;
 
-/// The rule from a hash to the bits of one layer.
+/// The rule that computes the bits of a hash in one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DoubleHashing {
     modulus: Modulus,
@@ -64,7 +64,7 @@ pub(crate) struct DoubleHashing {
 impl DoubleHashing {
     /// Creates the rule for `probes` probes below `modulus`, which is between 1 and 2⁶³.
     pub(crate) fn new(modulus: u64, probes: u32) -> Self {
-        let modulus = Modulus::new(modulus).expect("a layer has bits, and fits an address space");
+        let modulus = Modulus::new(modulus).expect("1 to 2⁶³ bits");
         Self { modulus, probes }
     }
 
@@ -94,7 +94,7 @@ impl DoubleHashing {
     /// Sets the bits of `hash`. Returns true if one of them was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
-        // `fold`, not `any`: every probe must be set.
+        // Uses `fold`, not `any`, because every probe must be set.
         self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
     }
 
@@ -106,11 +106,11 @@ impl DoubleHashing {
         }
     }
 
-    /// Tests up to 64 hashes: those whose bits in `selected` are set. Bit `i` of the result
-    /// is set if hash `i` was selected and all of its bits are set in `words`.
+    /// Tests up to 64 hashes. Tests only hash `i` for which bit `i` of `selected` is set. Bit `i`
+    /// of the result is set if hash `i` was selected and all of its bits are set in `words`.
     ///
-    /// It makes two passes. Testing an absent item reads two bits on average, so the other bits are
-    /// prefetched only if the first two are set.
+    /// The function makes two passes. Testing an absent item reads two bits on average. So the
+    /// second pass prefetches the other bits only if the first two are set.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], selected: u64) -> u64 {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
@@ -127,7 +127,7 @@ impl DoubleHashing {
     }
 }
 
-/// How many probes the first pass tests.
+/// The number of probes that the first pass tests.
 const FIRST_PROBES: u32 = 2;
 
 /// Returns true if bit `bit` of `words` is set.

@@ -50,7 +50,7 @@ impl fmt::Display for RedisBloomError {
 
 impl std::error::Error for RedisBloomError {}
 
-/// Why a filter of Redis refused an item. The filter is unchanged.
+/// Why a filter of Redis rejected an item. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisInsertError {
@@ -125,7 +125,7 @@ pub enum RedisHeaderErrorKind {
         /// The length of the header.
         found: usize,
     },
-    /// No server writes this value, or not together with the other fields.
+    /// No server writes this value, or no server writes it together with the other fields.
     Value,
     /// There is not enough memory for the filter.
     Memory(OutOfMemory),

@@ -1,5 +1,5 @@
 //! The filters of RedisBloom, identical bit for bit: equal commands give equal bits, answers and
-//! dumps. For data and clients of Redis.
+//! dumps. Use this crate for data and clients of Redis.
 //!
 //! ```
 //! use tamis_redisbloom::{RedisBloom, RedisBloomOptions};

@@ -6,11 +6,11 @@ use crate::error::RedisInsertError;
 
 /// The most bytes that one growth of a filter may take.
 ///
-/// The limit belongs to the process and not to the filter: dumps do not contain it, and filters
-/// that differ only in it are equal.
+/// The limit belongs to the process and not to the filter. Dumps do not contain it, and filters
+/// that differ only in the limit are equal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthLimit {
-    /// In bytes.
+    /// The limit in bytes.
     pub(crate) max_bytes: u64,
 }
 
@@ -38,9 +38,9 @@ impl GrowthLimit {
     }
 }
 
-/// Checks that `bytes` bytes are within `max_bytes` and can be allocated, before their parts are
-/// allocated. The operating system does not touch the pages of a large allocation, so the check
-/// costs only two system calls.
+/// Checks that `bytes` bytes are within `max_bytes` and can be allocated. The caller checks this
+/// before it allocates the parts. The operating system does not touch the pages of a large
+/// allocation, so the check costs only two system calls.
 pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
     if bytes > max_bytes {
         return Err(OutOfMemory { bytes });

@@ -1,14 +1,14 @@
 //! MurmurHash2 in both widths, used by the Bloom and cuckoo filters of Redis.
 //!
-//! Neither resists chosen input: without a secret, anyone can construct items that share a hash.
-//! They are used for filters of other programs only.
+//! Neither function resists chosen input: they have no secret, so anyone can construct items that
+//! share a hash. They are used only for filters of other programs.
 //!
 //! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published
 //! formulas.
 
 /// Hashes `bytes` to 64 bits with MurmurHash64A, with little-endian words on every machine.
 ///
-/// The latency is two multiplications for each eight bytes.
+/// The latency is two multiplications per eight bytes.
 #[inline]
 pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -27,8 +27,8 @@ pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
 /// Returns the bytes after the last whole word as one word, padded with zeros. `tail` is the end of
 /// `bytes`, 1 to 7 bytes.
 ///
-/// It reads them in place. Copied into a buffer first, both hashes of an item of 12 bytes took 21
-/// ns instead of 8.
+/// Reads the bytes in place. With a copy to a buffer, both hashes of an item of 12 bytes took 21 ns
+/// instead of 8.
 #[inline(always)]
 fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let len = tail.len();
@@ -38,7 +38,7 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     match (tail.first_chunk(), tail.last_chunk()) {
         (Some(first), Some(last)) => half(first) | half(last) << (8 * (len - 4)),
-        // A single byte may be all three.
+        // With a single byte, all three are the same byte. With two bytes, two of them are.
         _ => {
             let byte = |i: usize| u64::from(tail[i]) << (8 * i);
             byte(0) | byte(len / 2) | byte(len - 1)
@@ -76,7 +76,8 @@ const R32: u32 = 24;
 mod tests {
     use super::*;
 
-    /// SMHasher's check of an implementation: hashes of keys of every length, hashed once more.
+    /// SMHasher's test of an implementation: computes the hash of the hashes of keys of every
+    /// length.
     fn verification(hash: impl Fn(&[u8], u32) -> Vec<u8>) -> u32 {
         let key: Vec<u8> = (0..=255).collect();
         let hashes: Vec<u8> = (0..256).flat_map(|i| hash(&key[..i], 256 - i as u32)).collect();

@@ -1,11 +1,11 @@
 //! Arrays of bytes without gaps between them, dumped and loaded in chunks. Both filters of Redis
 //! use this.
 //!
-//! The arrays are stored in words: byte `i` is the bits from `8·(i % 8)` on of word `i / 8`.
-//! Positions are counted from 0 here. In commands they are counted from 1, because 0 requests the
-//! header.
+//! The arrays are stored in words: byte `i` is the eight bits of word `i / 8` from bit `8·(i % 8)`
+//! on. Positions are counted from 0 here. In commands they are counted from 1, because 0 requests
+//! the header.
 
-/// The longest chunk of a dump.
+/// The length of the longest chunk of a dump.
 pub(crate) const MAX_CHUNK_BYTES: u64 = 16 << 20;
 
 /// Returns the array that contains a position, and the position inside it.
@@ -19,7 +19,7 @@ pub(crate) fn find(lens: impl Iterator<Item = u64>, mut position: u64) -> Option
     None
 }
 
-/// Copies `len` bytes from byte `at` on out of words. The caller checks the range.
+/// Copies `len` bytes out of the words, starting with byte `at`. The caller checks the range.
 pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     let (skip, len) = ((at % 8) as usize, len as usize);
     let first = (at / 8) as usize;
@@ -31,7 +31,7 @@ pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     bytes
 }
 
-/// Overwrites the bytes of words from byte `at` on. The caller checks the range.
+/// Overwrites the bytes of the words, starting with byte `at`. The caller checks the range.
 pub(crate) fn copy_in(words: &mut [u64], at: u64, bytes: &[u8]) {
     let skip = (at % 8) as usize;
     let (head, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));

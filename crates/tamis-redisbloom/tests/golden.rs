@@ -47,7 +47,7 @@ fn item(value: &Value) -> Vec<u8> {
     }
 }
 
-/// The words of a command after the key.
+/// Returns the name of the command and its arguments after the key.
 fn arguments(step: &Value) -> (&str, Vec<Vec<u8>>) {
     let words = list(&step["cmd"]);
     (text(&words[0]), words[2..].iter().map(item).collect())
@@ -173,7 +173,7 @@ fn cases(family: &str) -> Vec<Value> {
     cases
 }
 
-/// The chunks of a dump, the header first, each with its position.
+/// Returns the chunks of a dump, the header first, each with its position.
 fn chunks(case: &Value) -> Vec<(i64, Vec<u8>)> {
     let chunk = |chunk: &Value| (chunk["iter"].as_i64().unwrap(), base64(text(&chunk["data"])));
     list(&case["chunks"]).iter().map(chunk).collect()
@@ -188,7 +188,7 @@ fn dumped(header: &[u8], chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>) -> Vec<(
     chunks
 }
 
-/// Items with the answers of the server, including its false positives.
+/// Returns the items and the answers of the server, including its false positives.
 fn answers(case: &Value) -> Vec<(Vec<u8>, bool)> {
     let lookups = list(&case["exists"]).iter().map(|pair| (item(&pair[0]), pair[1] == 1));
     let wrong = list(&case["false_positives"]).iter().map(|absent| (item(absent), true));

@@ -1,5 +1,5 @@
-//! Filters of wallets match the same transactions, and change by the same messages, as in Bitcoin
-//! Core.
+//! Filters of wallets match the same transactions as in Bitcoin Core, and the same messages change
+//! them in the same way.
 
 use serde_json::Value as Json;
 use tamis_bitcoin::{

@@ -39,7 +39,7 @@ fn merkle_blocks_are_those_of_bitcoin_core() {
     }
 }
 
-/// Creates a block with this number of transactions. The header has the root of their tree.
+/// Creates a block with this number of transactions. The header contains the root of their tree.
 fn block(transactions: u32) -> Vec<u8> {
     let mut bytes = vec![0; 80];
     match transactions {

@@ -94,8 +94,8 @@ fn my_bloom_filter() -> Vec<Golden> {
     let mut bytes = Vec::new();
     for item in list(&golden["positions"]) {
         for bit in list(&item["positions"]).iter().map(number) {
-            // Other recorded positions are far apart. The test flips every byte, so it needs a
-            // small bitmap.
+            // Skips the other recorded positions, because they are far apart. The test flips every
+            // byte, so it needs a small bitmap.
             if (0..4096).contains(&bit) {
                 let at = bit as usize / 8;
                 bytes.resize(bytes.len().max(at + 1), 0);
@@ -125,7 +125,7 @@ fn byte_buffer() -> Vec<Golden> {
         .collect()
 }
 
-/// The recorded positions modulo 512, that is the position AND 511.
+/// The recorded positions modulo 512, which is the position AND 511.
 fn c_hashcode() -> Vec<Golden> {
     let golden = json("seeds_java/c_hashcode.json");
     let mut bytes = vec![0; 64];
@@ -144,7 +144,7 @@ fn c_hashcode() -> Vec<Golden> {
 
 fn roaring() -> Vec<Golden> {
     let golden = json("roaring/bitmaps.json");
-    // As a plain bitmap, a set with values near 2³² would take 512 MiB.
+    // Omits values near 2³²: as a plain bitmap, a set with such values would take 512 MiB.
     let small = list(&golden["cases"])
         .iter()
         .filter(|case| case.get("base64").is_some() && case["name"] != "some");
@@ -304,7 +304,7 @@ fn lsm() -> Vec<Golden> {
     of("rocksdb").chain(of("leveldb")).collect()
 }
 
-/// Rows that Hadoop wrote, behind the header of a `DynamicBloomFilter`.
+/// Rows that Hadoop wrote, after the header of a `DynamicBloomFilter`.
 fn hadoop_dynamic() -> Vec<Golden> {
     let golden = json("hadoop/hadoop.json");
     let filters = list(&golden["hadoop_bloom_filter"]).iter().zip(1..);

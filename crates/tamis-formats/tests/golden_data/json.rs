@@ -1,4 +1,4 @@
-//! Reads JSON files of `tests/golden`, and bytes that are written as text in them.
+//! Reads JSON files of `tests/golden`, and bytes that these files contain as text.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::path::PathBuf;

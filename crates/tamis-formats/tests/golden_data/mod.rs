@@ -1,4 +1,4 @@
-//! Reads the golden data: JSON, and bytes that are written as text in it.
+//! Reads the golden data: JSON files, and bytes that these files contain as text.
 #![allow(dead_code, reason = "no test needs all of it")]
 
 pub mod files;

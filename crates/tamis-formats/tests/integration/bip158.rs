@@ -23,7 +23,7 @@ fn sip_key(case: &Json) -> [u64; 2] {
 #[test]
 fn siphash_is_the_one_of_two_and_four_rounds() {
     for case in list(&golden()["siphash_2_4"]) {
-        // A set of one item stores the high 64 bits of the product hash × M. M is 2³² − 1 here, so
+        // A set of one item stores the high 64 bits of the product hash × M. Here M is 2³² − 1. So
         // the stored value is almost the first 32 bits of the hash.
         let params = GolombParams::new(32, u32::MAX).unwrap();
         let set = GolombSet::new(sip_key(case), params, &[hex(&case["data"])]).unwrap();
@@ -147,8 +147,8 @@ fn absent_items_are_taken_for_present_ones_once_in_m_times() {
     let absent: Vec<_> = (0..200_000_u32).map(|i| (i + 10_000).to_le_bytes()).collect();
     let mut answers = Answers::new();
     set.contains_each(&absent, &mut answers);
-    // The set has 5,000 items. N values may coincide, so the count is slightly lower. The bound is
-    // four standard deviations.
+    // The set has 5,000 items. Values of different items may coincide, so the count is slightly
+    // lower. The bound is four standard deviations.
     let expected = 200_000.0 * (1.0 - (-1.0_f64 / 40.0).exp());
     let found = answers.count_ones() as f64;
     assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{found} against {expected}");

@@ -30,8 +30,8 @@ fn payload(bytes: usize, probes: u32, flags: u8) -> Vec<u8> {
 #[test]
 fn murmur3_is_the_one_of_32_bits() {
     for case in list(&golden()["murmur3_x86_32"]) {
-        // The filter has one probe, and the tweak makes its seed 0. The largest filter keeps most
-        // bits of the hash.
+        // The filter has one probe, and the tweak makes its seed 0. The filter has the largest
+        // size, so the probe keeps most bits of the hash.
         let (data, seed) = (hex(&case["data"]), number(&case["seed"]) as u32);
         let mut bytes = payload(MAX_BYTES, 1, 0);
         let tweak_at = 3 + MAX_BYTES + 4;

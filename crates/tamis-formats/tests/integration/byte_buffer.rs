@@ -15,7 +15,7 @@ fn encode(filter: &ForeignBloom) -> Vec<u8> {
     bytes
 }
 
-/// Returns the bytes that [`Funnel::Chars`](tamis_formats::Funnel::Chars) makes of a text.
+/// Returns the bytes into which [`Funnel::Chars`](tamis_formats::Funnel::Chars) converts a text.
 fn key(units: &[u16]) -> Vec<u8> {
     units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
 }

@@ -133,8 +133,8 @@ fn broken_files_are_refused_by_field_and_place() {
 
 #[test]
 fn filters_are_created_as_the_golden_ones() {
-    // 10 bits an item and the fewest probes that keep a rate of 0.00819, which is the lowest of
-    // that row of the table.
+    // 10 bits per item and the fewest probes that keep a rate of 0.00819, which is the lowest rate
+    // of that row of the table.
     for (rate, bits, probes) in [(0.00819, 256, 7), (0.092, 128, 3), (0.000744, 320, 10)] {
         let filter = cassandra::create(20, rate, Release::Since40).unwrap();
         assert_eq!((filter.rule().bits(), filter.rule().probes()), (bits, probes), "{rate}");

@@ -20,7 +20,7 @@ fn every_format_has_a_golden_file_and_a_page() {
     }
 }
 
-/// The number of golden files of a format that its fuzz target starts from.
+/// The number of golden files per format that seed its fuzz target.
 const SEEDS: usize = 4;
 
 /// The fuzz target of each format starts from the smallest golden files of the format. `cargo
@@ -129,8 +129,8 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
         assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
         let info = back.info();
         assert!(info.rate_now < 0.02, "{}: {}", format.name, info.rate_now);
-        // Without a size there is no filter, unless all filters of the format have the same size or
-        // the items determine it.
+        // A format without a given size creates no filter. The exceptions are formats whose filters
+        // all have the same size, and formats whose items determine the size.
         let unsized_ = create(&DecodeOptions::default());
         let may_lack = unsized_.is_err() || format.item_domain == ItemDomain::Integers;
         assert!(may_lack || unsized_.ok() == create(&options).ok(), "{}", format.name);

@@ -191,7 +191,7 @@ fn read_from_fails_where_guava_does() {
         assert_eq!(rest.len() as i128, number(&case["bytes_left_unread"]), "{case}");
         let is_in = filter.contains(&1_i32.to_le_bytes());
         assert_eq!(is_in, case["contains_1"].as_bool().unwrap(), "{case}");
-        // Bytes behind the end of the filter are an error.
+        // Bytes after the end of the filter are an error.
         assert_eq!(guava::decode(&bytes).is_ok(), rest.is_empty(), "{case}");
     }
 }
@@ -200,7 +200,7 @@ fn read_from_fails_where_guava_does() {
 fn create_refuses_where_guava_does() {
     let golden = json("guava/errors.json");
     for case in list(&golden["create"]) {
-        // Skip numbers beyond Guava's signed type.
+        // Skip numbers that do not fit Guava's signed type.
         let Ok(n) = text(&case["n"]).parse() else { continue };
         let fpp = real(&case["fpp"]);
         let created = guava::create(n, fpp, GuavaStrategy::Mitz64, GuavaRelease::Until33);
@@ -229,8 +229,8 @@ fn filters_merge_as_put_all_does() {
         assert!((left.estimate_rate() / rate - 1.0).abs() < 1e-12);
     }
     for case in list(&golden["compatibility"]) {
-        // Skip two cases: the file does not store the funnel, and a decoded filter merges only with
-        // a copy, never with itself.
+        // Skip two cases. The file does not store the funnel. A decoded filter merges only with a
+        // copy, never with itself.
         if ["self", "different funnel"].contains(&text(&case["case"])) {
             continue;
         }

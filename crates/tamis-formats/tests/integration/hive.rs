@@ -10,7 +10,7 @@ fn encode(filter: &ForeignBloom) -> Vec<u8> {
     bytes
 }
 
-/// The recorded item with number `i`: a long, a string or a double.
+/// Returns the recorded item with number `i`: a long, a string or a double.
 fn key(i: i64, of: i64) -> Vec<u8> {
     let (funnel, item) = match of {
         0 => (Funnel::LongBigEndian, (-3 * i).to_string()),

@@ -139,8 +139,8 @@ fn runs_of_the_class_come_out_bit_for_bit() {
 
 #[test]
 fn the_rate_is_that_of_hash_codes_anywhere() {
-    // The golden data: after 100,000 random ints, a million absent probes gave 32 hits. That is
-    // 137,000 of all 2³² ints.
+    // In the golden data, a filter of 100,000 random ints gave 32 false positives in a million
+    // lookups. That is a rate of 137,000 in 2³² ints.
     let mut filter = MyBloomFilter::default();
     let mut code = 1_u32;
     for _ in 0..100_000 {

@@ -11,7 +11,7 @@ fn decode(bytes: &[u8]) -> Result<Contents, String> {
     decode(bytes, &DecodeOptions::default()).map_err(|error| error.to_string())
 }
 
-/// The recorded item with number `i`: a long, a string or a double.
+/// Returns the recorded item with number `i`: a long, a string or a double.
 fn key(i: i64, of: i64) -> Vec<u8> {
     let (funnel, item) = match of {
         0 => (OrcType::Long, (-5 * i).to_string()),

@@ -142,7 +142,7 @@ fn filters_merge_as_their_union_does() {
     assert!(merged.merge(&read("right")).unwrap());
     let (merged, expected) = (&merged.layers()[0], &read("union").layers()[0].clone());
     assert_eq!(merged.filter, expected.filter);
-    // A union in Python loses the number of items.
+    // The union of Python does not keep the number of items.
     assert_eq!((merged.added, expected.added), (Some(30), Some(0)));
     assert!(!read("left").merge(&create("pybloom-live", 101, 0.001, false)).unwrap());
 }

@@ -38,7 +38,8 @@ fn keys_of_another_width_are_refused_and_not_in() {
     let keys = [&[1; 16][..], &[2; 8], &[3; 16]];
     let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();
     assert!(error.contains("16 bytes"), "{error}");
-    // Two files that could be mistaken for a filter with the default hash and for an empty one.
+    // The filter contains the first item. Two items have another length, so they are absent. The
+    // last item was not inserted, because the batch ended with an error.
     let lookups = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
     contents.contains_each(&lookups, &mut answers);
     assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);

@@ -136,7 +136,7 @@ fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
         let error = decode(&string, items).unwrap_err().to_string();
         assert!(error.contains("that it was planned for"), "{error}");
     }
-    // Bits behind the last one. A filter for 10 items at 0.1 has 47 bits.
+    // Bits after the last bit of the filter are set. A filter for 10 items at 0.1 has 47 bits.
     let error = decode(&[0, 0, 0, 0, 0, 1], 10).unwrap_err().to_string();
     assert!(error.contains("behind them are set"), "{error}");
     assert!(decode(&[0, 0, 0, 0, 0, 2], 10).is_ok());
@@ -146,7 +146,7 @@ fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
 #[test]
 fn guava_takes_it_if_its_bits_are_whole_words() {
     let guava = Format::named("guava").unwrap();
-    // 4,792 bits are no multiple of 64. 13 items at 0.0947 need 64 bits.
+    // 4,792 bits are not a multiple of 64. A filter for 13 items at 0.0947 needs 64 bits.
     let filter = (format().create)(&options(1000, 0.1)).unwrap();
     assert!((guava.encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).is_err());
     let (n, p) = (

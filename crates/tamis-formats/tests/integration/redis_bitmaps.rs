@@ -93,7 +93,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         contents.contains_each(&absent, &mut answers);
         let expected = &case["false_positives_of_20000_absent"]["redis_bitmaps"];
         assert_eq!(answers.count_ones() as i128, number(expected));
-        // The bits give the measured rate.
+        // The rate that is estimated from the bits is close to the measured rate.
         let (rate, measured) = (contents.info().rate_now, answers.count_ones() as f64 / 20_000.0);
         assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
         let file = encode(format(), &contents, &DecodeOptions::default());
@@ -135,14 +135,14 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         both.contains_each(&items, &mut answers);
         assert_eq!(answers.count_ones(), items.len());
         let mut both = both.downcast_ref::<RedisBitmaps>().unwrap().clone();
-        // No bitmap is fuller than the Java class allows. The class checks the fill after each
-        // item.
+        // No bitmap is fuller than the Java class allows, because the class checks the fill after
+        // each item.
         for bitmap in both.bitmaps() {
             let (ones, rule) = (bitmap.fill() * bitmap.rule().bits() as f64, bitmap.rule());
             assert!(ones <= (rule.bits() / 2 + u64::from(rule.probes())) as f64 + 0.5);
         }
         assert!(both.cursor() <= one.cursor() + other.cursor() + 1);
-        // A decoded copy is equal after further inserts.
+        // The decoded copy stays equal to the original after further inserts.
         let options = options(100, 0.03);
         let bytes = encode(format(), &Contents::new(both.clone()), &options);
         let mut back = (format().decode)(&bytes, &options).unwrap();
@@ -167,7 +167,8 @@ fn one_bitmap_is_a_filter_of_guava_and_back() {
     let bitmap = (format().decode)(&string, &options).unwrap();
     let file = encode(guava(), &bitmap, &DecodeOptions::default());
     assert_eq!(file.len(), 6 + string.len());
-    // The bits of each byte in reverse order, in words counted from the end.
+    // The expected order of the bits: the bits of each byte are reversed, and the words are counted
+    // from the end.
     let reversed: Vec<u8> = string.iter().map(|byte| byte.reverse_bits()).collect();
     let words: Vec<u8> = reversed
         .chunks(8)
@@ -227,7 +228,7 @@ fn what_is_missing_or_of_another_plan_is_refused() {
     refused(&snapshot(&two), &right, "\"bloomfilter-1\" is missing");
     refused(&snapshot(&[two[0], (0, b"cursor", b"two")]), &right, "no decimal number");
     refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "databases 0 and 1");
-    // A reset leaves this key behind.
+    // A reset does not delete this key.
     let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
     let filter =
         (format().decode)(&left, &right).unwrap().downcast_ref::<RedisBitmaps>().unwrap().clone();

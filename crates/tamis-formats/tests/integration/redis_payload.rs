@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-/// More chunks than any recorded filter has.
+/// An upper limit for the number of chunks of a recorded filter.
 const MAX_BYTES: u64 = 1 << 20;
 
 fn golden() -> Json {
@@ -61,8 +61,8 @@ fn cut_and_changed_payloads_are_refused() {
                 Err(PayloadError::Checksum),
                 "{at}"
             );
-            // Without the checksum, the decoder sees every change of the bytes. It returns an
-            // answer or an error.
+            // Without the checksum, the decoder sees every change of the bytes. It returns a filter
+            // or an error.
             let checksum = changed.len() - 8;
             changed[checksum..].fill(0);
             _ = RedisValue::from_payload(&changed, MAX_BYTES);

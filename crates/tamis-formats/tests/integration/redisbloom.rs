@@ -124,7 +124,8 @@ fn facts_are_those_that_the_server_tells() {
         let mut answers = Answers::new();
         contents.contains_each(&absent, &mut answers);
         let measured = answers.count_ones() as f64 / f64::from(lookups);
-        // Layers this small deviate too far from the expected number of items.
+        // The tolerance is large, because layers this small deviate far from the expected number of
+        // items.
         assert!(
             (measured - info.rate_now).abs() < 0.5 * info.rate_now + 1e-4,
             "{name}: {measured} measured, {} stated",
@@ -214,13 +215,13 @@ fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError
 #[test]
 fn a_forged_header_does_not_grow_to_gigabytes() {
     let options = RedisBloomOptions { capacity: 10, ..Default::default() };
-    // The fuzzer found this expansion.
+    // The fuzzer found a file with this expansion.
     let mut header = RedisBloom::new(&options).unwrap().header();
     header[16..20].copy_from_slice(&117_440_512_u32.to_le_bytes());
     let mut filter = Contents::new(RedisBloom::from_header(&header).unwrap());
     let error = insert_numbers(&mut filter, 100).unwrap_err().to_string();
     assert!(error.contains("cannot grow any more"), "{error}");
-    // A filter that is full, with a capacity that its bits do not have.
+    // A full filter whose header states a capacity that its bits do not have.
     let full = 1_u64 << 40;
     let mut header = RedisBloom::new(&options).unwrap().header();
     header[..8].copy_from_slice(&full.to_le_bytes());

@@ -108,8 +108,8 @@ fn a_snapshot_says_all_that_there_is_to_tell() {
 
 #[test]
 fn settings_of_a_server_are_read_in_each_of_its_encodings() {
-    // The snapshot has a hash with such fields. With the name of a settings key it holds the
-    // settings of a filter.
+    // The snapshot contains a hash with the fields of settings. Under the key of settings, the same
+    // hash holds the settings of a filter.
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let mut bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
         let name = b"small-hash";

@@ -141,8 +141,8 @@ fn longer_lines_of_other_machines_are_read() {
 
 #[test]
 fn the_rate_is_that_of_lines() {
-    // Sums modulo 512 bits repeat each other's bits, so the legacy filter has a higher rate than
-    // its bits indicate.
+    // The sums modulo 512 often repeat bits. So the legacy filter has a higher rate than its bits
+    // indicate.
     for (generation, expected) in
         [(Generation::Legacy, 1.1..1.25), (Generation::FastLocal, 0.95..1.05)]
     {

@@ -43,7 +43,7 @@ fn empty(plan: &Plan) -> AnyFilter {
     }
 }
 
-/// The oracle: how many copies of each item are present, and when it was last inserted.
+/// The oracle: the number of copies of each present item, and the time of its last insert.
 #[derive(Default)]
 struct Oracle {
     copies: HashMap<u16, u64>,
@@ -58,7 +58,7 @@ impl Oracle {
         }
     }
 
-    /// Returns whether the filter must answer yes.
+    /// Returns true if the filter must report the item as present.
     fn must_contain(&self, item: u16, forgets: bool, now: u64) -> bool {
         if forgets {
             self.stored_at.get(&item).is_some_and(|&at| now - at <= SPAN)

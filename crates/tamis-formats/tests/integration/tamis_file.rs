@@ -139,7 +139,8 @@ fn a_filter_over_the_limit_is_refused_before_it_has_memory() {
 
 #[test]
 fn words_of_another_file_do_not_pass() {
-    // The header of one file with the words and the checksum of another file of equal length.
+    // Creates a file with the header of one file, and the words and the checksum of another file of
+    // equal length.
     let one = encode(&sample(Kind::SplitBlock, Hasher::xxh3(1), 9));
     let other = encode(&sample(Kind::SplitBlock, Hasher::xxh3(2), 9));
     let mixed = [&one[..128], &other[128..]].concat();
@@ -262,7 +263,8 @@ proptest! {
         let mut filter = AnyFilter::new(&plan, hasher).unwrap();
         let mut members = Vec::new();
         for item in &items {
-            // A full filter must be written, too. The items of a window may expire.
+            // A full filter rejects items, and is written, too. Items of a window are not members,
+            // because they may expire.
             let is_in = filter.try_insert(item).is_ok();
             if is_in && !kind.forgets() {
                 members.push(*item);

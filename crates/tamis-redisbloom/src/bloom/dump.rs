@@ -44,9 +44,8 @@ impl RedisBloom {
         header
     }
 
-    /// Creates a filter from the header of a dump, with all bits 0. Its items are found only after
-    /// the chunks are
-    /// [loaded](Self::load_chunk).
+    /// Creates a filter from the header of a dump, with all bits 0. The filter finds its items only
+    /// after the chunks were [loaded](Self::load_chunk).
     ///
     /// # Errors
     ///
@@ -57,7 +56,8 @@ impl RedisBloom {
     }
 
     /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if
-    /// its layers take at most `max_bytes`. A short header can request any amount of memory.
+    /// its layers take at most `max_bytes`. Without this limit, a short header can request any
+    /// amount of memory.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl RedisBloom {
             }
             let sum = sum_items.checked_add(layer.items).ok_or(impossible("items", at))?;
             sum_items = sum;
-            // Positions are signed in commands.
+            // Commands use signed positions.
             sum_bytes = sum_bytes
                 .checked_add(layer.bytes.next_multiple_of(8))
                 .filter(|&sum| sum < i64::MAX as u64 / 8)
@@ -133,7 +133,7 @@ impl RedisBloom {
     /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
     /// returned with it: the position after the last byte of the chunk.
     ///
-    /// The counts stay those of the header.
+    /// The counts of the header are unchanged.
     ///
     /// # Errors
     ///

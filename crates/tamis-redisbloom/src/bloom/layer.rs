@@ -14,17 +14,17 @@ pub struct RedisLayer {
     pub bytes: u64,
     /// Bits of the bit array: eight times the bytes.
     pub bits: u64,
-    /// Items counted as new while this layer was the newest.
+    /// The number of items that were counted as new while this layer was the newest.
     pub items: u64,
     /// The false positive rate that the layer is planned for.
     pub rate: f64,
     /// Bits for each item of the capacity: |ln rate| / (ln 2)².
     pub bits_per_item: f64,
-    /// Probes of an item: ⌈ln 2 × bits an item⌉.
+    /// Probes of an item: ⌈ln 2 × bits per item⌉.
     pub probes: u32,
     /// Items until the layer is full.
     pub capacity: u64,
-    /// Zero, or in filters of very old servers the logarithm of the number of bits in use.
+    /// Zero. In filters of very old servers, the logarithm of the number of bits in use.
     pub log2_bits: u8,
 }
 
@@ -49,7 +49,8 @@ impl RedisLayer {
         Self::plan(self.capacity, self.rate).is_none_or(|plan| plan.bytes / 2 > self.bytes)
     }
 
-    /// Returns the name of the first field whose value is impossible, given the fields before it.
+    /// Returns the name of the first field that has an impossible value. The fields before it
+    /// determine which values are possible.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let probes = (LN_2 * self.bits_per_item).ceil();
         if !(self.rate > 0.0 && self.rate < 1.0) {
@@ -71,11 +72,12 @@ impl RedisLayer {
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Far more than fits in memory. Below this, all sums of positions fit in an `i64`.
+/// The largest number of bits of a layer, which is far more than fits in memory. Below this limit,
+/// all sums of positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
-/// The probes for the smallest rate above zero. A header with more probes was forged to make each
-/// lookup slow.
+/// The number of probes for the smallest rate above zero. A header with more probes was forged to
+/// make each lookup slow.
 const MAX_PROBES: u32 = 1075;
 
 /// A layer with its bits.
@@ -157,8 +159,8 @@ impl Layer {
         is_new
     }
 
-    /// Tests up to 64 hashes: those whose bits in `selected` are set. Bit `i` of the result
-    /// is set if hash `i` was selected and may be present.
+    /// Tests up to 64 hashes. Tests only hash `i` for which bit `i` of `selected` is set. Bit `i`
+    /// of the result is set if hash `i` was selected and may be present.
     pub(super) fn contains_batch(&self, hashes: &[RedisHash], selected: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, selected);
@@ -175,7 +177,7 @@ impl Layer {
     }
 }
 
-/// Smaller layers fit in the second cache.
+/// Smaller layers fit in the L2 cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]

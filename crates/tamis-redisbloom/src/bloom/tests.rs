@@ -21,7 +21,8 @@ impl Naive {
     fn probes(bits: usize, rate: f64, item: u32) -> Vec<usize> {
         let a = hash64(&item.to_le_bytes(), 0xc6a4_a793_5bd1_e995);
         let b = hash64(&item.to_le_bytes(), a);
-        // With the server's constants, a rate of 1/8, a power of two, needs one more probe: 4.
+        // The server's constants are slightly inexact. So a rate that is a power of two, such as
+        // 1/8, needs one more probe: 4.
         let k = (rate.log2().abs() + 1e-9).ceil() as u64;
         (0..k).map(|i| (a.wrapping_add(i.wrapping_mul(b)) % bits as u64) as usize).collect()
     }
@@ -147,7 +148,7 @@ proptest! {
     ) {
         let filter = filled(&options, &items);
         prop_assert_eq!(&reloaded(&filter), &filter);
-        // Chunks may begin inside a layer, and may be split.
+        // A chunk may begin inside a layer, and a chunk may be split.
         let mut copy = RedisBloom::from_header(&filter.header()).unwrap();
         let mut position = 1;
         while let Some((_, bytes)) = filter.chunk(position) {
@@ -285,7 +286,7 @@ fn old_filters_use_a_power_of_two_and_32_bit_hashes() {
         assert_eq!(filter.layers[0].words()[(bit / 64) as usize] >> (bit % 64) & 1, 1);
     }
     (0..200_u32).for_each(|item| assert!(filter.insert(&item).is_ok()));
-    assert!((0..200_u32).all(|item| filter.contains(&item)), "also in a layer appended since");
+    assert!((0..200_u32).all(|item| filter.contains(&item)), "also in appended layers");
     assert_eq!(reloaded(&filter), filter);
 }
 

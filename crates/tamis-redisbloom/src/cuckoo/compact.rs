@@ -12,8 +12,8 @@ impl RedisCuckoo {
         self.compact_sub_filters(false);
     }
 
-    /// Compacts from the newest sub-filter on. `stops_at_failure` ends this at the first sub-filter
-    /// that cannot be emptied, as the server does after a removal.
+    /// Compacts the sub-filters, starting with the newest. If `stops_at_failure` is true, stops at
+    /// the first sub-filter that cannot be emptied, as the server does after a removal.
     pub(super) fn compact_sub_filters(&mut self, stops_at_failure: bool) {
         for index in (1..self.sub_filters.len()).rev() {
             if !self.empty_sub_filter(index) && stops_at_failure {
@@ -23,8 +23,8 @@ impl RedisCuckoo {
         self.removed = 0;
     }
 
-    /// Moves the fingerprints of a sub-filter to the oldest sub-filters with a free slot. If all of
-    /// them moved and the sub-filter is the newest, frees it. Returns true if all moved.
+    /// Moves each fingerprint of a sub-filter to the oldest sub-filter with a free slot for it. If
+    /// all of them moved and the sub-filter is the newest, frees it. Returns true if all moved.
     fn empty_sub_filter(&mut self, index: usize) -> bool {
         let (older, rest) = self.sub_filters.split_at_mut(index);
         let (sub_filter, slots) = (&mut rest[0], u64::from(self.bucket_size));

@@ -261,7 +261,7 @@ mod tests {
                 .iter()
                 .all(|&position| filter.chunk(position).is_none())
         );
-        assert!(filled(&options, []).chunk(1).is_none(), "nothing of an empty filter");
+        assert!(filled(&options, []).chunk(1).is_none(), "an empty filter has no chunks");
     }
 
     #[test]

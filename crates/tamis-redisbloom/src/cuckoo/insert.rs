@@ -88,7 +88,7 @@ impl RedisCuckoo {
     fn insert_candidate(&mut self, candidate: Candidate) -> Result<(), RedisInsertError> {
         loop {
             let max_iterations = self.max_iterations;
-            let (newest, older) = self.sub_filters.split_last_mut().expect("there is one");
+            let (newest, older) = self.sub_filters.split_last_mut().expect("one or more");
             if newest.put(candidate)
                 || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
                 || newest.evict(candidate, max_iterations)
@@ -114,7 +114,7 @@ impl RedisCuckoo {
         if self.sub_filters.len() >= MAX_SUB_FILTERS {
             return Err(RedisInsertError::TooLarge);
         }
-        let newest = self.sub_filters.last().expect("there is one");
+        let newest = self.sub_filters.last().expect("one or more");
         let buckets = newest
             .buckets()
             .checked_mul(u64::from(self.expansion))

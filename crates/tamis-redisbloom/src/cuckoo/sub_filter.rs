@@ -50,7 +50,7 @@ pub(super) struct SubFilter {
 impl SubFilter {
     /// Creates an empty sub-filter.
     pub(super) fn zeroed(buckets: u64, bucket_size: u16) -> Result<Self, OutOfMemory> {
-        debug_assert!(buckets.is_power_of_two(), "checked where it came in");
+        debug_assert!(buckets.is_power_of_two(), "the caller checked the number");
         let bits = buckets.checked_mul(u64::from(bucket_size) * 8);
         let bits = bits.ok_or(OutOfMemory { bytes: u64::MAX })?;
         let in_word = match bucket_size {
