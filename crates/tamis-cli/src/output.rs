@@ -106,8 +106,7 @@ impl Output {
             note_other_names(&name, existing);
             attributes::keep(&path, existing, file.as_file()).map_err(failure)?;
         }
-        let sink = Sink::Replacement { file, path };
-        Ok(Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 })
+        Ok(Self::new(name, Sink::Replacement { file, path }))
     }
 
     /// Syncs the file to the disk and returns the mark at its end. Returns `None` if the output is
@@ -145,8 +144,11 @@ impl Output {
     }
 
     fn stream(name: String, writer: Box<dyn Write + Send>) -> Self {
-        let buffer = Vec::with_capacity(BUFFER_BYTES);
-        Self { name, sink: Sink::Stream(writer), buffer, written_bytes: 0 }
+        Self::new(name, Sink::Stream(writer))
+    }
+
+    fn new(name: String, sink: Sink) -> Self {
+        Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 }
     }
 
     /// Appends `bytes` to the output.

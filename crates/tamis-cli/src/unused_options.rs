@@ -37,30 +37,30 @@ static OPTIONS: [DecodeOption; 10] = [
     DecodeOption::new("--format", |it| it.format.is_some(), Effect::Format),
     DecodeOption::new("--funnel", |it| it.funnel.is_some(), Effect::Items),
     DecodeOption::new("--charset", |it| it.charset.is_some(), Effect::Items),
-    DecodeOption::new(
-        "--items-planned",
-        |it| it.items_planned.is_some(),
-        Effect::Parameter(Parameter::Items),
-    ),
+    DecodeOption::parameter("--items-planned", |it| it.items_planned.is_some(), Parameter::Items),
     DecodeOption::new("--rate-planned", |it| it.rate_planned.is_some(), Effect::Rate),
     DecodeOption::new("--key", |it| it.key.is_some(), Effect::Key),
     DecodeOption::new("--column", |it| it.column.is_some(), Effect::Column),
-    DecodeOption::new(
+    DecodeOption::parameter(
         "--format-version",
         |it| it.format_version.is_some(),
-        Effect::Parameter(Parameter::Version),
+        Parameter::Version,
     ),
-    DecodeOption::new(
-        "--block-hash",
-        |it| it.block_hash.is_some(),
-        Effect::Parameter(Parameter::BlockHash),
-    ),
-    DecodeOption::new("--md5", |it| it.md5, Effect::Parameter(Parameter::Md5)),
+    DecodeOption::parameter("--block-hash", |it| it.block_hash.is_some(), Parameter::BlockHash),
+    DecodeOption::parameter("--md5", |it| it.md5, Parameter::Md5),
 ];
 
 impl DecodeOption {
     const fn new(name: &'static str, is_given: fn(&DecodeArgs) -> bool, effect: Effect) -> Self {
         Self { name, is_given, effect }
+    }
+
+    const fn parameter(
+        name: &'static str,
+        is_given: fn(&DecodeArgs) -> bool,
+        parameter: Parameter,
+    ) -> Self {
+        Self::new(name, is_given, Effect::Parameter(parameter))
     }
 }
 

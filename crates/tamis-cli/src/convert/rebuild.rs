@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tamis::{Answers, DigestSet};
 use tamis_formats::{
-    CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemCount, ItemDomain, Items,
+    Contents, CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemCount, ItemDomain, Items,
 };
 
 use crate::convert::Args;
@@ -65,12 +65,7 @@ impl Args {
             CreateError::Missing(parameter) => missing_to_write(parameter, &options, to, &name),
             error => Failure::new(format!("{name}: {error}")),
         })?;
-        let (mut answers, mut lacking) = (Answers::new(), 0);
-        self.each_again(&items, total, from_funnel, |batch| {
-            from.contents().contains_each(&batch.keys(), &mut answers);
-            lacking += (batch.len() - answers.count_ones()) as u64;
-            Ok(())
-        })?;
+        let lacking = self.count_lacking(from.contents(), &items, total, from_funnel)?;
         if lacking > 0 {
             self.refuse(&format!(
                 "{}: lacks {} of the {} items: the filter was made of other items, or with another \
@@ -80,6 +75,7 @@ impl Args {
                 HumanCount(total.items)
             ))?;
         }
+        let mut answers = Answers::new();
         self.each_again(&items, total, to_funnel, |batch| {
             contents
                 .insert_each(&batch.keys(), &mut answers)
@@ -200,12 +196,7 @@ impl Args {
         let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
         let back = (format.decode)(&bytes, options).map_err(|error| failure(&error))?;
         drop(bytes);
-        let (mut answers, mut lacking) = (Answers::new(), 0);
-        self.each_again(items, total, funnel, |batch| {
-            back.contains_each(&batch.keys(), &mut answers);
-            lacking += (batch.len() - answers.count_ones()) as u64;
-            Ok(())
-        })?;
+        let lacking = self.count_lacking(&back, items, total, funnel)?;
         if lacking > 0 {
             return Err(failure(&format!(
                 "{} items were lost in the conversion, a bug of tamis; nothing was written",
@@ -213,6 +204,23 @@ impl Args {
             )));
         }
         Ok(())
+    }
+
+    /// Counts the items that `filter` lacks.
+    fn count_lacking(
+        &self,
+        filter: &Contents,
+        items: &[PathBuf],
+        total: RecordCount,
+        funnel: Funnel,
+    ) -> Result<u64, Failure> {
+        let (mut answers, mut lacking) = (Answers::new(), 0);
+        self.each_again(items, total, funnel, |batch| {
+            filter.contains_each(&batch.keys(), &mut answers);
+            lacking += (batch.len() - answers.count_ones()) as u64;
+            Ok(())
+        })?;
+        Ok(lacking)
     }
 
     /// Reads the items again. Returns a failure if they differ from the first time.

@@ -330,6 +330,14 @@ const MAX_RATE: f64 = 1.0 - 1e-6;
 mod tests {
     use super::*;
 
+    /// Inserts `items` distinct hashes, and returns the number of lost ones, which is near the
+    /// expected number.
+    fn fill_as_expected(approx: &mut Approx, items: u64) -> u64 {
+        let (lost, expected) = (fill(approx, items), approx.expected_lost());
+        assert!((lost as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0, "{lost} {expected}");
+        lost
+    }
+
     /// Inserts `items` distinct hashes, and returns the number of lost ones.
     fn fill(approx: &mut Approx, items: u64) -> u64 {
         let hashes: Vec<u64> = (0..items).map(|i| Hasher::default().hash_item(&i)).collect();
@@ -344,22 +352,15 @@ mod tests {
         lost
     }
 
-    /// Tests whether a count is within five standard deviations of the expected one.
-    fn is_near(found: u64, expected: f64) -> bool {
-        (found as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0
-    }
-
     #[test]
     fn as_many_are_lost_as_expected() {
         let mut planned =
             Approx::new(Expected::Stated(200_000), 0.01, GrowthLimit::Within(u64::MAX)).unwrap();
-        let lost = fill(&mut planned, 200_000);
-        assert!(is_near(lost, planned.expected_lost()), "{lost} {}", planned.expected_lost());
+        fill_as_expected(&mut planned, 200_000);
         assert!(planned.rate() <= 0.01 && planned.layers.len() == 1);
 
         let mut over = Approx::new(Expected::Stated(10_000), 0.01, GrowthLimit::Never).unwrap();
-        let lost = fill(&mut over, 20_000);
-        assert!(is_near(lost, over.expected_lost()), "{lost} {}", over.expected_lost());
+        fill_as_expected(&mut over, 20_000);
         assert!(over.rate() > 0.1);
 
         // In a nearly full filter, an error of the estimate increases itself, but slowly.
@@ -373,8 +374,7 @@ mod tests {
     fn a_number_that_was_far_too_small_is_made_up_for() {
         let mut approx =
             Approx::new(Expected::Stated(100), 0.001, GrowthLimit::Within(u64::MAX)).unwrap();
-        let lost = fill(&mut approx, 300_000);
-        assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
+        let lost = fill_as_expected(&mut approx, 300_000);
         assert!(lost < 1000 && approx.rate() < 0.003, "{lost} {}", approx.rate());
     }
 
@@ -382,9 +382,8 @@ mod tests {
     fn an_unknown_number_keeps_the_rate_by_growing() {
         let mut approx =
             Approx::new(Expected::Unknown, 0.001, GrowthLimit::Within(u64::MAX)).unwrap();
-        let lost = fill(&mut approx, 3 * FIRST_ITEMS + 100_000);
+        fill_as_expected(&mut approx, 3 * FIRST_ITEMS + 100_000);
         assert!(approx.layers.len() == 3 && approx.rate() <= 0.001);
-        assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
     }
 
     #[test]
@@ -392,9 +391,8 @@ mod tests {
         let max_bytes = 3 << 20;
         let mut approx =
             Approx::new(Expected::Unknown, 0.001, GrowthLimit::Within(max_bytes)).unwrap();
-        let lost = fill(&mut approx, 3 * FIRST_ITEMS);
+        fill_as_expected(&mut approx, 3 * FIRST_ITEMS);
         assert!(approx.memory_bytes() <= max_bytes && approx.rate() > 0.001);
-        assert!(is_near(lost, approx.expected_lost()), "{lost} {}", approx.expected_lost());
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-use crate::dedup::Args;
 use crate::dedup::approx::Expected;
 use crate::dedup::digest::Width;
 use crate::dedup::sample::InputSample;
 use crate::dedup::seen::Seen;
 use crate::dedup::state::{self, Checkpoint, InputId};
 use crate::dedup::stats::RunStats;
-use crate::dedup::stream::{Deduplicator, Emit, NOTABLE_LOSS};
+use crate::dedup::stream::{Deduplicator, NOTABLE_LOSS};
+use crate::dedup::{Args, Repeated};
 use crate::exit::Failure;
 use crate::input;
 use crate::numbers::HumanCount;
@@ -71,7 +71,8 @@ impl Args {
         let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
         let Some(found) = found else {
             let output = Output::open(self.output.as_deref())?;
-            let again = (self.emit() == Emit::OneRepeat).then(|| Box::new(Seen::exact(budget)));
+            let again =
+                (self.repeated == Some(Repeated::Once)).then(|| Box::new(Seen::exact(budget)));
             let deduplicator = Deduplicator::Digests { seen, again };
             return self.stream(deduplicator, output, None)?.run(self.source(inputs), from);
         };

@@ -35,7 +35,7 @@ use crate::dedup::sample::InputSample;
 use crate::dedup::seen::Budget;
 use crate::dedup::state::{Checkpoint, StateFile, Wanted};
 use crate::dedup::stats::{RunStats, StatsFormat};
-use crate::dedup::stream::{DedupRun, Deduplicator, Emit, Inputs};
+use crate::dedup::stream::{DedupRun, Deduplicator, Inputs};
 use crate::dedup::window::WindowArgs;
 use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
@@ -177,8 +177,9 @@ Examples:
 
 Exit status: 0 done, 2 failed, 3 done, but more lines may be lost than --rate or --approx allows.";
 
+/// The repeats that `--repeated` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Repeated {
+pub enum Repeated {
     /// Each repeated line once, at its second occurrence
     Once,
     /// Every occurrence after the first
@@ -216,7 +217,7 @@ pub fn run(args: &Args) -> CommandResult {
     } else {
         args.by_hash(&inputs, sample.as_ref(), found)?
     };
-    stats.set_time(started.elapsed());
+    stats.seconds = started.elapsed().as_secs_f64();
     args.report(&stats)
 }
 
@@ -263,14 +264,6 @@ impl Args {
         self.threads.or_else(|| self.is_memory_little().then_some(NonZeroUsize::MIN))
     }
 
-    fn emit(&self) -> Emit {
-        match self.repeated {
-            None => Emit::First,
-            Some(Repeated::All) => Emit::EachRepeat,
-            Some(Repeated::Once) => Emit::OneRepeat,
-        }
-    }
-
     fn count_occurrences(&self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
         let run = occurrences::CountingRun {
             budget: self.budget(),
@@ -294,7 +287,7 @@ impl Args {
     fn full(&self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
         let max_bytes = self.budget().max_bytes;
         let set = || KeySet::new(Keep::Key, max_bytes);
-        let again = (self.emit() == Emit::OneRepeat).then(set);
+        let again = (self.repeated == Some(Repeated::Once)).then(set);
         let deduplicator = Deduplicator::<u64>::Full { seen: set(), again };
         let output = Output::open(self.output.as_deref())?;
         self.stream(deduplicator, output, None)?.run(self.source(inputs), Checkpoint::default())
@@ -329,7 +322,7 @@ impl Args {
         let suspects = self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?;
         Ok(DedupRun {
             deduplicator,
-            emit: self.emit(),
+            repeated: self.repeated,
             output,
             suspects,
             state,

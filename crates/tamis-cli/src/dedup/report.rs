@@ -1,10 +1,11 @@
 //! The notes of a finished run on stderr, and its exit status.
 
 use crate::dedup::Args;
-use crate::dedup::stats::{self, RunStats, shown};
+use crate::dedup::stats::{RunStats, shown};
 use crate::dedup::stream::NOTABLE_LOSS;
 use crate::exit::{CommandResult, Exit, Failure};
 use crate::messages;
+use crate::numbers::HumanCount;
 
 impl Args {
     /// Writes the notes about a finished run, and returns its exit status.
@@ -13,7 +14,7 @@ impl Args {
             messages::line(stats.show(form));
         }
         if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
-            let timeless = stats::grouped(stats.timeless);
+            let timeless = HumanCount(stats.timeless);
             let lines = if stats.timeless == 1 { "line has" } else { "lines have" };
             note!("{timeless} {lines} no timestamp; the latest one before was used");
             if stats.timeless == stats.records {
@@ -24,7 +25,7 @@ impl Args {
             }
         }
         if stats.late > 0 && self.stats.is_none() {
-            let late = stats::grouped(stats.late);
+            let late = HumanCount(stats.late);
             let lines = if stats.late == 1 { "line" } else { "lines" };
             note!(
                 "{late} {lines} more than a window older than an earlier line; the latest \
@@ -41,7 +42,7 @@ impl Args {
         // The rate of a window is estimated from its bits, so it may exceed the target by chance.
         let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
         if self.approx.is_none() || is_over {
-            let distinct = stats::grouped(stats.distinct);
+            let distinct = HumanCount(stats.distinct);
             let what = match (self.repeated, stats.expected_wrong) {
                 (Some(_), wrong) if !self.count => {
                     let wrong = shown(wrong);

@@ -1,7 +1,6 @@
 //! The statistics of a run, as text for people and as JSON for programs.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -82,11 +81,6 @@ impl RunStats {
         self.memory_bytes = accuracy.memory_bytes;
     }
 
-    /// Sets the wall-clock time.
-    pub fn set_time(&mut self, time: Duration) {
-        self.seconds = time.as_secs_f64();
-    }
-
     /// Returns the statistics in the requested form.
     pub fn show(&self, form: StatsFormat) -> String {
         match form {
@@ -100,7 +94,7 @@ impl fmt::Display for RunStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |bytes| ByteSize { bytes };
         let mut line = |name: &str, number: u64, rest: fmt::Arguments<'_>| {
-            writeln!(f, "{name:<14} {:>15}  {rest}", grouped(number))
+            writeln!(f, "{name:<14} {:>15}  {rest}", HumanCount(number))
         };
         line("records read", self.records, format_args!("{}", size(self.bytes_read)))?;
         line("written", self.written, format_args!("{}", size(self.bytes_written)))?;
@@ -145,13 +139,8 @@ pub fn shown(expected: f64) -> String {
         0.0 => "0".into(),
         _ if expected < 0.1 => format!("{expected:.1e}"),
         _ if expected < 100.0 => format!("{expected:.1}"),
-        _ => grouped(expected.round() as u64),
+        _ => HumanCount(expected.round() as u64).to_string(),
     }
-}
-
-/// Formats a number with its digits in groups of three.
-pub fn grouped(number: u64) -> String {
-    HumanCount(number).to_string()
 }
 
 #[cfg(test)]

@@ -5,30 +5,21 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
+use crate::dedup::Repeated;
 use crate::dedup::batch_reader::BatchReader;
 use crate::dedup::digest::Width;
 use crate::dedup::key_set::KeySet;
 use crate::dedup::record_batch::{BatchPart, RecordBatch, RecordRule};
 use crate::dedup::seen::{Accuracy, Seen};
 use crate::dedup::state::{Checkpoint, StateFile};
-use crate::dedup::stats::{RunStats, grouped, shown};
+use crate::dedup::stats::{RunStats, shown};
 use crate::dedup::window::Recent;
 use crate::exit::Failure;
 use crate::input;
+use crate::numbers::HumanCount;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::record_reader::InputPosition;
-
-/// The records that are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Emit {
-    /// The first occurrence of each key.
-    First,
-    /// Every occurrence after the first.
-    EachRepeat,
-    /// Only the second occurrence.
-    OneRepeat,
-}
 
 /// Decides which records are new.
 pub enum Deduplicator<D: Width> {
@@ -54,8 +45,8 @@ pub enum Deduplicator<D: Width> {
 pub struct DedupRun<D: Width> {
     /// Decides which records are new.
     pub deduplicator: Deduplicator<D>,
-    /// The records that are written.
-    pub emit: Emit,
+    /// The repeats that are written. `None` writes the first occurrence of each key.
+    pub repeated: Option<Repeated>,
     /// The output of the records.
     pub output: Output,
     /// The output of records that were dropped because of an approximate answer.
@@ -117,12 +108,12 @@ impl<D: Width> DedupRun<D> {
             work.stats.window = Some(recent.finish());
         }
         let accuracy = self.deduplicator.accuracy();
-        if self.emit != Emit::First {
+        if self.repeated.is_some() {
             // A new record that is taken for a repeat is printed, although it occurs once.
             work.stats.expected_wrong = accuracy.expected_lost;
         }
         work.stats.set_accuracy(accuracy);
-        if self.emit != Emit::First {
+        if self.repeated.is_some() {
             // A repeat that is taken for a printed one is not printed.
             work.stats.expected_lost = self.deduplicator.expected_unprinted();
         }
@@ -188,10 +179,10 @@ impl<D: Width> DedupRun<D> {
             work.progress.say(&line);
         }
         let len = part.len();
-        let written = match self.emit {
-            Emit::First => write(&mut self.output, part, new.words().iter().copied())?,
-            Emit::EachRepeat => write(&mut self.output, part, inverted(new, len))?,
-            Emit::OneRepeat => write(&mut self.output, part, again.words().iter().copied())?,
+        let written = match self.repeated {
+            None => write(&mut self.output, part, new.words().iter().copied())?,
+            Some(Repeated::All) => write(&mut self.output, part, inverted(new, len))?,
+            Some(Repeated::Once) => write(&mut self.output, part, again.words().iter().copied())?,
         };
         work.stats.written += written;
         if let (Some(suspects), true) = (&mut self.suspects, self.deduplicator.is_approximate()) {
@@ -231,7 +222,7 @@ impl<D: Width> DedupRun<D> {
             work.progress.say(&format!(
                 "{} distinct records are too many for {}-bit hashes: {} new records are expected \
                  to have been dropped as repeats; --hash-bits 128 avoids this",
-                grouped(accuracy.distinct),
+                HumanCount(accuracy.distinct),
                 D::BITS,
                 shown(accuracy.expected_lost),
             ));

@@ -119,21 +119,13 @@ impl Scattered {
     /// grows.
     fn into_sorted(mut self) -> Vec<u64> {
         let mut values = Vec::with_capacity(self.len as usize);
-        if self.layers.len() == 1 {
-            let secret = self.secret;
-            let layer = self.layers.pop().expect("there is one");
-            layer.drain_each(|digests| {
-                values.extend(digests.iter().map(|&digest| unmix(digest) ^ secret));
-            });
-        } else {
-            let inner = self.layers.split_off(1);
-            let first = self.layers.pop().expect("there is one");
-            first.drain_each(|digests| {
-                let depth = |digest| 1 + inner.iter().take_while(|it| it.contains(digest)).count();
-                let alive = digests.iter().filter(|&&digest| depth(digest) % 2 == 1);
-                values.extend(alive.map(|&digest| unmix(digest) ^ self.secret));
-            });
-        }
+        let inner = self.layers.split_off(1);
+        let first = self.layers.pop().expect("there is one");
+        first.drain_each(|digests| {
+            let depth = |digest| 1 + inner.iter().take_while(|it| it.contains(digest)).count();
+            let alive = digests.iter().filter(|&&digest| depth(digest) % 2 == 1);
+            values.extend(alive.map(|&digest| unmix(digest) ^ self.secret));
+        });
         values.sort_unstable();
         values
     }

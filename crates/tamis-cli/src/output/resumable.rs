@@ -8,7 +8,7 @@ use crate::attributes;
 use crate::exit::Failure;
 use crate::output::place::{folder, is_stdout, resolved, stdout_file};
 use crate::output::position::OutputPosition;
-use crate::output::{BUFFER_BYTES, Output, Sink, not_created, note_other_names};
+use crate::output::{Output, Sink, not_created, note_other_names};
 use crate::standard;
 
 impl Output {
@@ -83,8 +83,7 @@ impl Output {
                 Sink::Partial { file, partial, path }
             }
         };
-        let mut output =
-            Self { name, sink, buffer: Vec::with_capacity(BUFFER_BYTES), written_bytes: 0 };
+        let mut output = Self::new(name, sink);
         if resumed && let Sink::Partial { file, .. } | Sink::Appended(file) = &mut output.sink {
             use std::io::{Seek as _, SeekFrom};
             file.seek(SeekFrom::End(0)).map_err(|error| Failure::io(&output.name, &error))?;
