@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wallet_believes_no_node() {
+    fn the_wallet_rejects_a_dishonest_node() {
         let (mut node, mut wallet, hash) = synced();
         let cheat = |wallet: &mut Wallet, change: fn(&mut Answer)| {
             let (mut node, ..) = synced();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pushes_end_where_a_script_is_cut_short() {
+    fn pushes_end_at_a_truncated_opcode() {
         let data = |script: &[u8]| pushes(script).map(<[u8]>::to_vec).collect::<Vec<_>>();
         assert_eq!(data(&[1, 9, PUSH_DATA_1, 1, 8, PUSH_DATA_2, 1, 0, 7]), [[9], [8], [7]]);
         assert_eq!(data(&[PUSH_DATA_4, 2, 0, 0, 0, 6, 5]), [[6, 5]]);

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_bits_come_before_the_fewest_probes() {
+    fn the_plan_takes_the_fewest_bits_then_the_fewest_probes() {
         for (rate, expected) in [
             (0.5, Some((2, 1))),
             (0.393, Some((2, 1))),

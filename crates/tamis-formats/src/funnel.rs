@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_charset_does_not_have_is_a_question_mark() {
+    fn unmappable_characters_become_question_marks() {
         for (charset, item, expected) in [
             (Charset::Utf8, "é你", &b"\xc3\xa9\xe4\xbd\xa0"[..]),
             (Charset::Latin1, "é你😀", b"\xe9??"),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_and_no_hexadecimal_is_refused() {
+    fn invalid_text_and_invalid_hexadecimal_are_refused() {
         let mut scratch = Vec::new();
         assert_eq!(Funnel::Chars.key(b"\xff", &mut scratch), Err(ItemError::NotText));
         assert_eq!(Funnel::Bytes.key(b"\xff", &mut scratch), Ok(&b"\xff"[..]));

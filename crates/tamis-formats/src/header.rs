@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_magic_is_cut_short_and_not_another_format() {
+    fn a_part_of_the_magic_number_is_a_truncated_file() {
         let error = measure(&MAGIC[..5]).unwrap_err();
         assert_eq!(error.kind, DecodeErrorKind::Truncated { expected: 8, found: 5 });
         assert_eq!(measure(b"").unwrap_err().kind, DecodeErrorKind::OtherFormat);

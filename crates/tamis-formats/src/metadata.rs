@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_counts_what_an_entry_replaces() {
+    fn the_limit_does_not_count_replaced_entries() {
         let mut metadata = Metadata::new();
         let long = "v".repeat(Metadata::MAX_BYTES - entry_bytes("k", ""));
         metadata.insert("k", &long).unwrap();

@@ -236,7 +236,7 @@ impl MyBloomFilter {
     fn found(&self) -> (Vec<u32>, usize) {
         // With this mask, the probe of a present hash code is a set bit. So the hash code is that
         // bit number, plus any combination of the bits that the mask clears. There are 128 such
-        // hash codes per bit. Few enough to test all of them, or those of an even sample of the
+        // hash codes per bit. So all hash codes can be tested, or those of an even sample of the
         // bits.
         let mask = MASKS[2];
         let bits = || {

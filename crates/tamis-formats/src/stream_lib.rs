@@ -146,8 +146,8 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
-    let behind = bytes.get(size_of::<u32>()..);
-    Sniff::yes(behind.is_some_and(|it| it.starts_with(BIT_SET)))
+    let rest = bytes.get(size_of::<u32>()..);
+    Sniff::yes(rest.is_some_and(|it| it.starts_with(BIT_SET)))
 }
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {

@@ -7,7 +7,7 @@ use memory::{SLACK_BYTES, peak_bytes};
 use tamis_formats::roaring::decode;
 
 #[test]
-fn runs_take_four_times_their_bytes_and_lonely_values_eighteen() {
+fn runs_take_four_times_their_bytes_and_single_values_eighteen() {
     for (name, bytes, times) in [
         ("short runs before long ones", short_before_long(), 4),
         ("a value in each stretch of 2³²", lonely(400_000), 18),

@@ -26,7 +26,7 @@ fn golden_blocks() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn blocks_have_the_hashes_and_roots_that_they_are_known_by() {
+fn blocks_have_their_known_hashes_and_roots() {
     for case in list(&json("bitcoin/bip158.json")["blocks"]) {
         let bytes = hex(&case["block_hex"]);
         let block = Block::decode(&bytes).unwrap();
@@ -47,7 +47,7 @@ fn blocks_have_the_hashes_and_roots_that_they_are_known_by() {
 }
 
 #[test]
-fn witnesses_are_no_part_of_the_hash() {
+fn witnesses_are_not_hashed() {
     let bytes = with_witness();
     let whole = Transaction::decode(&bytes).unwrap();
     let txid = "e8151a2af31c368a35053ddd4bdb285a8595c769a3ad83e0fa02314a602d4609";
@@ -69,7 +69,7 @@ fn refused(bytes: &[u8]) -> DecodeError {
 }
 
 #[test]
-fn what_nodes_do_not_read_is_refused() {
+fn transactions_that_nodes_refuse_are_refused() {
     let bytes = with_witness();
     let mut other_flag = bytes.clone();
     other_flag[5] = 2;

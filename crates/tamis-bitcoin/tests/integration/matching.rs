@@ -31,7 +31,7 @@ fn payload(probes: u32, flags: u8) -> Vec<u8> {
 }
 
 #[test]
-fn items_that_nodes_hang_up_for_are_refused() {
+fn items_for_which_nodes_disconnect_are_refused() {
     let item = [7; MAX_ITEM_BYTES + 1];
     assert_eq!(encode_filter_add(&item), None);
     let longest = encode_filter_add(&item[1..]).unwrap();
@@ -44,7 +44,7 @@ fn items_that_nodes_hang_up_for_are_refused() {
 }
 
 #[test]
-fn a_peer_has_the_filter_of_its_last_messages() {
+fn a_node_keeps_the_filter_of_the_last_messages() {
     let mut peer = PeerFilter::default();
     assert_eq!(peer.receive("filteradd", &[1, 9]), Err(MessageError::NoFilter));
     peer.receive("filterload", &payload(5, 1)).unwrap();

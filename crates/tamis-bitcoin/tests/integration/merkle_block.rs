@@ -87,7 +87,7 @@ fn rejected(payload: &[u8]) -> DecodeError {
 }
 
 #[test]
-fn a_proof_that_proves_nothing_is_refused() {
+fn an_invalid_proof_is_refused() {
     let bytes = block(7);
     let block = Block::decode(&bytes).unwrap();
     let mut index = 0;

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_from_as_few_bytes_as_can_be() {
+    fn numbers_round_trip_in_the_fewest_bytes() {
         for (n, len) in [
             (0, 1),
             (252, 1),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_numbers_than_needed_are_refused_where_they_start() {
+    fn numbers_not_in_shortest_form_are_refused() {
         for bytes in [
             &[9, 0xfd, 252, 0][..],
             &[9, 0xfe, 255, 255, 0, 0],
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_compared_with_the_bytes_at_hand() {
+    fn counts_are_compared_with_the_remaining_bytes() {
         let bytes = [3, 0, 0, 0, 0, 0, 0];
         assert_eq!(read_count(&mut ByteReader::new(&bytes), "n", 2), Ok(3));
         let error = read_count(&mut ByteReader::new(&bytes), "n", 3).unwrap_err();

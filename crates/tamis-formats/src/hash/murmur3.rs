@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sparks_hash_differs_where_bytes_are_left_behind_blocks() {
+    fn spark_hashes_the_bytes_after_the_last_block_differently() {
         for (bytes, is_equal) in [(&b""[..], true), (b"hell", true), (b"hello", false)] {
             assert_eq!(spark_32(bytes, 7) == x86_32(bytes, 7), is_equal, "{bytes:?}");
         }

@@ -96,7 +96,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
             return Err(chunk.refused(&why));
         }
     }
-    // The memory is checked before the allocation.
+    // The length of the chunks is checked before the filter is allocated.
     if needed != Some(position - 1) {
         let (needed, found) = (needed.map_or("no".into(), |bytes| bytes.to_string()), position - 1);
         let why = format!(

@@ -68,7 +68,7 @@ fn sets_are_those_of_rust_bitcoin() {
 }
 
 #[test]
-fn what_bitcoin_core_refuses_is_refused() {
+fn bytes_that_bitcoin_core_refuses_are_refused() {
     let golden = golden();
     let malformed = &golden["malformed"];
     let decode = |bytes: &[u8]| GolombSet::decode(bytes, sip_key(malformed), GolombParams::BASIC);
@@ -127,7 +127,7 @@ fn a_set_cannot_be_changed_and_says_what_to_do() {
 }
 
 #[test]
-fn the_block_is_asked_for_and_other_params_have_no_place() {
+fn a_missing_block_is_requested_and_other_params_are_refused() {
     let format = Format::named("bip158").unwrap();
     let error = (format.decode)(&[0], &DecodeOptions::default()).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::BlockHash));
@@ -140,7 +140,7 @@ fn the_block_is_asked_for_and_other_params_have_no_place() {
 }
 
 #[test]
-fn absent_items_are_taken_for_present_ones_once_in_m_times() {
+fn the_false_positive_rate_is_one_in_m() {
     let params = GolombParams::new(5, 40).unwrap();
     let items: Vec<_> = (0..10_000_u32).map(u32::to_le_bytes).collect();
     let set = GolombSet::new([3, 4], params, &items).unwrap();

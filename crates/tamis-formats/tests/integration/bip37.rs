@@ -44,7 +44,7 @@ fn murmur3_is_the_one_of_32_bits() {
 }
 
 #[test]
-fn both_arithmetics_plan_as_they_do() {
+fn both_formulas_plan_as_their_programs_do() {
     let golden = golden();
     let rows = list(&golden["sizing"]["rows"]);
     assert_eq!(rows.len(), 180);
@@ -60,7 +60,7 @@ fn both_arithmetics_plan_as_they_do() {
 }
 
 #[test]
-fn what_the_arithmetic_has_no_answer_to_is_refused() {
+fn plans_without_a_result_are_refused() {
     for rate in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
         let error = plan(1, rate, Bip37Sizing::Core).unwrap_err();
         assert!(matches!(error, CreateError::Refused(_)), "{rate}");
@@ -101,7 +101,7 @@ fn filters_are_those_of_bitcoin_core() {
 }
 
 #[test]
-fn filters_without_bytes_or_hash_functions_have_everything_in() {
+fn filters_without_bytes_or_hash_functions_match_every_item() {
     let golden = golden();
     let cases =
         list(&golden["edge_cases"]).iter().filter(|case| case["filterload_hex"].is_string());
@@ -123,7 +123,7 @@ fn filters_without_bytes_or_hash_functions_have_everything_in() {
 }
 
 #[test]
-fn what_nodes_hang_up_for_is_refused() {
+fn payloads_for_which_nodes_disconnect_are_refused() {
     assert!(WalletFilter::decode(&payload(MAX_BYTES, MAX_PROBES, 0)).is_ok());
     for (bytes, probes, at) in [(MAX_BYTES + 1, 1, 0), (300, MAX_PROBES + 1, 303)] {
         let error = WalletFilter::decode(&payload(bytes, probes, 0)).unwrap_err();
@@ -136,7 +136,7 @@ fn what_nodes_hang_up_for_is_refused() {
 }
 
 #[test]
-fn reserved_flags_are_kept_and_warned_of() {
+fn reserved_flags_are_kept_with_a_warning() {
     let bytes = payload(300, 5, 0b1111_1101);
     let filter = ForeignBloom::from(WalletFilter::decode(&bytes).unwrap());
     let rule: &bip37::Bip37 = filter.rule().downcast_ref().unwrap();
@@ -151,7 +151,7 @@ fn reserved_flags_are_kept_and_warned_of() {
 }
 
 #[test]
-fn a_new_filter_without_use_is_refused_with_what_to_do() {
+fn a_useless_new_filter_is_refused_with_advice() {
     let create = Format::named("bip37").unwrap().create;
     for (items, rate) in [(150_000, 0.01), (1, 0.5), (0, 0.01), (1 << 32, 0.01), (1, 2.0)] {
         let options =

@@ -59,7 +59,7 @@ fn filters_have_the_bytes_and_the_answers_of_java() {
 }
 
 #[test]
-fn whole_runs_come_out_with_their_rates() {
+fn whole_runs_give_the_recorded_rates() {
     for case in list(&golden()["false_positive_runs"]) {
         let size = number(&case["size_bytes"]) as u64;
         let (_, last) = text(&case["inserted"]).rsplit_once("key").unwrap();

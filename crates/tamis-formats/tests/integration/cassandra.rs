@@ -101,7 +101,7 @@ fn files_of_3_become_those_of_4_and_those_of_2_do_not() {
 }
 
 #[test]
-fn the_version_is_asked_for() {
+fn a_missing_version_is_requested() {
     let bytes = [&[0, 0, 0, 1, 0, 0, 0, 1][..], &[0; 8]].concat();
     let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Version));

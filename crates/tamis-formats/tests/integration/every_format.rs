@@ -68,7 +68,7 @@ fn every_golden_file_is_recognised_read_and_written_again() {
 }
 
 #[test]
-fn a_format_without_a_place_says_so() {
+fn a_format_that_cannot_store_a_filter_says_so() {
     let all: Vec<Contents> = golden()
         .into_iter()
         .map(|golden| (format(golden.format).decode)(&golden.bytes, &golden.options).unwrap())

@@ -113,7 +113,7 @@ fn filters_of_guava_31_and_33_are_the_same() {
 }
 
 #[test]
-fn three_generations_plan_as_they_did() {
+fn three_generations_of_guava_plan_as_recorded() {
     let golden = json("guava/sizing.json");
     for row in list(&golden["rows"]) {
         let (n, fpp) = (number(&row[0]) as u64, real(&row[1]));

@@ -115,7 +115,7 @@ fn broken_files_are_refused_by_field_and_place() {
 }
 
 #[test]
-fn filters_that_hadoop_has_not_are_refused() {
+fn filters_that_hadoop_cannot_create_are_refused() {
     for (bits, probes) in [(0, 1), (1 << 31, 1), (1, 0), (1, 256)] {
         let error = hadoop::create(bits, probes, HashType::Jenkins).unwrap_err().to_string();
         assert!(error.contains("1 to"), "{error}");

@@ -77,7 +77,7 @@ fn a_string_of_redis_grows_and_an_array_does_not() {
 }
 
 #[test]
-fn sets_merge_where_the_values_have_room() {
+fn sets_merge_if_the_values_fit() {
     let mut java = Contents::new(java_bitmap::decode(&[1, 0]).unwrap());
     let short = Contents::new(redis_bits::decode(&[0b0100_0000]).unwrap());
     java.merge(&short).unwrap();
@@ -90,7 +90,7 @@ fn sets_merge_where_the_values_have_room() {
 }
 
 #[test]
-fn values_beyond_an_int_have_no_place_in_java() {
+fn values_above_a_java_int_are_refused() {
     let mut redis = Contents::new(redis_bits::decode(&[0]).unwrap());
     insert(&mut redis, Funnel::Unsigned, &["2147483648"]).unwrap();
     let error = encode("java-bitmap", &redis).unwrap_err();

@@ -43,7 +43,7 @@ fn blocks_cut_from_tables_hold_their_keys() {
 }
 
 #[test]
-fn keys_are_asked_for_by_the_place_of_their_block() {
+fn keys_are_tested_at_the_offset_of_their_block() {
     let block = FilterBlock::build(16, &[(4_100, "late"), (100, "early"), (2_000, "first 2 KiB")]);
     assert_eq!(block.filters(), 3);
     for (offset, key, is_in) in [
@@ -53,8 +53,8 @@ fn keys_are_asked_for_by_the_place_of_their_block() {
         (2_048, "early", false),
         (4_096, "late", true),
         (4_096, "early", false),
-        (6_144, "behind the last filter", true),
-        (u64::MAX, "behind the last filter", true),
+        (6_144, "after the last filter", true),
+        (u64::MAX, "after the last filter", true),
     ] {
         assert_eq!(block.contains_at(offset, key.as_bytes()), is_in, "{offset} {key}");
     }
@@ -65,7 +65,7 @@ fn keys_are_asked_for_by_the_place_of_their_block() {
 }
 
 #[test]
-fn more_than_30_probes_are_yes_and_warned_of() {
+fn more_than_30_probes_answer_yes_with_a_warning() {
     let mut bytes = encode(FilterBlock::build(10, &[(0, "key")]));
     assert_eq!(bytes[8], 6);
     bytes[8] = 31;
@@ -77,7 +77,7 @@ fn more_than_30_probes_are_yes_and_warned_of() {
 }
 
 #[test]
-fn a_block_is_neither_added_to_nor_merged() {
+fn a_block_rejects_inserts_and_merges() {
     let mut contents = Contents::new(FilterBlock::build(10, &[(0, "key")]));
     let error = contents.insert_each(&["new"], &mut Answers::new()).unwrap_err().to_string();
     assert!(error.contains("build the filter again"), "{error}");

@@ -50,7 +50,7 @@ fn every_recorded_item_has_its_positions() {
 }
 
 #[test]
-fn it_throws_where_the_class_does_with_the_bits_before_set() {
+fn it_throws_where_the_class_does_and_keeps_the_bits_set_before() {
     for case in list(&golden()["index_out_of_bounds"]) {
         let code = number(&case["integer"]) as i32;
         let mut filter = MyBloomFilter::default();
@@ -72,7 +72,7 @@ fn it_throws_where_the_class_does_with_the_bits_before_set() {
 }
 
 #[test]
-fn keys_that_are_no_hash_codes_are_refused_and_not_in() {
+fn keys_that_are_no_hash_codes_are_refused_and_absent() {
     let mut filter = Contents::new(MyBloomFilter::default());
     let mut answers = Answers::new();
     let keys = [&[5, 0, 0, 0][..], &[5, 0, 0, 0, 0, 0, 0, 0], b"text!"];
@@ -83,7 +83,7 @@ fn keys_that_are_no_hash_codes_are_refused_and_not_in() {
 }
 
 #[test]
-fn filters_merge_whichever_is_longer() {
+fn filters_of_different_lengths_merge() {
     let filter = |codes: &[i32]| {
         let mut filter = MyBloomFilter::default();
         codes.iter().for_each(|&code| _ = filter.add(code).unwrap());
@@ -97,7 +97,7 @@ fn filters_merge_whichever_is_longer() {
 }
 
 #[test]
-fn null_zero_and_the_empty_text_are_one() {
+fn null_zero_and_the_empty_text_are_the_same_item() {
     let golden = &golden()["after_adding_only_null"];
     let mut filter = MyBloomFilter::default();
     filter.add(0).unwrap();
@@ -115,7 +115,7 @@ fn null_zero_and_the_empty_text_are_one() {
 }
 
 #[test]
-fn runs_of_the_class_come_out_bit_for_bit() {
+fn recorded_runs_are_equal_bit_for_bit() {
     for run in list(&golden()["simulations"]) {
         let codes = |range: &Json| {
             let (java, prefix) = match text(&run["type"]) {
@@ -138,7 +138,7 @@ fn runs_of_the_class_come_out_bit_for_bit() {
 }
 
 #[test]
-fn the_rate_is_that_of_hash_codes_anywhere() {
+fn the_rate_is_that_of_random_hash_codes() {
     // In the golden data, a filter of 100,000 random ints gave 32 false positives in a million
     // lookups. That is a rate of 137,000 in 2³² ints.
     let mut filter = MyBloomFilter::default();
@@ -171,7 +171,7 @@ fn estimate(hash_codes: impl Iterator<Item = i32>) -> Option<f64> {
 }
 
 #[test]
-fn the_number_of_items_is_estimated_from_what_sets_the_bits() {
+fn the_number_of_items_is_estimated_from_the_bits() {
     let words = |n: u32| (0..n).map(|i| of_text(&format!("{:08x}", i.wrapping_mul(0x9e37_79b9))));
     assert_eq!(estimate(std::iter::empty()), Some(0.0));
     assert_eq!(estimate(words(1)), Some(1.0));

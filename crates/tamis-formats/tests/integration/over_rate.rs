@@ -55,7 +55,7 @@ fn a_filter_half_as_full_again_is_over_its_rate() {
 }
 
 #[test]
-fn a_filter_that_grew_is_judged_by_what_its_layers_were_planned_for() {
+fn a_grown_filter_is_compared_with_the_plan_of_its_layers() {
     for format in ["pybloom-live-scalable", "redisbloom", "redis-bitmaps"] {
         for items in [100, 450, 2_000, 5_000] {
             for seed in 0..10 {

@@ -17,7 +17,7 @@ fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn funnels_are_the_plain_encoding() {
+fn funnels_equal_the_plain_encoding() {
     let mut tested = 0;
     for case in list(&json("parquet/filters.json")["hashes"]) {
         let funnel = match text(&case["type"]) {
@@ -38,7 +38,7 @@ fn funnels_are_the_plain_encoding() {
 }
 
 #[test]
-fn whole_files_hold_their_filters_where_they_say() {
+fn filters_are_at_the_offsets_in_whole_files() {
     let golden = json("parquet/writers.json");
     for file in list(&golden["parquet_files"]) {
         let bytes = base64(&file["file_base64"]);
@@ -99,7 +99,7 @@ fn unknown_choices_and_broken_blocks_are_refused_by_name() {
 }
 
 #[test]
-fn writers_plan_as_they_do() {
+fn plans_equal_those_of_the_writers() {
     let golden = json("parquet/writers.json");
     for row in list(&golden["optimal_num_of_bits"]["rows"]) {
         let bits = parquet::java_bits(number(&row[0]) as u64, real(&row[1]));
@@ -174,7 +174,7 @@ fn tamis_files_hold_the_same_filter_both_ways() {
 }
 
 #[test]
-fn a_filter_that_says_no_plan_gets_the_items_it_has_room_for() {
+fn a_filter_without_a_plan_gets_a_capacity_from_its_size() {
     let filter = parquet::empty(1 << 20, &DecodeOptions::default()).unwrap();
     let plan = filter.plan();
     assert_eq!(plan.rate(), parquet::JAVA_RATE);

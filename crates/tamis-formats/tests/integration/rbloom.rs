@@ -32,7 +32,7 @@ fn files_are_those_of_python() {
 }
 
 #[test]
-fn keys_of_another_width_are_refused_and_not_in() {
+fn keys_of_another_width_are_refused_and_absent() {
     let mut contents = Contents::new(rbloom::create(100, 0.01).unwrap());
     let mut answers = Answers::new();
     let keys = [&[1; 16][..], &[2; 8], &[3; 16]];

@@ -65,7 +65,7 @@ fn cut_and_changed_snapshots_are_refused() {
 }
 
 #[test]
-fn without_a_checksum_the_bytes_speak_for_themselves() {
+fn snapshots_without_a_checksum_are_read() {
     for file in FILES {
         let bytes = unchecked(golden(file));
         assert_eq!(keys(&bytes), keys(&golden(file)), "{file}");
@@ -84,7 +84,7 @@ fn without_a_checksum_the_bytes_speak_for_themselves() {
 }
 
 #[test]
-fn a_type_that_is_not_known_is_named_with_its_place() {
+fn an_unknown_type_is_reported_with_its_offset() {
     for kind in [6, 8, 22, 23, 26, 200] {
         let bytes = [b"REDIS0012\xfe\0".as_slice(), &[kind], b"\x03odd\x01x\xff", &[0; 8]].concat();
         let error = Rdb::new(&bytes).unwrap().entries().next().unwrap().unwrap_err();
@@ -96,7 +96,7 @@ fn a_type_that_is_not_known_is_named_with_its_place() {
 }
 
 #[test]
-fn types_of_older_and_newer_servers_are_passed_over() {
+fn types_of_older_and_newer_servers_are_skipped() {
     let text = b"\x01x".as_slice();
     for (name, kind, value) in [
         ("list", 1, [b"\x02".as_slice(), text, text].concat()),

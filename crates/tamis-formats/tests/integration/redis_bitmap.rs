@@ -40,7 +40,7 @@ fn key(funnel: &str, item: &Json) -> Vec<u8> {
 }
 
 #[test]
-fn plans_and_offsets_are_those_of_the_java() {
+fn plans_and_offsets_equal_those_of_java() {
     for case in list(&golden()["offsets"]) {
         let plan = RedisBitmapPlan::new(number(&case["n"]) as i32, real(&case["fpp"]));
         assert_eq!(i128::from(plan.bits), number(&case["bit_size"]), "{}", case["n"]);
@@ -55,7 +55,7 @@ fn plans_and_offsets_are_those_of_the_java() {
 }
 
 #[test]
-fn where_the_java_fails_nothing_is_made() {
+fn no_filter_is_created_where_java_fails() {
     for case in list(&golden()["sizing_and_edge_cases"]) {
         let (n, fpp) = (number(&case["n"]), real(&case["fpp"]));
         let plan = RedisBitmapPlan::new(n as i32, fpp);
@@ -82,7 +82,7 @@ fn where_the_java_fails_nothing_is_made() {
 }
 
 #[test]
-fn the_articles_filter_comes_out_bit_for_bit() {
+fn the_filter_of_the_article_is_equal_bit_for_bit() {
     let article = &golden()["article_test_main"];
     let mut filter = (format().create)(&options(1000, 0.1)).unwrap();
     let items: Vec<_> = (0..1000).map(|i| i.to_string()).collect();
@@ -127,7 +127,7 @@ fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
 }
 
 #[test]
-fn what_cannot_be_the_string_of_such_a_plan_is_refused() {
+fn strings_that_do_not_fit_the_plan_are_refused() {
     let string = hex(&golden()["article_test_main"]["redis_string_hex"]);
     let decode = |bytes: &[u8], items| (format().decode)(bytes, &options(items, 0.1));
     let error = decode(&[&string[..], b"\n"].concat(), 1000).unwrap_err().to_string();
@@ -170,7 +170,7 @@ fn guava_takes_it_if_its_bits_are_whole_words() {
 }
 
 #[test]
-fn a_clipped_plan_is_warned_of() {
+fn a_clamped_plan_has_a_warning() {
     let filter = (format().create)(&options(300_000_000, 0.03)).unwrap();
     assert!(filter.info().warnings[0].contains("2,147,483,647"));
 }

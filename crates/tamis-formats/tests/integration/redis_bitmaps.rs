@@ -204,7 +204,7 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_missing_or_of_another_plan_is_refused() {
+fn missing_keys_and_other_plans_are_refused() {
     let string = hex(&list(&golden()[2]["keys"])[0]["hex"]);
     let refused = |bytes: &[u8], options: &DecodeOptions, expected: &str| {
         let error = (format().decode)(bytes, options).unwrap_err().to_string();

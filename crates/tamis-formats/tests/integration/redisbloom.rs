@@ -99,7 +99,7 @@ fn recorded_answers_come_back() {
 }
 
 #[test]
-fn facts_are_those_that_the_server_tells() {
+fn info_equals_that_of_the_server() {
     for filter in &filters() {
         let (name, info) = (&filter["name"], decode(&base64(&filter["dump_payload"])).info());
         let reply = list(&filter["info_resp2"]);
@@ -147,7 +147,7 @@ fn a_full_filter_says_so() {
 }
 
 #[test]
-fn of_several_filters_one_must_be_told() {
+fn one_of_several_filters_must_be_named() {
     let filters = filters();
     let payload = |i: usize| base64(&filters[i]["dump_payload"]);
     let both = snapshot(&[(0, "one", payload(0)), (0, "other", payload(1))]);
@@ -188,7 +188,7 @@ fn chunks_that_are_missing_or_out_of_order_are_refused() {
 }
 
 #[test]
-fn a_header_asks_for_no_memory_that_its_chunks_do_not_pay_for() {
+fn a_header_allocates_no_more_than_its_chunks_contain() {
     let mut filter = filters()[0].clone();
     let header = "////////////////////////////////////////////////////////////////////////////////////////////////AA==";
     filter["chunks"][0]["data"] = header.into();
@@ -196,7 +196,7 @@ fn a_header_asks_for_no_memory_that_its_chunks_do_not_pay_for() {
 }
 
 #[test]
-fn strings_are_named_for_what_they_are() {
+fn values_of_other_types_are_reported_by_type() {
     let bytes = std::fs::read(crate::golden_data::path("redis_rdb/lfu.rdb")).unwrap();
     let error = (format().decode)(&bytes, &options("bitmap")).unwrap_err().to_string();
     assert!(error.contains("a string") && error.contains("redis-bitmap"), "{error}");

@@ -33,7 +33,7 @@ fn encode(contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
 }
 
 #[test]
-fn the_hash_is_highway_by_redissons_key() {
+fn the_hash_is_highwayhash_with_the_key_of_redisson() {
     let plan = Redisson::plan(55_000_000, 0.03).unwrap();
     for case in list(&golden()["highway"]) {
         let [a, b] = [0, 1].map(|i| u64::from_str_radix(text(&case["hash128"][i]), 16).unwrap());
@@ -70,7 +70,7 @@ fn filters_have_the_same_offsets_and_bits() {
 }
 
 #[test]
-fn a_snapshot_says_all_that_there_is_to_tell() {
+fn a_snapshot_holds_the_bitmap_and_its_settings() {
     for case in list(&golden()["filters"]) {
         let Some(string) = case.get("redis_string_hex") else { continue };
         let filter = (format().decode)(&hex(string), &options(case, None)).unwrap();
@@ -150,7 +150,7 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
 }
 
 #[test]
-fn a_new_filter_takes_no_more_memory_than_was_told() {
+fn a_new_filter_takes_no_more_memory_than_the_options_confirm() {
     let large = golden()["filters"][3].clone();
     let config = |size: &str| {
         let mut bytes = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size".to_vec();

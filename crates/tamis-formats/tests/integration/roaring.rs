@@ -39,7 +39,7 @@ fn bitmaps_have_the_bytes_of_croaring() {
 }
 
 #[test]
-fn values_are_asked_added_and_merged() {
+fn values_are_tested_inserted_and_merged() {
     let mut one = Contents::new(Roaring::new([1, 2, 3].into_iter().collect()));
     let mut answers = Answers::new();
     let keys = [&2_i32.to_le_bytes()[..], &9_u64.to_le_bytes(), &(-1_i32).to_le_bytes(), b"x"];
@@ -66,7 +66,7 @@ fn sets_move_between_bitmaps() {
 }
 
 #[test]
-fn what_no_library_writes_is_refused() {
+fn bitmaps_that_no_library_writes_are_refused() {
     let header = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 2, 0, 1, 0, 16, 0, 0, 0];
     assert!(decode(&[&header[..], &[5, 0, 7, 0]].concat()).is_ok());
     for (values, expected) in [

@@ -18,7 +18,7 @@ fn bloom(bytes: &[u8]) -> ForeignBloom {
 }
 
 #[test]
-fn filters_of_both_generations_are_built_as_there() {
+fn filters_of_both_generations_are_built_as_in_rocksdb() {
     let golden = json("lsm/lsm_blocks.json");
     assert_eq!(list(&golden["rocksdb"]).len(), 5);
     for case in list(&golden["rocksdb"]) {
@@ -36,7 +36,7 @@ fn filters_of_both_generations_are_built_as_there() {
 }
 
 #[test]
-fn keys_of_every_length_to_2100_hash_as_there() {
+fn keys_of_every_length_to_2100_hash_as_in_rocksdb() {
     let bytes: Vec<u8> = (0..2100_u32).map(|i| (i * 5) as u8).collect();
     let golden = json("lsm/rocksdb_lengths.json");
     for (case, generation) in
@@ -50,7 +50,7 @@ fn keys_of_every_length_to_2100_hash_as_there() {
 }
 
 #[test]
-fn probes_are_planned_as_there() {
+fn probes_are_planned_as_in_rocksdb() {
     for row in list(&json("lsm/rocksdb_lengths.json")["plans_of_6400_keys"]["rows"]) {
         let filter = rocksdb::create(6400, real(&row[0]), Generation::FastLocal).unwrap();
         assert_eq!(i128::from(filter.rule().bits()), number(&row[1]), "{row}");
@@ -131,7 +131,7 @@ fn ribbon_and_damage_are_refused_by_name() {
 }
 
 #[test]
-fn longer_lines_of_other_machines_are_read() {
+fn filters_with_longer_cache_lines_are_read() {
     let bytes = [&[0; 3 * 128][..], &[6, 3, 0, 0, 0]].concat();
     let mut filter = bloom(&bytes);
     assert_eq!(filter.rule().bits(), 3 * 1024);
@@ -140,7 +140,7 @@ fn longer_lines_of_other_machines_are_read() {
 }
 
 #[test]
-fn the_rate_is_that_of_lines() {
+fn the_rate_is_the_mean_over_lines() {
     // The sums modulo 512 often repeat bits. So the legacy filter has a higher rate than its bits
     // indicate.
     for (generation, expected) in

@@ -76,7 +76,7 @@ fn words_start_on_a_cache_line_of_the_file() {
 }
 
 #[test]
-fn a_range_is_what_the_whole_file_has_there() {
+fn a_range_equals_that_part_of_the_whole_file() {
     let grown = sample(Kind::Growing, Hasher::default(), 5000);
     for file in samples().iter().chain([&grown]) {
         let whole = encode(file);

@@ -191,7 +191,7 @@ proptest! {
 }
 
 #[test]
-fn rates_are_those_the_documentation_tells() {
+fn rates_equal_those_in_the_documentation() {
     let rate = |capacity: u64, items: u32| {
         let options = RedisBloomOptions { capacity, ..Default::default() };
         let filter = filled(&options, &(0..items).collect::<Vec<_>>());
@@ -222,7 +222,7 @@ fn options_out_of_range_are_refused() {
 }
 
 #[test]
-fn a_rate_without_a_half_ends_growth_and_keeps_the_filter() {
+fn growth_ends_when_half_the_rate_is_zero() {
     let options = RedisBloomOptions { capacity: 1, rate: 1e-322, expansion: 1, is_scaling: true };
     let mut filter = RedisBloom::new(&options).unwrap();
     let error = (0..10_u32).find_map(|item| filter.insert(&item).err());
@@ -291,7 +291,7 @@ fn old_filters_use_a_power_of_two_and_32_bit_hashes() {
 }
 
 #[test]
-fn a_header_for_more_memory_than_there_is_is_refused() {
+fn a_header_for_too_much_memory_is_refused() {
     let mut header = filled(&RedisBloomOptions::default(), &[]).header();
     header[20..28].copy_from_slice(&(1_u64 << 52).to_le_bytes());
     header[28..36].copy_from_slice(&(1_u64 << 55).to_le_bytes());

@@ -398,7 +398,7 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
 }
 
 #[test]
-fn a_filter_that_does_not_grow_knows_that_it_refuses() {
+fn a_filter_that_does_not_grow_reports_that_it_refuses() {
     let options =
         RedisCuckooOptions { capacity: 64, expansion: 0, ..RedisCuckooOptions::default() };
     let mut filter = RedisCuckoo::new(&options).unwrap();
