@@ -28,7 +28,7 @@ enum Effect {
     Key,
     /// The column of a Parquet table.
     Column,
-    /// A parameter in the rows of some formats.
+    /// A decode parameter of some formats.
     Parameter(Parameter),
 }
 

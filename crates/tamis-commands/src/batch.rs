@@ -1,8 +1,8 @@
 //! Runs consecutive commands on one key as one batch: the hot path of pipelines.
 //!
-//! A command is a batch of one, and a chunk of a long command is one too. Each item is hashed once:
-//! the hashes of an attempt under a shared lock serve the attempt under an exclusive lock and the
-//! log.
+//! A command is a batch of one, and a chunk of a long command is one too. Each item is hashed once.
+//! If the commands cannot run under a shared lock, they run again under an exclusive lock with the
+//! same hashes. The log of a Bloom filter gets these hashes too.
 
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ pub struct Batch<'w> {
     pub(crate) refusals: Vec<Refusal>,
     /// The number of items that inserts under exclusive locks have processed.
     pub(crate) done: usize,
-    /// The number of items that were done when the last part began.
+    /// The value of `done` at the start of the last part.
     pub(crate) began: usize,
     /// The error of the commands that end after this item.
     error: Option<(usize, Text)>,
@@ -289,7 +289,8 @@ impl Value {
                 if family != Family::Cuckoo || file.filter.plan().kind().can_remove() =>
             {
                 match &file.filter {
-                    // Setting the clock needs a view, because access to the value is shared.
+                    // Access to the value is shared, so the time is set in a view of the window and
+                    // not in the window itself.
                     AnyFilter::Window(window) => {
                         let mut window = window.as_view();
                         window.advance(now_millis);

@@ -34,7 +34,7 @@ impl Value {
     /// unchanged.
     ///
     /// The filter built from the result has the same image. A filter of `BF.RESERVE` is returned
-    /// unchanged, because it has no bits before its first item.
+    /// unchanged, because it allocates its bits at the first insert.
     ///
     /// # Examples
     ///

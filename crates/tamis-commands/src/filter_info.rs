@@ -58,8 +58,8 @@ impl Value {
             Value::Filter(file) => {
                 let counted = file.counted_items();
                 let sample = sample_bytes.and_then(|max_bytes| file.filter.sample(max_bytes));
-                // Setting the clock of a window needs a view, because access to the value is
-                // shared.
+                // Access to the value is shared, so the time is set in a view of the window and not
+                // in the window itself.
                 match sample.as_ref().unwrap_or(&file.filter).as_view() {
                     Some(mut part) => {
                         part.advance(now_millis);

@@ -83,7 +83,7 @@ impl fmt::Display for Forecast {
                 return f.write_str("not known yet: adds are watched for a minute or two first");
             }
             Forecast::NotGrowing => {
-                return f.write_str("not over target as long as no more items come than now");
+                return f.write_str("not over target at the present rate of adds");
             }
             Forecast::OverInDays(days) => ("over target", days),
             Forecast::FullInDays(days) => ("full", days),

@@ -181,7 +181,7 @@ impl Batch<'_> {
     }
 
     /// Calls `insert` with all items that are not done, up to `limit`. After a refused item, calls
-    /// it for each later item alone, so that each command stops for itself.
+    /// it for each later item separately, so that a refusal does not affect later commands.
     fn insert_each(
         &mut self,
         limit: PartEnd,
@@ -226,8 +226,8 @@ impl Batch<'_> {
         self.done = first;
     }
 
-    /// Returns the index after the last item of the command with this item; of the last command if
-    /// there is no such item.
+    /// Returns the index after the last item of the command that contains this item. Returns the
+    /// number of items in the batch if no command contains it.
     fn end_of_command(&self, item: usize) -> usize {
         let command = self.ends.partition_point(|end| *end <= item);
         self.ends.get(command).copied().unwrap_or(self.items.len())

@@ -67,7 +67,8 @@ pub struct ScalableBloom {
 pub enum ExpandError {
     /// The filter is full and was created without expansion.
     Full,
-    /// The filter could not grow: there is not enough memory, or no prefix is long enough.
+    /// The filter could not grow: there is not enough memory, the rate is too low for a growing
+    /// filter, or too many items have the same place.
     NoRoom,
 }
 

@@ -158,7 +158,8 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if the bytes are no image. Allocates no more than a few times the length.
+    /// [`ImageError`] if the bytes are no image. Allocates at most a few times the length of the
+    /// image.
     pub fn from_dump(image: &[u8]) -> Result<Self, ImageError> {
         let kind = image.first_chunk().map(|tag| u64::from_le_bytes(*tag));
         match kind {

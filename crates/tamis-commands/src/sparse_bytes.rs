@@ -188,7 +188,7 @@ impl SparseBytes {
         })
     }
 
-    /// Returns a page. A page of a short string ends with the string.
+    /// Returns a page. The only page of a short string is as long as the string.
     fn page(&self, number: usize) -> Option<&[u8]> {
         match &self.0 {
             Pieces::Short(bytes) => (number == 0).then_some(&**bytes),

@@ -6,8 +6,8 @@ use crate::category::Category::{
 };
 use crate::keys::Keys;
 
-/// A subcommand. Users' rules treat it as a separate command; everything else treats it as an
-/// argument of its command.
+/// A subcommand. ACL rules treat it as a separate command; everything else treats it as an argument
+/// of its command.
 #[derive(Debug)]
 pub struct Subcommand {
     /// The command, in upper case.
@@ -145,7 +145,7 @@ static ROWS: [Subcommand; 57] = [
     row("DEBUG RELOAD", OPERATORS, AtLeast(2), "[NOSAVE]")
         .summary("Saves a snapshot, then encodes and decodes every value"),
     row("LATENCY DOCTOR", OPERATORS, Exactly(2), "")
-        .summary("Returns where the execution times of commands are shown"),
+        .summary("Returns a text that names the commands for execution times"),
     row("LATENCY GRAPH", OPERATORS, Exactly(3), "event")
         .summary("Returns an error: the server keeps no latency events"),
     help("LATENCY HELP", ANYONE),

@@ -37,7 +37,7 @@ fn push_shortest(out: &mut Vec<u8>, value: f64) {
     let split = text[..len].iter().position(|&byte| byte == b'e').expect("asked for by `:e`");
     let exponent =
         std::str::from_utf8(&text[split + 1..len]).ok().and_then(|text| text.parse().ok());
-    let exponent: i64 = exponent.expect("what is behind `e` is a number");
+    let exponent: i64 = exponent.expect("the exponent after `e` is a number");
     let mut digits = [0; MAX_TEXT];
     let mut count = 0;
     for &digit in text[..split].iter().filter(|byte| byte.is_ascii_digit()) {

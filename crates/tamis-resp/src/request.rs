@@ -68,8 +68,8 @@ pub enum Request {
         /// The length of the command, in bytes.
         consumed: usize,
     },
-    /// A command in one line with quotes. Its unquoted words do not occur in the input, so the
-    /// variant contains them.
+    /// A command in one line with quotes. The variant owns its words, because the input contains
+    /// them only with quotes and escape sequences.
     Quoted {
         /// The length of the line, in bytes.
         consumed: usize,

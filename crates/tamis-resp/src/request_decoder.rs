@@ -165,9 +165,10 @@ impl RequestDecoder {
 /// Up to this number, words are copied. More words are moved together with their allocation.
 const FEW: usize = 64;
 
-/// From `MANY` words on, the command may have a million. Growing their memory step by step would
-/// copy all of it at each step. Instead `VERY_MANY` words are reserved at once. The allocator gets
-/// so large an area as a separate mapping, which uses memory only for pages that are written.
+/// A command that already has `MANY` words may have a million words. Growing their memory step by
+/// step would copy all of it at each step. Instead `VERY_MANY` words are reserved at once. The
+/// allocator gets so large an area as a separate mapping, which uses memory only for pages that are
+/// written.
 const MANY: usize = 1 << 15;
 const VERY_MANY: usize = (33 << 20) / size_of::<WordSpan>();
 

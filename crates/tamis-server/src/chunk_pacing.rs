@@ -1,11 +1,11 @@
-//! How many items of a long command run at a time.
+//! How many items of a long command a thread processes before it serves other connections.
 
 use std::time::Duration;
 
 use tamis_commands::Command;
 
-/// The maximum number of items that run at a time, of one command or of consecutive ones. Other
-/// connections wait for them.
+/// The maximum number of items that a thread processes before it serves other connections. The
+/// items belong to one command or to consecutive commands.
 pub(crate) const ITEMS: usize = 4096;
 
 /// The same limit for a command that moves stored items to make room. Such an item may take a

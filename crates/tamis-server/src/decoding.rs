@@ -13,7 +13,8 @@ use crate::write_keys::restore::{Limit, decode_payload, restore_refusal};
 /// Longer data is decoded on a background thread, in bytes.
 const LONG_DATA_BYTES: usize = 256 << 10;
 
-/// A value that was decoded from the data of a command. Its memory is counted until it has a key.
+/// A value that was decoded from the data of a command. `hold` counts its memory until the value is
+/// stored under a key.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     value: Value,
@@ -26,7 +27,8 @@ impl Decoded {
         self.hold.bytes()
     }
 
-    /// Returns the value. From then on its memory is counted with its key.
+    /// Returns the value and stops counting its memory. The keyspace counts the memory of a value
+    /// that is stored under a key.
     pub fn into_value(self) -> Value {
         self.value
     }

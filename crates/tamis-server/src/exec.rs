@@ -191,8 +191,8 @@ fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply
 }
 
 /// Checks all commands of a transaction before the keys are locked, yielding to other connections.
-/// Returns the user and the version of all users for which all commands are allowed; `None` if any
-/// command is not allowed.
+/// Returns the user, who may run all commands, and the version of the list of users before the
+/// check. Returns `None` if any command is not allowed.
 async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Option<(Arc<User>, u64)> {
     let version = session.server.users.version();
     session.refresh_user().ok()?;

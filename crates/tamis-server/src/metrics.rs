@@ -105,7 +105,7 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     found.reports.retain(|report| may_see(&report.key));
     let omitted = found.filters.saturating_sub(found.reports.len() as u64);
     out.one("tamis_filters", "Filters.", found.filters);
-    let help = "Filters without metrics of their own: metrics-max-filters says how many have some.";
+    let help = "Filters without their own metrics: see the option metrics-max-filters.";
     out.one("tamis_filters_omitted", help, omitted);
     let mut each = |name, help, number: fn(&FilterReport) -> Option<f64>| {
         out.family(name, help);
@@ -118,10 +118,12 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
         }
     };
     each("tamis_filter_items", "Items, counted or estimated.", |it| Some(it.info.items));
-    each("tamis_filter_capacity_items", "Items it is for; none if there is no limit.", |it| {
-        it.info.capacity.map(|items| items as f64)
-    });
-    each("tamis_filter_headroom_items", "Items until it is over target or full.", |it| {
+    each(
+        "tamis_filter_capacity_items",
+        "Planned number of items; absent if there is no limit.",
+        |it| it.info.capacity.map(|items| items as f64),
+    );
+    each("tamis_filter_headroom_items", "Items until the filter is over target or full.", |it| {
         it.info.headroom_items.map(|items| items as f64)
     });
     each("tamis_filter_fill_ratio", "Share of bits or slots that are taken.", |it| {
@@ -130,20 +132,22 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     each("tamis_filter_estimated_rate", "Present false positive rate.", |it| {
         Some(it.info.rate_now)
     });
-    each("tamis_filter_target_rate", "False positive rate asked for.", |it| it.info.rate_planned);
+    each("tamis_filter_target_rate", "Planned false positive rate.", |it| it.info.rate_planned);
     each("tamis_filter_over_target", "1 if the rate is above the target.", |it| {
         Some(f64::from(u8::from(it.info.is_over_rate)))
     });
-    each("tamis_filter_full", "1 if it refuses adds.", |it| {
+    each("tamis_filter_full", "1 if the filter refuses adds.", |it| {
         Some(f64::from(u8::from(it.info.is_full())))
     });
     each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.info.bytes as f64));
-    each("tamis_filter_added_items_per_second", "New items a second of late.", |it| {
+    each("tamis_filter_added_items_per_second", "Recent rate of new items.", |it| {
         it.items_per_second
     });
-    each("tamis_filter_seconds_to_limit", "Time until over target or full, at this pace.", |it| {
-        it.forecast.days().map(|days| days * 86_400.0)
-    });
+    each(
+        "tamis_filter_seconds_to_limit",
+        "Time until over target or full, at the present rate of adds.",
+        |it| it.forecast.days().map(|days| days * 86_400.0),
+    );
 }
 
 /// The text of the metrics.

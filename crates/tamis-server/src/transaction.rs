@@ -15,7 +15,8 @@ pub(crate) struct Transaction {
     held: Hold,
 }
 
-/// More than any client needs, and less than would harm other clients.
+/// The maximum memory of the queued commands, in bytes. Clients need less, and other clients keep
+/// enough memory.
 const MAX_BYTES: u64 = 512 << 20;
 
 impl Transaction {

@@ -322,8 +322,8 @@ const LEAST_ITEMS: u64 = 16 * PART as u64;
 /// The planned items of the first filter if the number of records is unknown.
 const FIRST_ITEMS: u64 = 1 << 20;
 
-/// The highest rate for an estimate. A filter with all bits set loses every record, so no record
-/// answered "new" can stand for the lost ones.
+/// The highest rate for an estimate. At a rate of 1, the filter loses every record and r / (1 − r)
+/// is infinite.
 const MAX_RATE: f64 = 1.0 - 1e-6;
 
 #[cfg(test)]
@@ -363,7 +363,7 @@ mod tests {
         fill_as_expected(&mut over, 20_000);
         assert!(over.rate() > 0.1);
 
-        // In a nearly full filter, an error of the estimate increases itself, but slowly.
+        // In a nearly full filter, an error of the estimate causes a larger one, but grows slowly.
         let mut full = Approx::new(Expected::Stated(10_000), 0.01, GrowthLimit::Never).unwrap();
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");

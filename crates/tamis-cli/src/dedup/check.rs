@@ -25,10 +25,13 @@ impl Args {
                 self.items.is_some() && self.approx.is_none(),
                 "--items N is the number of lines that --approx is planned for",
             ),
-            (self.restart && is_stateless, "--restart forgets an unfinished run of a --state"),
+            (
+                self.restart && is_stateless,
+                "--restart discards the progress of a killed run with --state",
+            ),
             (
                 self.checkpoint.is_some() && is_stateless,
-                "--checkpoint is how often a --state is saved",
+                "--checkpoint sets how often --state is saved",
             ),
         ] {
             if has_no_effect {

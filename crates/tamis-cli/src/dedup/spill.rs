@@ -122,7 +122,8 @@ impl Spill {
 }
 
 fn of_file(folder: &Path, error: &io::Error) -> Failure {
-    // `Failure::io` does not fit: this file is not a pipe, so no error means a closed reader.
+    // `Failure::io` reports a broken pipe as success, because the reader of the output has closed.
+    // This file is not a pipe.
     let why = crate::exit::plain(error);
     Failure::new(format!(
         "{}: a temporary file: {why}; name another folder with TMPDIR",

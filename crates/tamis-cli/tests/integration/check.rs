@@ -106,7 +106,7 @@ fn answers_come_as_soon_as_questions_do() {
         let answer = answers_so_far.recv_timeout(std::time::Duration::from_secs(30));
         if answer.as_deref() != Ok(question) {
             child.kill().unwrap();
-            panic!("asked {question}, and within half a minute: {answer:?}");
+            panic!("{question} was asked; the answer within 30 s is {answer:?}");
         }
     }
     drop(questions);

@@ -202,7 +202,8 @@ fn a_cuckoo_filter_holds_three_copies_of_every_line() {
     let folder = folder();
     for copies in 1..=4 {
         let files = "n.txt ".repeat(copies);
-        // More copies fit if their number is known.
+        // With `--items`, a filter has space for three copies of each line. Without it, `build`
+        // counts the lines, and four copies fit.
         let planned = (copies <= 3).then(|| format!("--items {}", 1000 * copies));
         for build in planned.into_iter().chain(["".to_owned()]) {
             folder.ok(&format!("build --kind cuckoo --copies {build} {files} -o f.tamis"));

@@ -14,7 +14,7 @@ fn seen(reply: &Reply, protocol: Protocol) -> Reply {
         Reply::NullArray if resp3 => Reply::Null,
         Reply::Bool(value) if !resp3 => Reply::Integer(i64::from(*value)),
         Reply::Double(value) if !resp3 => {
-            // Its digits are tested with the numbers themselves.
+            // The encoder chooses the digits, so check that they parse to the same number.
             let mut bytes = Vec::new();
             reply.encode(Protocol::Resp3, &mut bytes);
             let text = bytes[1..bytes.len() - 2].to_vec();
@@ -56,7 +56,7 @@ fn reply() -> impl Strategy<Value = Reply> {
         Just(Reply::Null),
         Just(Reply::NullArray),
         any::<bool>().prop_map(Reply::Bool),
-        // A number that is none equals nothing, not even itself.
+        // NaN is not equal to itself, so a comparison would fail.
         any::<u64>()
             .prop_map(f64::from_bits)
             .prop_filter("nan", |value| !value.is_nan())

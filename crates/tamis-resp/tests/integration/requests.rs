@@ -52,7 +52,8 @@ fn cut<'a>(input: &'a [u8], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u8]
     })
 }
 
-/// Reads arrays in the slowest, most obvious way. Returns, too, how many bytes come before an inline command.
+/// Reads arrays in the slowest, most obvious way. Also returns the number of bytes before an inline
+/// command.
 fn read_obviously(input: &[u8]) -> (Pipeline, usize) {
     fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         let end = rest.iter().position(|&byte| byte == b'\r')?;

@@ -71,9 +71,9 @@ impl Keyspace {
         self.write_kept(key, now_millis, |value, expires| (run(value, expires), true))
     }
 
-    /// Runs a function on the value of a key and its expiry time under an exclusive lock. An empty
-    /// filter is built first. `run` also returns whether it has changed anything. Removes the key
-    /// if no value is left.
+    /// Runs a function on the value of a key and its expiry time under an exclusive lock. A value
+    /// stored as [`Value::Empty`] is built first. `run` also returns whether it has changed
+    /// anything. Removes the key if no value is left.
     pub(super) fn write_if<R>(
         &self,
         key: &[u8],

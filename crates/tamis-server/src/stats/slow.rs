@@ -65,7 +65,7 @@ impl SlowLog {
         log.entries.iter().rev().take(count).cloned().collect()
     }
 
-    /// Drops all but the last `most` entries, and counts them.
+    /// Drops all but the last `most` entries, and counts the remaining ones.
     pub fn len(&self, most: usize) -> usize {
         let mut log = self.0.lock();
         log.truncate(most);

@@ -143,7 +143,7 @@ fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
         repairs += 1;
         assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys - lost);
     }
-    assert!(named > repairs / 2, "{named} of {repairs}: most bytes are not those of lengths");
+    assert!(named > repairs / 2, "only {named} of {repairs} reports name the key");
     // Damages several keys so that none of their lengths can be read.
     let mut bytes = whole.clone();
     bytes[100..250].fill(0xff);

@@ -7,7 +7,7 @@ use tamis_resp::Reply;
 use tamis_server::{Config, HashKey, Server};
 
 fn start(threads: usize) -> Server {
-    // Estimates from bits depend on the key.
+    // Estimates from bits depend on the hash key, so the tests use a fixed one.
     let hash_key = HashKey::Fixed([7; 16]);
     let config = Config { port: 0, threads, append_only: false, hash_key, ..Config::default() };
     Server::start(config).unwrap()

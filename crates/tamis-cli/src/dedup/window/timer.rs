@@ -42,8 +42,8 @@ impl Timer {
     }
 
     /// Writes the starts of slices among the next records to `marks`. The first record always has a
-    /// mark. Returns the numbers of odd records. Slices never go back: a record with an earlier
-    /// time is in the latest slice.
+    /// mark. Counts the late records and the records without a time. Slices never go back: a record
+    /// with an earlier time is in the latest slice.
     pub fn mark<'a>(
         &mut self,
         records: impl ExactSizeIterator<Item = &'a [u8]>,
