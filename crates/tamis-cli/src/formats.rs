@@ -39,7 +39,8 @@ pub fn run(args: &Args) -> CommandResult {
 }
 
 /// Text below the table.
-const REMARK: &str = "\nThe value of a Redis string, as GET returns it, contains no format: it needs --format. 'convert' \
+const REMARK: &str = "\nThe value of a Redis string, as GET returns it, contains no format: it \
+    needs --format. 'convert' \
      writes the format of --to, or the one of the extension of OUT.\n";
 
 fn row(format: &Format) -> Vec<String> {

@@ -82,7 +82,8 @@ mod end_in_words {
 
     fn end() {
         const TEXT: &[u8] =
-            b"tamis: a filter was overwritten while it was in use; put a new one in its place with 'mv', not 'cp'\n";
+            b"tamis: a filter was overwritten while it was in use; put a new one in its place with \
+                'mv', not 'cp'\n";
         // SAFETY: `TEXT` is static, and `_exit` does not return to the interrupted code.
         #[allow(unsafe_code)]
         unsafe {

@@ -141,7 +141,8 @@ fn heed_signals(server: &Server) -> Result<(), Failure> {
                 Ok(true) => tracing::info!("the TLS files are reloaded"),
                 Ok(false) => tracing::info!("nothing is reloaded: TLS is off"),
                 Err(error) => {
-                    tracing::error!(%error, "the TLS files cannot be reloaded: the old certificates stay in use");
+                    tracing::error!(%error, "the TLS files cannot be reloaded: the old \
+                        certificates stay in use");
                 }
             }
         }

@@ -7,8 +7,8 @@ use crate::request::{Limits, Request, WordSpan};
 /// Decodes requests from bytes that arrive in pieces.
 ///
 /// When more bytes of an incomplete command arrive, the decoder continues where it stopped, so a
-/// command of a million words may arrive in any number of pieces. Memory: a [`WordSpan`] for each word
-/// that has arrived.
+/// command of a million words may arrive in any number of pieces. Memory: a [`WordSpan`] for each
+/// word that has arrived.
 ///
 /// ```
 /// use tamis_resp::{Limits, Request, RequestDecoder};

@@ -130,7 +130,8 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
                     connections.spawn_local(connection::run_tls(shared, stream, tls, pending));
                 }
                 (Err(error), _) => {
-                    tracing::warn!(%error, "an accepted connection failed before its first command");
+                    tracing::warn!(%error, "an accepted connection failed before its first \
+                        command");
                 }
             }
         }

@@ -137,7 +137,8 @@ impl Client {
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 \
              multi={} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem={omem} tot-mem={omem} events=r cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={}\n",
+             omem={omem} tot-mem={omem} events=r cmd={} user={} redir=-1 resp={} lib-name={} \
+             lib-ver={}\n",
             self.id,
             self.peer,
             self.local,

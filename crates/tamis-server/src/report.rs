@@ -62,7 +62,8 @@ impl FilterReport {
     }
 
     /// Orders the worst filter first: filters that are full or exceed their planned rate, then
-    /// filters that reach their limit soonest, then filters whose rate is closest to the planned one.
+    /// filters that reach their limit soonest, then filters whose rate is closest to the planned
+    /// one.
     pub fn cmp_worst(&self, other: &Self) -> Ordering {
         let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
         let is_bad = |it: &Self| it.info.is_over_rate || it.info.is_full();

@@ -16,7 +16,8 @@ pub(super) static NETWORK: [ConfigOption; 9] = [
         name: "bind",
         group: OptionGroup::Network,
         value: "ADDRESSES",
-        help: "Listen on these addresses or names, separated by spaces or commas [default: 127.0.0.1]",
+        help: "Listen on these addresses or names, separated by spaces or commas [default: \
+            127.0.0.1]",
         expected: "IP addresses, or names that lead to some",
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
@@ -41,7 +42,8 @@ pub(super) static NETWORK: [ConfigOption; 9] = [
         name: "http-port",
         group: OptionGroup::Network,
         value: "PORT",
-        help: "Serve the console on this port; auto is 8379 if it is free, no disables the console [default: auto]",
+        help: "Serve the console on this port; auto is 8379 if it is free, no disables the console \
+            [default: auto]",
         expected: "'no', 'auto' or 0 to 65535",
         get: |config| match config.http_port {
             HttpPort::Off => "no".to_owned(),
@@ -62,7 +64,8 @@ pub(super) static NETWORK: [ConfigOption; 9] = [
         name: "port",
         group: OptionGroup::Network,
         value: "PORT",
-        help: "Listen on this port; 0 selects a free port, no disables it beside --tls-port [default: 6379]",
+        help: "Listen on this port; 0 selects a free port, no disables it beside --tls-port \
+            [default: 6379]",
         expected: "0 to 65535, or no",
         get: |config| shown_port(config.listens_plain.then_some(config.port)),
         set: |config, text| {

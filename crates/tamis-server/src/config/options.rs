@@ -27,7 +27,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "aclfile",
         group: OptionGroup::Access,
         value: "FILE",
-        help: "Read users and their permissions from this file, with one line \"user name rule ...\" per user",
+        help: "Read users and their permissions from this file, with one line \"user name rule \
+            ...\" per user",
         expected: "a file, or empty for none",
         get: |config| shown_path(config.users_file.as_ref()),
         set: |config, text| put(&mut config.users_file, Some(parse_path(text))),
@@ -48,7 +49,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "appendfsync",
         group: OptionGroup::Durability,
         value: "WHEN",
-        help: "Sync the log to the disk: always (before each reply), everysec or no [default: everysec]",
+        help: "Sync the log to the disk: always (before each reply), everysec or no [default: \
+            everysec]",
         is_live: true,
         expected: "'always', 'everysec' or 'no'",
         get: |config| name_of(config.sync, &SYNC),
@@ -59,7 +61,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "appendonly",
         group: OptionGroup::Durability,
         value: "YES|NO",
-        help: "Write changes to a log; with no, all data is lost when the server stops [default: yes]",
+        help: "Write changes to a log; with no, all data is lost when the server stops [default: \
+            yes]",
         expected: "'yes' or 'no'",
         get: |config| yes(config.append_only),
         set: |config, text| put(&mut config.append_only, parse_yes(text)),
@@ -69,7 +72,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "auto-aof-rewrite-min-size",
         group: OptionGroup::Durability,
         value: "SIZE",
-        help: "Write a new snapshot and start a new log when the log reaches this size and is twice as long as the last snapshot; 0 is never [default: 64mb]",
+        help: "Write a new snapshot and start a new log when the log reaches this size and is \
+            twice as long as the last snapshot; 0 is never [default: 64mb]",
         is_live: true,
         expected: "a memory value",
         get: |config| config.rewrite_bytes.to_string(),
@@ -80,7 +84,9 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "client-output-buffer-limit",
         group: OptionGroup::Limits,
         value: "LIMIT",
-        help: "Disconnect a client when its unread replies exceed HARD bytes, or exceed SOFT bytes for SECONDS: \"normal HARD SOFT SECONDS\", where 0 is no limit [default: normal 256mb 0 0]",
+        help: "Disconnect a client when its unread replies exceed HARD bytes, or exceed SOFT bytes \
+            for SECONDS: \"normal HARD SOFT SECONDS\", where 0 is no limit [default: normal 256mb \
+            0 0]",
         is_live: true,
         expected: "'normal <hard> <soft> <seconds>', with memory values",
         get: |config| config.output_limit.to_string(),
@@ -104,7 +110,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "dir",
         group: OptionGroup::Durability,
         value: "DIR",
-        help: "Keep the log and its snapshots in this folder, which is created if it is missing [default: tamis-data]",
+        help: "Keep the log and its snapshots in this folder, which is created if it is missing \
+            [default: tamis-data]",
         expected: "a folder",
         get: |config| config.dir.display().to_string(),
         set: |config, text| put(&mut config.dir, parse_path(text)),
@@ -114,7 +121,9 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: HASH_KEY,
         group: OptionGroup::Access,
         value: "KEY",
-        help: "Hash items of new filters with a secret key: random (drawn once, kept in --dir), none, or 32 hexadecimal digits; other users of the machine can read a flag but not the environment [default: random]",
+        help: "Hash items of new filters with a secret key: random (drawn once, kept in --dir), \
+            none, or 32 hexadecimal digits; other users of the machine can read a flag but not the \
+            environment [default: random]",
         is_secret: true,
         expected: "'random', 'none' or 32 hexadecimal digits",
         get: |config| config.hash_key.text(),
@@ -159,7 +168,10 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "maxmemory",
         group: OptionGroup::Limits,
         value: "SIZE",
-        help: "Refuse a command that adds data (error OOM) if the memory of the server would exceed this size, such as 2gb. Nothing is evicted; reads and deletes still work. Units: kb, mb, gb (powers of 1024), k, m, g (powers of 1000). 0 is no limit [default: 0]",
+        help: "Refuse a command that adds data (error OOM) if the memory of the server would \
+            exceed this size, such as 2gb. Nothing is evicted; reads and deletes still work. \
+            Units: kb, mb, gb (powers of 1024), k, m, g (powers of 1000). 0 is no limit [default: \
+            0]",
         is_live: true,
         expected: "a memory value",
         get: |config| config.max_memory_bytes.to_string(),
@@ -170,7 +182,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "maxmemory-policy",
         group: OptionGroup::Limits,
         value: "POLICY",
-        help: "Accept only noeviction, so that a configuration of Redis works. Tamis never evicts: a filter without some of its items would give wrong answers [default: noeviction]",
+        help: "Accept only noeviction, so that a configuration of Redis works. Tamis never evicts: \
+            a filter without some of its items would give wrong answers [default: noeviction]",
         expected: "noeviction: a filter without some of its items would lie",
         get: |_| "noeviction".to_owned(),
         set: |_, text| (text == "noeviction").then_some(()),
@@ -201,7 +214,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "requirepass",
         group: OptionGroup::Access,
         value: "PASSWORD",
-        help: "Ask clients for this password; other users of the machine can read a flag but not the environment",
+        help: "Ask clients for this password; other users of the machine can read a flag but not \
+            the environment",
         is_live: true,
         is_secret: true,
         expected: "text",
@@ -212,7 +226,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "save",
         group: OptionGroup::Durability,
         value: "TEXT",
-        help: "Accept only an empty value, so that a configuration of Redis works. Snapshots start by the size of the log: see --auto-aof-rewrite-min-size",
+        help: "Accept only an empty value, so that a configuration of Redis works. Snapshots start \
+            by the size of the log: see --auto-aof-rewrite-min-size",
         expected: "empty: the log says when a snapshot is due",
         get: |_| String::new(),
         set: |_, text| text.is_empty().then_some(()),
@@ -222,7 +237,8 @@ pub(super) static OPTIONS: [ConfigOption; 21] = [
         name: "slowlog-log-slower-than",
         group: OptionGroup::Monitoring,
         value: "MICROSECONDS",
-        help: "List commands that take longer in SLOWLOG; 0 lists all, a negative number none [default: 10000]",
+        help: "List commands that take longer in SLOWLOG; 0 lists all, a negative number none \
+            [default: 10000]",
         is_live: true,
         expected: "a number of microseconds",
         get: |config| config.slow_micros.to_string(),

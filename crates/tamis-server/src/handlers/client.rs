@@ -56,7 +56,8 @@ pub(super) fn reset(session: &mut Session) -> Reply {
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
     let Some(found) = session.server.users.authenticate(user, password) else {
         session.log_refused("auth", b"AUTH", user);
-        tracing::warn!(peer = %session.client.peer, "authentication failed: wrong user or password");
+        tracing::warn!(peer = %session.client.peer, "authentication failed: wrong user or \
+            password");
         return Err(Reply::error(acl::WRONG_PASSWORD));
     };
     session.authenticate(found);

@@ -60,7 +60,8 @@ const CONSOLE_HEADER: &str = "x-tamis-console";
 pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
-        "give user and password as for the Redis port; the user is 'default' unless there are others",
+        "give user and password as for the Redis port; the user is 'default' unless there are \
+        others",
     );
     if !headers.contains_key(CONSOLE_HEADER) {
         let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");

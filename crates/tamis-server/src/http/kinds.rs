@@ -1,5 +1,5 @@
-//! The kinds of filters on the page, as IDs. `console/translations.js` has a name for each ID in each
-//! language.
+//! The kinds of filters on the page, as IDs. `console/translations.js` has a name for each ID in
+//! each language.
 //!
 //! Replies such as that of `TM.INFO` name a kind by its implementation. The page uses one name for
 //! several of these kinds, and different names for a Bloom filter that grows and one that does not.

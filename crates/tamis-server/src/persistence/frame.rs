@@ -9,10 +9,10 @@
 //! knows where the next frame begins even if the records are damaged, and allocates nothing for a
 //! damaged length.
 //!
-//! The checksum is XXH3-64 of the records. The length check and the checksum have the same seed: the
-//! frame's position in the stream of all logs, combined by exclusive or with the secret of its log
-//! (`header.rs`). So a frame that was valid at another position, such as in a recycled block of the
-//! disk, is invalid here. A client cannot create bytes that are a valid frame.
+//! The checksum is XXH3-64 of the records. The length check and the checksum have the same seed:
+//! the frame's position in the stream of all logs, combined by exclusive or with the secret of its
+//! log (`header.rs`). So a frame that was valid at another position, such as in a recycled block of
+//! the disk, is invalid here. A client cannot create bytes that are a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
