@@ -246,12 +246,12 @@ test("it speaks the browser's language, and the one that is chosen", async (t) =
 test("every text is there in both languages", () => {
   const folder = join(root, "crates/tamis-server/console");
   const read = (name) => readFileSync(join(folder, name), "utf8");
-  const words = [...read("words.js").matchAll(/^ {2}"([^"]+)": \["((?:[^"\\]|\\.)+)", "((?:[^"\\]|\\.)+)"\],$/gm)];
-  const names = new Set(words.map(([, name]) => name));
-  assert.equal(words.length, read("words.js").match(/^ {2}"/gm).length, "a text that is not in two languages");
-  assert.equal(names.size, words.length, "a text that is there twice");
+  const texts = [...read("translations.js").matchAll(/^ {2}"([^"]+)": \["((?:[^"\\]|\\.)+)", "((?:[^"\\]|\\.)+)"\],$/gm)];
+  const names = new Set(texts.map(([, name]) => name));
+  assert.equal(texts.length, read("translations.js").match(/^ {2}"/gm).length, "a text that is not in two languages");
+  assert.equal(names.size, texts.length, "a text that is there twice");
   const values = (text) => [...text.matchAll(/\{\w+\}/g)].map(String).sort();
-  for (const [, name, english, chinese] of words) {
+  for (const [, name, english, chinese] of texts) {
     assert.deepEqual(values(chinese), values(english), name);
     if (name !== "fact.span.time") assert.match(chinese, /\p{Script=Han}/u, name);
   }

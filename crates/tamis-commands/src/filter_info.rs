@@ -4,7 +4,7 @@ mod redisbloom;
 
 use tamis_formats::FilterInfo;
 
-pub(crate) use crate::filter_info::redisbloom::{accepted_by_redis_cuckoo, expected_fill};
+pub(crate) use crate::filter_info::redisbloom::expected_fill;
 use crate::filter_info::redisbloom::{of_redis_bloom, of_redis_cuckoo};
 use crate::settings::Settings;
 use crate::utilization::SAMPLE_BYTES;

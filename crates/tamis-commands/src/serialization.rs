@@ -57,10 +57,10 @@ impl Value {
 
     /// Returns the bytes that [`write_image`](Self::write_image) writes.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "writing to memory never fails")]
     pub fn to_image(&self) -> Vec<u8> {
         let mut image = Vec::new();
-        // Writing to memory never fails.
-        _ = self.write_image(None, &mut image);
+        self.write_image(None, &mut image).expect("writing to memory never fails");
         image
     }
 

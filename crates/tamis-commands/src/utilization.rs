@@ -2,8 +2,8 @@
 
 use tamis::{AnyFilter, BitView, Plan};
 use tamis_formats::TamisFile;
+use tamis_redisbloom::RedisCuckoo;
 
-use crate::filter_info::accepted_by_redis_cuckoo;
 use crate::value::Value;
 
 /// How many bytes of a large filter a fast estimate reads. The estimate is usually within a
@@ -96,6 +96,12 @@ fn utilization_of(part: &AnyFilter<BitView<'_>>, whole: &Plan) -> Utilization {
         items / whole.items() as f64
     };
     Utilization { items, used }
+}
+
+/// Returns how many items fit until a lookup compares more fingerprints than those of two full
+/// buckets, or until the filter is full.
+pub(crate) fn accepted_by_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
+    filter.slots() / filter.sub_filters() as u64
 }
 
 /// Returns the number of items in a filter: counted, or estimated from its bits.

@@ -66,7 +66,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title, he
       plane.append(s("text", { class: "level-name", x: at + (anchor === "end" ? -4 : 4), y: 10, "text-anchor": anchor }, level.name));
     }
   }
-  // A line that leaves the plane is cut at its edge.
+  // A line that leaves the plane ends at its edge.
   const edge = `${box.id}-edge`;
   const clip = s("clipPath", { id: edge });
   clip.append(s("rect", { x: 0, y: -2, width: inner.width, height: inner.height + 4 }));
@@ -83,7 +83,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title, he
   const cursor = s("line", { class: "cursor", y1: 0, y2: inner.height, visibility: "hidden" });
   plane.append(cursor);
   const readout = box.querySelector(".readout") ?? h("p", { class: "readout", "aria-live": "polite" });
-  const told = (px) => {
+  const readoutText = (px) => {
     const values = lines.map((line) => {
       const value = valueAt(line.points, px);
       return value === null ? null : `${lines.length > 1 ? `${line.name} ` : ""}${y.format(value)}`;
@@ -96,7 +96,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title, he
     cursor.setAttribute("x1", atX(px));
     cursor.setAttribute("x2", atX(px));
     cursor.setAttribute("visibility", "visible");
-    readout.textContent = told(px);
+    readout.textContent = readoutText(px);
   };
   const leave = () => {
     delete box.dataset.cursor;
@@ -134,7 +134,7 @@ export function lineChart(box, { x, y, lines, levels = [], dot = null, title, he
   else readout.textContent = "\u00a0";
 }
 
-/** Draws a line from point to point; a point of no value is a gap, and one between two gaps is a short dash. */
+/** Draws a line from point to point. A point without a value is a gap; a point between two gaps is a short dash. */
 function pathOf(points, atX, atY) {
   let path = "";
   points.forEach(([px, py], i) => {
@@ -146,7 +146,7 @@ function pathOf(points, atX, atY) {
   return path;
 }
 
-/** Returns what a line is at x, between its points straight; null outside and in gaps. */
+/** Returns the value of a line at x, by linear interpolation; null outside the line and in gaps. */
 export function valueAt(points, px) {
   const next = points.findIndex((point) => point[0] >= px);
   if (next === -1) return null;
@@ -156,7 +156,7 @@ export function valueAt(points, px) {
   return y0 + ((px - x0) / (x1 - x0 || 1)) * (y1 - y0);
 }
 
-/** Round numbers along an axis, about so many. */
+/** Returns round numbers along an axis, about as many as given. */
 function ticks(axis, about) {
   if (axis.isLog) {
     const [low, high] = [Math.ceil(Math.log10(axis.from) - 1e-9), Math.floor(Math.log10(axis.to) + 1e-9)];

@@ -1,4 +1,4 @@
-// One filter: facts, fill, curves, and what to type.
+// The page of one filter: info, fill, curves and example commands.
 
 import { overviewAddress } from "./address.js";
 import { lineChart, valueAt } from "./chart.js";
@@ -9,7 +9,7 @@ import { bar, command, fillText, h, itemsText, mark, shownKey, textOf, typed } f
 import { ask } from "./server.js";
 import { has, kindName, t } from "./translations.js";
 
-/** Opens the view of a key, percent-encoded, in an element; returns what brings it up to date. */
+/** Opens the view of a percent-encoded key in `root`. Returns its refresh function. */
 export function filterPage(root, keyEncoded) {
   const title = h("h1", { class: "key" });
   const sign = h("span", { class: "sign" });

@@ -1,4 +1,4 @@
-// When a filter will be over its target, in words.
+// Texts about when a filter will be over its target.
 
 import { duration } from "./numbers.js";
 import { mark } from "./page.js";
@@ -6,7 +6,7 @@ import { t } from "./translations.js";
 
 const SOON_DAYS = 7;
 
-/** Marks a filter that needs somebody to look at it soon; null if none does. */
+/** Returns a warning mark for a filter that is full, over its rate or close to it; null otherwise. */
 export function warning(filter) {
   if (filter.full) return mark("bad", t("mark.full"));
   if (filter.over_rate) return mark("bad", t("mark.over"));
@@ -14,7 +14,7 @@ export function warning(filter) {
   return isSoon ? mark("warn", t(filter.refuses ? "mark.full.soon" : "mark.soon")) : null;
 }
 
-/** Says it in a word or two, and in a sentence. */
+/** Returns the forecast as a short and a long text. */
 export function forecast(filter) {
   const both = (name, values) => ({ short: t(`${name}.short`, values), long: t(name, values) });
   if (filter.full) return both("forecast.now.full");

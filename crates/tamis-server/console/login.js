@@ -1,7 +1,7 @@
-// The login form: shown when the server asks who is there, in place of the view, which comes back afterwards.
+// The login form. It replaces the view while the server requires a password.
 
 import { h } from "./page.js";
-import { ask, logIn } from "./server.js";
+import { ask, setCredentials } from "./server.js";
 import { t } from "./translations.js";
 
 /** Shows the form in an element; calls `done` when the server has accepted a user. */
@@ -22,9 +22,9 @@ export function login(root, done) {
   async function submit(event) {
     event.preventDefault();
     button.disabled = true;
-    logIn(user.value, password.value);
+    setCredentials(user.value, password.value);
     try {
-      // Any answer but "who is there?" will do: the user may not be allowed to see it.
+      // Any status except 401 means success: the user may lack permission for this path.
       await ask("overview").catch((error) => { if (error.status !== 403) throw error; });
       done();
     } catch (error) {

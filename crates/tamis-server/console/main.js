@@ -1,4 +1,4 @@
-// The frame: which view is open, asking for numbers again and again, and whether the server answers.
+// The frame: opens views, polls the server, and shows whether it answers.
 
 import { overviewAddress, read } from "./address.js";
 import { filterPage } from "./filter.js";
@@ -26,7 +26,7 @@ const VIEWS = {
   sizing: ({ parts }) => sizing(root, parts.map(decoded)),
 };
 
-/** Opens the view that the address says. */
+/** Opens the view that the address names. */
 function open() {
   const address = read(location.hash);
   const isPage = location.pathname === "/" && Object.hasOwn(VIEWS, address.name);
@@ -65,18 +65,18 @@ function showTitle() {
 }
 
 async function refresh() {
-  const asked = view;
+  const refreshed = view;
   showTitle();
   try {
-    await asked.refresh();
-    if (asked !== view) return;
+    await refreshed.refresh();
+    if (refreshed !== view) return;
     [goneSince, hasAnswered] = [null, true];
     say("");
     showTitle();
   } catch (error) {
-    if (asked !== view) return;
+    if (refreshed !== view) return;
     if (error.status === 401) {
-      // The password was changed, or the server restarted with one: the address stays, so that its view comes back.
+      // The password was changed, or the server restarted with one: the address stays, so that the view returns after the login.
       goneSince = null;
       say("");
       view = login(root, open);
@@ -101,7 +101,7 @@ function say(text) {
 async function keep() {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, PERIOD_MILLIS));
-    // Nobody looks: nothing is asked.
+    // A hidden page sends no requests.
     if (!document.hidden) await refresh();
   }
 }

@@ -1,10 +1,10 @@
-// What is shown where there is nothing: an address that names no view, a key without a filter.
+// The page for an unknown address or a key without a filter.
 
 import { overviewAddress } from "./address.js";
 import { h } from "./page.js";
 import { t } from "./translations.js";
 
-/** Makes the text of a page that is not there, with a way on. */
+/** Creates the text of the page, with a link to the overview. */
 export function nothing(text, key = null) {
   return h("section", { class: "empty", id: "nothing" },
     h("h1", {}, t("nothing.title")),

@@ -6,7 +6,7 @@ import { t } from "./translations.js";
 const NONE = "–";
 const isNone = (number) => number === null || number === undefined || !Number.isFinite(number);
 
-/** A number of things, with all its digits in groups of three. */
+/** A count, with all its digits in groups of three. */
 export function count(number) {
   return isNone(number) ? NONE : grouped(Math.round(number));
 }
@@ -43,7 +43,7 @@ export function rate(probability) {
   return String(Number(probability.toFixed(decimals)));
 }
 
-/** A share of a whole, in percent with one decimal. What is not all is not 100 %, what is not nothing is not 0 %. */
+/** A share of a whole, in percent with one decimal. Rounds to 100 % only for 1 and to 0 % only for 0. */
 export function percent(share) {
   if (isNone(share)) return NONE;
   if (share > 0 && share < 0.001) return "<0.1 %";
@@ -56,7 +56,7 @@ export function decimal(number, digits) {
   return isNone(number) ? NONE : number.toFixed(digits);
 }
 
-/** Things a second. */
+/** A number per second. */
 export function perSecond(number) {
   if (isNone(number)) return NONE;
   return `${number !== 0 && Math.abs(number) < 10 ? Number(number.toPrecision(2)) : count(number)}/s`;

@@ -23,7 +23,7 @@ const COLUMNS = [
   { name: "memory", isDownFirst: true },
 ];
 
-/** Opens the view in an element, as the address says; returns what brings it up to date. */
+/** Opens the view in `root` with the parameters of the address. Returns its refresh function. */
 export function overview(root, parameters) {
   const sort = COLUMNS.find(({ name }) => name === parameters.get("sort"))?.name ?? null;
   const page = Math.max(Number.parseInt(parameters.get("page") ?? "1", 10) || 1, 1);
@@ -59,14 +59,14 @@ export function overview(root, parameters) {
   }
 
   async function refresh() {
-    const asked = JSON.stringify(state);
+    const requestedState = JSON.stringify(state);
     const pattern = patternOf(state.text);
     const question = { limit: PAGE, offset: (state.page - 1) * PAGE };
     if (state.sort) Object.assign(question, { sort: state.sort, order: state.isDown ? "desc" : "asc" });
     if (pattern !== null) question.match = encodeURIComponent(pattern);
     const answers = await Promise.all([ask("overview"), ask("filters", question), charts.ask()]);
-    // Another order was asked for meanwhile.
-    if (asked !== JSON.stringify(state)) return;
+    // Meanwhile the user requested another order.
+    if (requestedState !== JSON.stringify(state)) return;
     [server, filters] = answers;
     const pages = Math.max(Math.ceil(filters.matching / PAGE), 1);
     if (state.page > pages) {
@@ -204,9 +204,9 @@ function fillRow(row, filter) {
   const sign = warning(filter);
   const both = `${rate(filter.rate_now)} / ${rate(filter.rate_planned)}`;
   rates.replaceChildren(h("span", {}, h("span", { class: "both" }, both), sign ? " " : null, sign));
-  const told = forecast(filter);
-  soon.textContent = told.short;
-  soon.title = told.long;
+  const prediction = forecast(filter);
+  soon.textContent = prediction.short;
+  soon.title = prediction.long;
   memory.textContent = bytes(filter.bytes);
 }
 

@@ -22,17 +22,17 @@ export function mark(kind, text) {
   return h("span", { class: `mark ${kind}` }, h("span", { "aria-hidden": "true" }, sign), ` ${text}`);
 }
 
-/** How full a layer is, in [0, 1] and above; null of one that takes any number. Of no number of items: infinite. */
+/** Returns the fill of a layer: 1 is full. Null if it accepts any number of items; Infinity if all its bits are set. */
 function fillOf(layer) {
   return layer.capacity ? (layer.items ?? Infinity) / layer.capacity : null;
 }
 
-/** A number of items; there is none if all bits are set. */
+/** Returns a number of items as text. The number is null if all bits are set. */
 export function itemsText(items) {
   return items === null ? t("countless") : count(items);
 }
 
-/** Says in words how full a layer is, and why it is more than full if it is. */
+/** Describes how full a layer is, and why it holds more than its capacity. */
 export function fillText(layer, filter) {
   const fill = fillOf(layer);
   if (fill === null) return t("layer.open", { items: itemsText(layer.items) });
@@ -47,7 +47,7 @@ export function bar(layer, filter) {
   const text = fillText(layer, filter);
   const inner = h("span", { class: "bar-fill" });
   inner.style.width = fill === null ? "100%" : `${Math.min(fill, 1) * 100}%`;
-  // What grows is right to be full, layer after layer.
+  // Full layers of a growing filter are normal.
   const isNear = fill > 0.9 && filter.headroom_items !== null;
   const kind = fill === null ? "open" : filter.over_rate || filter.full ? "bad" : isNear ? "warn" : "";
   return h("span", { class: `bar ${kind}`, role: "img", "aria-label": text, title: text }, inner);
@@ -71,7 +71,7 @@ async function copy(line, code, button) {
     button.textContent = t("copied");
     setTimeout(() => (button.textContent = t("copy")), 1500);
   } catch {
-    // Not allowed here: it is selected, to be copied by hand.
+    // The browser does not allow copying here: select the text, so that the user can copy it.
     getSelection().selectAllChildren(code);
   }
 }

@@ -1,6 +1,6 @@
-// Questions to the server, as JSON.
+// Requests to the server. The responses are JSON.
 
-/** An answer that is none, with what the server says of it. */
+/** An error status of the server, with its message. */
 export class Refusal extends Error {
   constructor(status, text) {
     super(text);
@@ -10,28 +10,28 @@ export class Refusal extends Error {
 
 const PATIENCE_MILLIS = 10_000;
 
-/** Who asks, if it was the page's form that the user gave it to; until the page is closed. */
+/** The `Authorization` header from the login form, until the page is closed. */
 let authorization = null;
 
-/** Asks as a user from now on. */
-export function logIn(user, password) {
+/** Sets the credentials of later requests. */
+export function setCredentials(user, password) {
   const bytes = new TextEncoder().encode(`${user}:${password}`);
   authorization = `Basic ${btoa(String.fromCharCode(...bytes))}`;
 }
 
-/** Asks for the numbers at a path. Throws a Refusal if the server answers otherwise, any other error if it does not. */
+/** Fetches JSON from a path. Throws a Refusal for an error status, another error if the server does not answer. */
 export async function ask(path, parameters = {}) {
   const query = Object.entries(parameters)
     .map(([name, value]) => `${name}=${value}`)
     .join("&");
-  // With this header the server leaves asking for a password to the page.
+  // With this header the server does not make the browser ask for a password; the page does.
   const headers = { "X-Tamis-Console": "1", ...(authorization ? { Authorization: authorization } : {}) };
   const answer = await fetch(`/api/${path}.json?${query}`, {
     headers,
     signal: AbortSignal.timeout(PATIENCE_MILLIS),
     cache: "no-store",
   });
-  const told = await answer.json();
-  if (!answer.ok) throw new Refusal(answer.status, told.error ?? answer.statusText);
-  return told;
+  const body = await answer.json();
+  if (!answer.ok) throw new Refusal(answer.status, body.error ?? answer.statusText);
+  return body;
 }

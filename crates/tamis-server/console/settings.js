@@ -1,4 +1,4 @@
-// What the reader chose: language and theme. Kept by the browser, where it keeps anything.
+// Language and theme, stored by the browser if it allows storage.
 
 const kept = new Map();
 
@@ -15,11 +15,11 @@ function write(name, value) {
   try {
     localStorage.setItem(`tamis.${name}`, value);
   } catch {
-    // It lasts as long as the page.
+    // The browser stores nothing: the choice lasts until the page is closed.
   }
 }
 
-/** Returns "en" or "zh": the chosen one, or the first of the browser's that there is. */
+/** Returns "en" or "zh": the chosen language, or the first supported language of the browser. */
 export function language() {
   const chosen = read("language");
   if (chosen === "en" || chosen === "zh") return chosen;

@@ -1,4 +1,4 @@
-// Sizing: what filters of each kind take for so many items at such a rate.
+// Sizing: the memory of each kind of filter for a number of items and a rate.
 
 import { lineChart } from "./chart.js";
 import { bytes, count, decimal, rate, readCount, readRate, tick } from "./numbers.js";
@@ -8,10 +8,10 @@ import { has, kindName, t } from "./translations.js";
 
 const COLUMNS = ["kind", "memory", "bits", "probes", "lines", "what"];
 
-/** Opens the view in an element, with what was asked before; returns what brings it up to date. */
-export function sizing(root, [items = "1000000", asked = "0.01"]) {
+/** Opens the view in `root` with the previous items and rate. Returns its refresh function. */
+export function sizing(root, [items = "1000000", ratePlanned = "0.01"]) {
   const itemsBox = h("input", { id: "items", value: items, inputmode: "text", autocomplete: "off", oninput: () => later() });
-  const rateBox = h("input", { id: "rate", value: asked, inputmode: "text", autocomplete: "off", oninput: () => later() });
+  const rateBox = h("input", { id: "rate", value: ratePlanned, inputmode: "text", autocomplete: "off", oninput: () => later() });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const field = (box, name) => h("label", { for: box.id }, h("span", {}, t(`sizing.${name}`)), box, h("small", { class: "muted" }, t(`sizing.${name}.hint`)));
   const form = h("form", { class: "form", onsubmit: (event) => event.preventDefault() }, field(itemsBox, "items"), field(rateBox, "rate"));
@@ -47,15 +47,15 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
     if (n === null) return say(t("sizing.bad.items"));
     if (p === null) return say(t("sizing.bad.rate"));
     if (question?.n === n && question?.p === p) {
-      // The answer is the same for ever; asked again it only tells that the server is there.
+      // The plan for the same numbers never changes; a repeated request only checks the connection.
       say("");
       results.hidden = false;
       return;
     }
     try {
-      const told = await ask("plan", { items: n, rate: p });
+      const response = await ask("plan", { items: n, rate: p });
       if (n !== readCount(itemsBox.value) || p !== readRate(rateBox.value)) return;
-      [plans, question] = [told.plans, { n, p, port: told.port }];
+      [plans, question] = [response.plans, { n, p, port: response.port }];
     } catch (error) {
       if (error.status !== 400) throw error;
       question = null;
@@ -86,8 +86,8 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
       line(`BF.RESERVE seen ${p} ${n}`),
       ...[usual, ...others].flatMap((plan) => {
         const window = plan.kind === "window" ? " WINDOW 3600000" : "";
-        const told = [t("sizing.tm", { kind: kindName(plan.kind_id) }), window ? ` ${t("sizing.window")}` : ""];
-        return [h("p", {}, told), line(`TM.RESERVE seen KIND ${plan.kind}${window} ITEMS ${n} RATE ${p}`)];
+        const parts = [t("sizing.tm", { kind: kindName(plan.kind_id) }), window ? ` ${t("sizing.window")}` : ""];
+        return [h("p", {}, parts), line(`TM.RESERVE seen KIND ${plan.kind}${window} ITEMS ${n} RATE ${p}`)];
       }),
     );
   }
@@ -108,7 +108,7 @@ export function sizing(root, [items = "1000000", asked = "0.01"]) {
     refresh: async () => {
       const known = question;
       await refresh();
-      // What needs no answer still shows whether the server is there.
+      // A small request checks the connection.
       if (known && known === question) await ask("plan", { items: 1, rate: 0.5 });
     },
     title: () => t("nav.sizing"),

@@ -2,7 +2,7 @@
 
 import { language } from "./settings.js";
 
-const WORDS = {
+const TEXTS = {
   "nav.label": ["Pages", "页面"],
   "nav.filters": ["Filters", "过滤器"],
   "nav.sizing": ["Sizing", "容量规划"],
@@ -216,14 +216,14 @@ const WORDS = {
 
 /** Returns a text in the language of the page, with values put in. */
 export function t(name, values = {}) {
-  const both = WORDS[name];
+  const both = TEXTS[name];
   if (!both) return name;
   return both[language() === "zh" ? 1 : 0].replaceAll(/\{(\w+)\}/g, (_, value) => values[value]);
 }
 
-/** Tells whether there is a text of this name. */
+/** Tests whether a text has this name. */
 export function has(name) {
-  return Object.hasOwn(WORDS, name);
+  return Object.hasOwn(TEXTS, name);
 }
 
 /** Returns the name of a kind in the language of the page, by the id that the server gives. */

@@ -11,7 +11,7 @@ const HEIGHT = 190;
 /** The width below which rows are cards: see the end of style.css. */
 const NARROW = 1000;
 
-/** Makes the charts; `ask` fetches what the chosen time needs, `draw` takes the last ten minutes as the overview has them. */
+/** Creates the charts. `ask` fetches the samples of the chosen span; `draw` draws the last ten minutes. */
 export function serverCharts() {
   let day = null;
   const span = h("select", { id: "span", onchange: () => { day = null; api.ask().then(() => api.draw(minutes)).catch(() => {}); } },
@@ -32,54 +32,54 @@ export function serverCharts() {
     },
     draw(history) {
       minutes = history;
-      const told = span.value === "minute" ? day : minutes;
-      if (!told || !element.open) return;
-      drawLatency(latency, told);
-      drawErrors(errors, told);
+      const samples = span.value === "minute" ? day : minutes;
+      if (!samples || !element.open) return;
+      drawLatency(latency, samples);
+      drawErrors(errors, samples);
     },
   };
   return api;
 }
 
-/** Returns the points of a list of samples, of which each stands at its end. */
-function pointsOf(told, values) {
-  return values.map((value, i) => [told.end_millis - (values.length - 1 - i) * told.step_millis, value]);
+/** Returns one point for each sample, at the end of its interval. */
+function pointsOf(samples, values) {
+  return values.map((value, i) => [samples.end_millis - (values.length - 1 - i) * samples.step_millis, value]);
 }
 
-function timeOf(told) {
-  const from = told.end_millis - Math.max(told.commands.length - 1, 1) * told.step_millis;
-  return { label: t("chart.time"), format: clock, from, to: told.end_millis, isTime: true };
+function timeOf(samples) {
+  const from = samples.end_millis - Math.max(samples.commands.length - 1, 1) * samples.step_millis;
+  return { label: t("chart.time"), format: clock, from, to: samples.end_millis, isTime: true };
 }
 
-function drawLatency(box, told) {
-  const known = [...told.p50_micros, ...told.p99_micros].filter((value) => value !== null);
-  if (told.commands.length < 2 || known.length === 0) {
+function drawLatency(box, samples) {
+  const known = [...samples.p50_micros, ...samples.p99_micros].filter((value) => value !== null);
+  if (samples.commands.length < 2 || known.length === 0) {
     box.replaceChildren(h("p", { class: "muted" }, t("trend.none")));
     return;
   }
   const power = (value, round) => 10 ** round(Math.log10(value));
   lineChart(box, {
-    title: t("trend.latency"), height: HEIGHT, x: timeOf(told),
+    title: t("trend.latency"), height: HEIGHT, x: timeOf(samples),
     y: { label: t("trend.latency.axis"), format: micros, from: power(Math.min(...known), Math.floor), to: power(Math.max(...known) * 1.0001, Math.ceil), isLog: true },
     lines: [
-      { name: t("trend.p99"), points: pointsOf(told, told.p99_micros) },
-      { name: t("trend.p50"), points: pointsOf(told, told.p50_micros) },
+      { name: t("trend.p99"), points: pointsOf(samples, samples.p99_micros) },
+      { name: t("trend.p50"), points: pointsOf(samples, samples.p50_micros) },
     ],
   });
 }
 
-function drawErrors(box, told) {
-  if (told.commands.length < 2) {
+function drawErrors(box, samples) {
+  if (samples.commands.length < 2) {
     box.replaceChildren(h("p", { class: "muted" }, t("trend.none")));
     return;
   }
-  const most = Math.max(...told.errors, ...told.slow, 4);
+  const most = Math.max(...samples.errors, ...samples.slow, 4);
   lineChart(box, {
-    title: t("trend.errors"), height: HEIGHT, x: timeOf(told),
-    y: { label: t(told.step_millis === 1000 ? "trend.second" : "trend.minute"), format: tick, from: 0, to: most * 1.05, isCount: true },
+    title: t("trend.errors"), height: HEIGHT, x: timeOf(samples),
+    y: { label: t(samples.step_millis === 1000 ? "trend.second" : "trend.minute"), format: tick, from: 0, to: most * 1.05, isCount: true },
     lines: [
-      { name: t("trend.failed"), points: pointsOf(told, told.errors) },
-      { name: t("trend.slow"), points: pointsOf(told, told.slow) },
+      { name: t("trend.failed"), points: pointsOf(samples, samples.errors) },
+      { name: t("trend.slow"), points: pointsOf(samples, samples.slow) },
     ],
   });
 }

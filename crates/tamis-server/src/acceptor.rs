@@ -169,12 +169,12 @@ pub(crate) fn admit(
                 accept(&shared, &listener, is_tls, &senders, &next).await;
             });
         }
-        tokio::select! {
-            () = sweep(shared) => {}
-            () = measure(shared) => {}
-            () = save_and_sample(shared) => {}
-            () = shared.stopping() => {}
-        }
+        // Tasks of their own: a panic in one of them stops neither the others nor the accepting.
+        let (sweeping, measuring, saving) = (shared.clone(), shared.clone(), shared.clone());
+        tokio::task::spawn_local(async move { sweep(&sweeping).await });
+        tokio::task::spawn_local(async move { measure(&measuring).await });
+        tokio::task::spawn_local(async move { save_and_sample(&saving).await });
+        shared.stopping().await;
     });
 }
 

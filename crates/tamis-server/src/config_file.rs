@@ -58,7 +58,7 @@ impl Config {
                 // Compare the names as text. Resolving them again may be slow, and their addresses
                 // may have changed.
                 if name == "bind" {
-                    return BindAddress::argv(&given).map(BindAddress::shown).eq(value.split(' '));
+                    return BindAddress::split(&given).map(BindAddress::shown).eq(value.split(' '));
                 }
                 let mut config = Config::default();
                 config.set(name, &given).is_ok()

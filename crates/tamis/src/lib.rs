@@ -39,7 +39,7 @@
 //! | `len()` | how many items a collection holds: exactly ([`Answers::len`], [`DigestSet::len`], [`DenseSet::len`]), or as a filter has counted them ([`Cuckoo::len`], [`Growing::len`]) |
 //! | `count(item)` | how often one item was inserted: [`Counting::count`], [`Cuckoo::count`] |
 //! | `rate` | a false positive rate, a probability: 0.01 is one percent |
-//! | `insert` | inserts an item; true if it is new. filters that may refuse items have `try_insert` |
+//! | `insert` | inserts an item; true if it is new. Filters that may refuse items have `try_insert` |
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
 //! | `…_all` | a batch, with one answer: whether all are present, or how many were new or removed |
 //!
@@ -96,6 +96,7 @@ mod no_std;
 #[cfg(all(feature = "rayon", not(loom)))]
 mod parallel;
 mod plan;
+mod plan_input;
 mod prefetching;
 mod removed;
 #[cfg(all(feature = "serde", not(loom)))]
@@ -128,7 +129,8 @@ pub use item::{Item, ItemBytes};
 pub use kind::Kind;
 pub use layout::Layout;
 pub use modulus::Modulus;
-pub use plan::{Plan, PlanError, PlanInput};
+pub use plan::{Plan, PlanError};
+pub use plan_input::PlanInput;
 pub use removed::Removed;
 pub use strategy::{Classic, Parquet, SplitBlock, Strategy};
 pub use window::{Span, Window};

@@ -8,7 +8,6 @@
 
 pub(crate) mod blocks;
 pub(crate) mod error;
-mod input;
 pub(crate) mod rates;
 pub(crate) mod search;
 pub(crate) mod sizing;
@@ -24,7 +23,6 @@ use crate::no_std::*;
 use crate::strategy::classic::sizing::estimate_bits;
 use blocks::Blocks;
 pub use error::PlanError;
-pub use input::PlanInput;
 use rates::LANES;
 use sizing::{Best, MAX_BITS, Sample};
 

@@ -9,7 +9,7 @@ use tamis_formats::{FilterInfo, ItemCount, LayerInfo};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::settings::Settings;
-use crate::utilization::SAMPLE_BYTES;
+use crate::utilization::{SAMPLE_BYTES, accepted_by_redis_cuckoo};
 
 pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterInfo {
     let (first, last) = (filter.layers().next(), filter.layers().next_back());
@@ -70,12 +70,6 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Filt
         refuses: is_refusing || filter.expansion() == 0,
         ..FilterInfo::default()
     }
-}
-
-/// Returns how many items fit until a lookup compares more fingerprints than those of two full
-/// buckets, or until the filter is full.
-pub(crate) fn accepted_by_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
-    filter.slots() / filter.sub_filters() as u64
 }
 
 /// Returns the expected share of `bits` that `items` items set with `probes` probes each.

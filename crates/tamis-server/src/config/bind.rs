@@ -37,9 +37,9 @@ impl BindAddress {
     }
 
     /// Splits a text into addresses and names, without the leading minus signs that Redis allows.
-    pub(crate) fn argv(text: &str) -> impl Iterator<Item = &str> {
-        let argv = text.split([' ', ',']).filter(|word| !word.is_empty());
-        argv.map(|word| word.trim_start_matches('-'))
+    pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
+        let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+        words.map(|word| word.trim_start_matches('-'))
     }
 
     /// Returns an address or name in the form that `CONFIG GET` shows, without resolving names.

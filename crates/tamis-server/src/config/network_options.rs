@@ -22,7 +22,7 @@ pub(super) static NETWORK: [ConfigOption; 9] = [
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
             let parsed: Result<Vec<BindAddress>, _> =
-                BindAddress::argv(text).map(str::parse).collect();
+                BindAddress::split(text).map(str::parse).collect();
             config.bind = parsed.ok().filter(|all| !all.is_empty())?;
             Some(())
         },

@@ -42,12 +42,12 @@ impl FromStr for OutputLimit {
     /// Parses Redis's list of classes. The server has only normal clients: it validates the limits
     /// of replicas and subscribers, which have no effect.
     fn from_str(text: &str) -> Result<Self, OptionValueError> {
-        let argv: Vec<&str> = text.split_ascii_whitespace().collect();
-        if argv.is_empty() || !argv.len().is_multiple_of(4) {
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        if fields.is_empty() || !fields.len().is_multiple_of(4) {
             return Err(INVALID);
         }
         let mut limit = None;
-        for class in argv.chunks_exact(4) {
+        for class in fields.chunks_exact(4) {
             let read = OutputLimit {
                 hard_bytes: parse_bytes(class[1]).ok_or(INVALID)?,
                 soft_bytes: parse_bytes(class[2]).ok_or(INVALID)?,

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn every_kind_id_has_a_translation() {
-        let argv = include_str!("../../console/translations.js");
+        let translations = include_str!("../../console/translations.js");
         let kinds = [Kind::SplitBlock, Kind::Classic, Kind::Growing, Kind::Cuckoo];
         let others = [Kind::Counting, Kind::Window, Kind::Parquet].map(Kind::name);
         let names = IDS.iter().flat_map(|(_, full, growing)| [*full, *growing]);
@@ -49,7 +49,7 @@ mod tests {
             .chain(kinds.map(|kind| kind_id(kind.name(), false)))
             .chain(others.map(|kind| kind_id(kind, false)))
         {
-            assert!(argv.contains(&format!("\"kind.{name}\":")), "{name}");
+            assert!(translations.contains(&format!("\"kind.{name}\":")), "{name}");
         }
     }
 }

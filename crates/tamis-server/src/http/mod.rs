@@ -96,10 +96,12 @@ pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
                 return tracing::error!(%error, "the console is off: its sampler cannot start");
             }
         };
+        // A task of its own: a panic in it does not stop the console.
+        let recording = console.clone();
+        tokio::task::spawn_local(async move { recording.history.keep(&recording.shared).await });
         let connections = Rc::default();
         tokio::select! {
             () = accept(&console, &connections, &listener) => {}
-            () = console.history.keep(shared) => {}
             () = shared.stopping() => {}
         }
         _ = sampler.join();

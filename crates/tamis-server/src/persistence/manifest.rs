@@ -86,9 +86,9 @@ pub(super) fn read(disk: &dyn Disk) -> io::Result<Option<Manifest>> {
 }
 
 fn parse(text: &str) -> Option<Manifest> {
-    let mut argv = text.strip_prefix("log ")?.split_ascii_whitespace();
-    let log = argv.next()?.parse().ok().filter(|log| *log < NUMBER_LIMIT)?;
-    let secret = match (argv.next(), argv.next(), argv.next()) {
+    let mut fields = text.strip_prefix("log ")?.split_ascii_whitespace();
+    let log = fields.next()?.parse().ok().filter(|log| *log < NUMBER_LIMIT)?;
+    let secret = match (fields.next(), fields.next(), fields.next()) {
         (None, _, _) => 0,
         (Some("secret"), Some(digits), None) => u64::from_str_radix(digits, 16).ok()?,
         _ => return None,

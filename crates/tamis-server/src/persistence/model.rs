@@ -306,8 +306,8 @@ impl World {
                 }
             },
             Caller::Begun { ticket, items } => {
-                let argv: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
-                let argv: [&[u8]; 4] = [b"BF.MADD", b"filter", &argv[0], &argv[1]];
+                let words: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
+                let argv: [&[u8]; 4] = [b"BF.MADD", b"filter", &words[0], &words[1]];
                 let row = find(b"BF.MADD").and_then(Command::batch_items).expect("it has items");
                 let before = contains(&self.keyspace, &items);
                 let mut batch = Batch::default();

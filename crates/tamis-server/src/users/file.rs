@@ -48,9 +48,9 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
     let mut names = HashSet::new();
     for (number_of_line, line) in (1..).zip(text.split(|c| *c == b'\n')) {
         let fail = |why| fail(number_of_line, why);
-        let argv: Vec<&[u8]> =
+        let words: Vec<&[u8]> =
             line.split(|c| is_space(*c)).filter(|word| !word.is_empty()).collect();
-        let (name, rules) = match argv.as_slice() {
+        let (name, rules) = match words.as_slice() {
             [] => continue,
             [first, ..] if first.starts_with(b"#") => continue,
             [b"user", name, rules @ ..] => (*name, rules),

@@ -165,20 +165,20 @@ impl User {
 }
 
 /// Joins the arguments of each selector, which may be split: `(+get`, `~a)`.
-pub(crate) fn join_selectors(argv: Argv<'_>) -> Result<Vec<Vec<u8>>, Vec<u8>> {
-    let mut rules: Vec<Vec<u8>> = Vec::new();
+pub(crate) fn join_selectors(rules: &[&[u8]]) -> Result<Vec<Vec<u8>>, Vec<u8>> {
+    let mut joined: Vec<Vec<u8>> = Vec::new();
     let mut is_within = false;
-    for word in argv {
-        match rules.last_mut() {
+    for word in rules {
+        match joined.last_mut() {
             Some(selector) if is_within => {
                 selector.push(b' ');
                 selector.extend_from_slice(word);
             }
-            _ => rules.push(word.to_vec()),
+            _ => joined.push(word.to_vec()),
         }
         is_within = (is_within || word.starts_with(b"(")) && !word.ends_with(b")");
     }
-    if is_within { Err(rules.pop().unwrap_or_default()) } else { Ok(rules) }
+    if is_within { Err(joined.pop().unwrap_or_default()) } else { Ok(joined) }
 }
 
 #[cfg(test)]
@@ -246,8 +246,8 @@ mod tests {
 
     #[test]
     fn selectors_are_one_argument_or_several() {
-        let argv: [&[u8]; 6] = [b"on", b"(", b"+get", b"~a)", b"(+set)", b"+del"];
-        let joined = join_selectors(&argv).unwrap();
+        let rules: [&[u8]; 6] = [b"on", b"(", b"+get", b"~a)", b"(+set)", b"+del"];
+        let joined = join_selectors(&rules).unwrap();
         assert_eq!(joined, [&b"on"[..], b"( +get ~a)", b"(+set)", b"+del"]);
         assert_eq!(join_selectors(&[b"(+get", b"~a"]), Err(b"(+get ~a".to_vec()));
     }

@@ -17,25 +17,25 @@ use crate::plan::{Plan, PlanError};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PlanInput {
-    /// Computes the memory.
+    /// Items and rate. The plan computes the memory.
     ItemsAndRate {
         /// Distinct items at capacity.
         items: u64,
         /// The false positive rate at capacity.
         rate: f64,
     },
-    /// Computes the items.
+    /// Memory and rate. The plan computes the items.
     MemoryAndRate {
-        /// The most bytes of the filter.
+        /// The maximum size of the filter, in bytes.
         max_bytes: u64,
         /// The false positive rate at capacity.
         rate: f64,
     },
-    /// Computes the rate.
+    /// Items and memory. The plan computes the rate.
     ItemsAndMemory {
         /// Distinct items at capacity.
         items: u64,
-        /// The most bytes of the filter.
+        /// The maximum size of the filter, in bytes.
         max_bytes: u64,
     },
 }
