@@ -12,7 +12,7 @@ use tamis_formats::{
 use crate::clock::now_millis;
 use crate::column_type::ColumnType;
 use crate::decode_options::{funnel, missing_to_write};
-use crate::exit::{CommandResult, Exit, Failure};
+use crate::exit::Failure;
 use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
 use crate::items::ItemEncoding;
@@ -21,7 +21,6 @@ use crate::map::Mapped;
 use crate::metadata::expect_same_items;
 use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
-use crate::rate_notes::Notes;
 
 /// A filter of any format, read from a file.
 pub struct OpenFilter {
@@ -269,27 +268,6 @@ impl OpenFilter {
              'tamis convert --to {format}', and change the copy",
             self.name
         )))
-    }
-
-    /// Replaces `output` by the changed filter after the new file is complete and on disk. With
-    /// `force`, also if the filter is over its planned rate. Writes `notes` to stderr.
-    ///
-    /// # Errors
-    ///
-    /// A message if the filter is over its planned rate, and the errors of
-    /// [`save_as`](Self::save_as). The old file is then unchanged.
-    pub fn save(&self, output: &Path, force: bool, notes: Notes) -> CommandResult {
-        let (notes, excess) = self.notes(notes);
-        let name = output::name(output);
-        if let Some(excess) = excess.as_ref().filter(|_| !force) {
-            return Err(Failure::new(format!(
-                "{name}: {excess}; nothing was written: build one for more items, or accept it \
-                 with --force"
-            )));
-        }
-        notes.iter().for_each(|note| note!("{name}: {note}"));
-        self.save_as(output, self.format, &self.options)?;
-        Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
     }
 
     /// Replaces `path` by the filter in `format`, after the new file is complete and on disk.

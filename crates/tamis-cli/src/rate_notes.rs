@@ -1,11 +1,14 @@
-//! Notes about a filter that is full, or over its planned rate.
+//! Notes about a filter that is full, or over its planned rate. A filter is saved with its notes.
+
+use std::path::Path;
 
 use tamis::Bits;
 use tamis_formats::{FilterInfo, TamisFile};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::numbers::{HumanCount, Rate, holds};
 use crate::open_filter::OpenFilter;
+use crate::output;
 
 /// A filter with a higher rate than this is reported as over-full.
 const OVERFULL_RATE: f64 = 0.3;
@@ -55,6 +58,27 @@ impl OpenFilter {
         notes.iter().for_each(|note| note!("{}: {note}", self.name));
         Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
     }
+
+    /// Replaces `output` by the changed filter after the new file is complete and on disk. With
+    /// `force`, also if the filter is over its planned rate. Writes `notes` to stderr.
+    ///
+    /// # Errors
+    ///
+    /// A message if the filter is over its planned rate, and the errors of
+    /// [`save_as`](Self::save_as). The old file is then unchanged.
+    pub fn save(&self, output: &Path, force: bool, notes: Notes) -> CommandResult {
+        let (notes, excess) = self.notes(notes);
+        let name = output::name(output);
+        if let Some(excess) = excess.as_ref().filter(|_| !force) {
+            return Err(Failure::new(format!(
+                "{name}: {excess}; nothing was written: build one for more items, or accept it \
+                 with --force"
+            )));
+        }
+        notes.iter().for_each(|note| note!("{name}: {note}"));
+        self.save_as(output, self.format, &self.options)?;
+        Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
+    }
 }
 
 /// Returns the notes about a Tamis filter, and the note that it is over its planned rate.
@@ -77,7 +101,6 @@ fn excess(items: f64, capacity: Option<u64>, rate: f64, planned: f64) -> String 
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 

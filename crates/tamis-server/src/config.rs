@@ -3,7 +3,7 @@
 
 mod bind;
 mod by_name;
-mod config_option;
+pub(crate) mod config_option;
 mod error;
 mod network_options;
 mod options;
@@ -18,7 +18,6 @@ use tamis_commands::Settings;
 use crate::hash_key::HashKey;
 use crate::persistence::FsyncPolicy;
 pub use bind::BindAddress;
-pub use config_option::{ConfigOption, OptionGroup};
 pub use error::{ConfigError, OptionValueError};
 pub use output_limit::OutputLimit;
 

@@ -79,9 +79,10 @@ mod users;
 mod version;
 mod write_keys;
 
+pub use config::config_option::{ConfigOption, OptionGroup};
 pub use config::{
-    BindAddress, ClientCertificates, Config, ConfigError, ConfigFile, ConfigOption, DebugCommand,
-    HttpPort, OptionGroup, OptionValueError, OutputLimit,
+    BindAddress, ClientCertificates, Config, ConfigError, ConfigFile, DebugCommand, HttpPort,
+    OptionValueError, OutputLimit,
 };
 pub use hash_key::{HashKey, HashKeyError};
 pub use persistence::{DataReport, DurabilityError, FsyncPolicy, check_data, repair_data};

@@ -11,7 +11,7 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Outcome, Value, WriteKeys, set_string, text};
 use tamis_resp::Reply;
 
-use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
+use crate::keyspace::ExclusiveAccess;
 use bitop::bitop;
 use copy::copy;
 use expiry::{expire, persist};
@@ -74,21 +74,16 @@ fn rename(
     if_absent: bool,
 ) -> WriteResult {
     let (from, to, now) = (argv[1], argv[2], env.now_millis);
-    if !exists(from, now, keys) {
+    if !keys.exists(from, now) {
         return Err(Reply::error(server::NO_KEY));
     }
     // If both names are the same key, the key itself exists.
-    if if_absent && exists(to, now, keys) {
+    if if_absent && keys.exists(to, now) {
         return Err(Reply::Integer(0));
     }
     keys.rename(from, to, now);
     let reply = if if_absent { Reply::Integer(1) } else { Reply::ok() };
     if from == to { Err(reply) } else { Ok(reply) }
-}
-
-/// Tests whether a key exists.
-pub(crate) fn exists(key: &[u8], now_millis: u64, keys: &KeyspaceRef<'_>) -> bool {
-    keys.read(key, now_millis, |value| value.is_some())
 }
 
 fn merge(

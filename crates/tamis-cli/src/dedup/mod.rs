@@ -35,7 +35,7 @@ use crate::dedup::sample::InputSample;
 use crate::dedup::seen::Budget;
 use crate::dedup::state::{Checkpoint, StateFile, Wanted};
 use crate::dedup::stats::{RunStats, StatsFormat};
-use crate::dedup::stream::{DedupRun, Deduplicator, Inputs};
+use crate::dedup::stream::{DedupRun, Deduplicator, Inputs, Repeated};
 use crate::dedup::window::WindowArgs;
 use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
@@ -176,15 +176,6 @@ Examples:
   tamis dedup --window 24h --json /user --time-json /at events.jsonl    each user once a day or so
 
 Exit status: 0 done, 2 failed, 3 done, but more lines may be lost than --rate or --approx allows.";
-
-/// The repeats that `--repeated` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Repeated {
-    /// Each repeated line once, at its second occurrence
-    Once,
-    /// Every occurrence after the first
-    All,
-}
 
 /// The memory in bytes of the blocks that threads exchange.
 const EXCHANGE_BYTES: u64 = 2 << 20;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
-use crate::dedup::Repeated;
 use crate::dedup::batch_reader::BatchReader;
 use crate::dedup::digest::Width;
 use crate::dedup::key_set::KeySet;
@@ -20,6 +19,15 @@ use crate::numbers::HumanCount;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::record_reader::InputPosition;
+
+/// The repeats that `--repeated` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Repeated {
+    /// Each repeated line once, at its second occurrence
+    Once,
+    /// Every occurrence after the first
+    All,
+}
 
 /// Decides which records are new.
 pub enum Deduplicator<D: Width> {

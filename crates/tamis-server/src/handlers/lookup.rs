@@ -8,11 +8,10 @@ use crate::call::Call;
 use crate::keyspace::KeyspaceRef;
 use crate::session::Session;
 use crate::subcommand::unknown_subcommand;
-use crate::write_keys::exists;
 
 pub(super) fn count_existing(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Call { argv, env, .. } = call;
-    let found = argv[1..].iter().filter(|key| exists(key, env.now_millis, keys)).count() as u64;
+    let found = argv[1..].iter().filter(|key| keys.exists(key, env.now_millis)).count() as u64;
     session.note_lookups(true, found);
     session.note_lookups(false, argv.len() as u64 - 1 - found);
     Reply::Integer(found as i64)
@@ -65,7 +64,8 @@ pub(super) fn object(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -
             keys.read(key, env.now_millis, |value| value.map(|value| Reply::bulk(value.encoding())))
         }
         b"FREQ" => return Reply::error(server::NO_LFU),
-        b"REFCOUNT" | b"IDLETIME" => exists(key, env.now_millis, keys)
+        b"REFCOUNT" | b"IDLETIME" => keys
+            .exists(key, env.now_millis)
             .then_some(Reply::Integer(i64::from(argv[1].eq_ignore_ascii_case(b"REFCOUNT")))),
         _ => return unknown_subcommand("OBJECT", argv[1]),
     };

@@ -106,6 +106,12 @@ impl KeyspaceRef<'_> {
         }
     }
 
+    /// Tests whether a key exists.
+    #[must_use]
+    pub fn exists(&self, key: &[u8], now_millis: u64) -> bool {
+        self.read(key, now_millis, |value| value.is_some())
+    }
+
     /// Runs a function on the value of a key under a shared lock, with its recent insertion rate in
     /// items per second.
     pub fn read_measured<R>(

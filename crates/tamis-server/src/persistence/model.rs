@@ -31,8 +31,8 @@ use crate::persistence::log_file::LogFile;
 use crate::persistence::record::Record;
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::SimDisk;
-use crate::persistence::state::answers::Needs;
-use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Readiness};
+use crate::persistence::state::answers::{Needs, Readiness};
+use crate::persistence::state::{FileJob, FsyncPolicy, LogState};
 use oracle::{KeyChange, Logged};
 use saver::Saver;
 

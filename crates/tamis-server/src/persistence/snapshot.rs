@@ -37,6 +37,9 @@ use crate::persistence::header::Kind;
 
 const KIND: Kind = Kind { magic: b"TAMISNAP", version: 4, old_version: 3 };
 
+/// The length of a key item of version 3 without its key and its value, in bytes.
+const VERSION_3_ENTRY_BYTES: u64 = 5 * 8;
+
 /// Marks the end of the keys, in place of the length of a key.
 const END: u64 = u64::MAX;
 

@@ -22,7 +22,6 @@ pub(super) mod answers;
 use std::collections::BTreeSet;
 
 use crate::persistence::frame;
-pub(super) use answers::Readiness;
 
 /// When the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -300,6 +299,7 @@ const KEEP_BYTES: usize = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::persistence::state::answers::Readiness;
 
     /// Runs a write job; returns the position and the number of the written bytes.
     pub(super) fn write(state: &mut LogState) -> (u64, usize) {

@@ -5,7 +5,6 @@ use tamis_commands::{Argv, Env, Value, parse_integer};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::write_keys::exists;
 use crate::write_keys::outcome::WriteResult;
 
 /// A copy of a value, `None` if there was not enough memory for it, and the version of its source
@@ -82,7 +81,7 @@ pub(crate) fn refusal(argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> 
     if from == to {
         return Some(Reply::error(server::SAME_KEY));
     }
-    let is_there = |key| exists(key, env.now_millis, keys);
+    let is_there = |key| keys.exists(key, env.now_millis);
     (!is_there(from) || is_there(to) && !replaces).then_some(Reply::Integer(0))
 }
 

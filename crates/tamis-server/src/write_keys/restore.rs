@@ -7,7 +7,6 @@ use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
-use crate::write_keys::exists;
 use crate::write_keys::outcome::{WriteOutcome, WriteResult};
 
 /// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
@@ -77,7 +76,7 @@ impl<'w> RestoreOptions<'w> {
 
     /// Returns why the command fails, before its payload is decoded; `None` if it may succeed.
     pub fn refusal(&self, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
-        if !self.replaces && exists(argv[1], env.now_millis, keys) {
+        if !self.replaces && keys.exists(argv[1], env.now_millis) {
             return Some(Reply::error(server::BUSY_KEY));
         }
         match parse_integer(self.ttl) {

@@ -8,9 +8,9 @@ use tamis_commands::{ImageError, Value};
 use crate::persistence::disk::{Disk, Sequential};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::header::{self, FileHeader};
-use crate::persistence::snapshot::version_3::VERSION_3_ENTRY_BYTES;
 use crate::persistence::snapshot::{
-    END, ITEM_HEADER_BYTES, KIND, SnapshotEntry, Summed, finish_sum, parse_item_header, path,
+    END, ITEM_HEADER_BYTES, KIND, SnapshotEntry, Summed, VERSION_3_ENTRY_BYTES, finish_sum,
+    parse_item_header, path,
 };
 
 /// Reads a snapshot and passes each key to `each`. Returns the position at which its log begins,

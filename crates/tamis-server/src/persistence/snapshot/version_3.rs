@@ -13,10 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::snapshot::reader::{MAX_KEY_BYTES, SnapshotReader, read_u64};
-use crate::persistence::snapshot::{END, finish_sum};
-
-/// The length of a key item without its key and its value, in bytes.
-pub(super) const VERSION_3_ENTRY_BYTES: u64 = 5 * 8;
+use crate::persistence::snapshot::{END, VERSION_3_ENTRY_BYTES, finish_sum};
 
 /// The size of one read during a search, in bytes.
 const PIECE_BYTES: usize = 4 << 10;
