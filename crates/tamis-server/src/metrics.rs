@@ -24,35 +24,59 @@ pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> Str
 fn of_server(out: &mut Exposition, shared: &SharedState) {
     let stats = &shared.stats;
     let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-    out.family("tamis_build_info", "The version that runs.");
+    out.family("tamis_build_info", "The version of the running server.");
     out.sample("tamis_build_info", &[("version", env!("CARGO_PKG_VERSION").as_bytes())], 1);
     out.one("tamis_loading", "1 while the server reads its data.", 0);
     let started = shared.started_millis as f64 / 1000.0;
-    out.one("tamis_start_time_seconds", "When the server started, since 1970.", started);
-    out.one("tamis_connected_clients", "Connections.", shared.clients.len());
-    out.one("tamis_connections_total", "Connections there were.", shared.clients.ever());
+    out.one(
+        "tamis_start_time_seconds",
+        "Start time of the server, in seconds since 1970.",
+        started,
+    );
+    out.one("tamis_connected_clients", "Open connections.", shared.clients.len());
+    out.one(
+        "tamis_connections_total",
+        "Connections accepted since the server started.",
+        shared.clients.ever(),
+    );
     let rejected = count(&stats.rejected);
-    out.one("tamis_rejected_connections_total", "Connections refused.", rejected);
+    out.one(
+        "tamis_rejected_connections_total",
+        "Connections refused since the server started.",
+        rejected,
+    );
     let (bytes_in, bytes_out) = (count(&stats.bytes_in), count(&stats.bytes_out));
-    out.one("tamis_network_input_bytes_total", "Bytes that clients sent.", bytes_in);
+    out.one("tamis_network_input_bytes_total", "Bytes received from clients.", bytes_in);
     out.one("tamis_network_output_bytes_total", "Bytes sent to clients.", bytes_out);
     let keys = shared.keyspace.shared().len();
-    out.one("tamis_keys", "Keys, expired ones included until they are swept.", keys);
-    out.one("tamis_expiring_keys", "Keys with a time.", shared.keyspace.expiring());
-    out.one("tamis_expired_keys_total", "Keys whose time came.", count(&stats.expired_keys));
-    let help = "Memory of keys and values, and of what waits for clients.";
+    out.one("tamis_keys", "Keys, including expired keys that are not removed yet.", keys);
+    out.one("tamis_expiring_keys", "Keys with an expiry time.", shared.keyspace.expiring());
+    out.one(
+        "tamis_expired_keys_total",
+        "Keys removed because they expired.",
+        count(&stats.expired_keys),
+    );
+    let help = "Memory of keys, values and unsent replies, in bytes.";
     out.one("tamis_memory_bytes", help, shared.used_memory());
     let limit = shared.config().max_memory_bytes;
-    out.one("tamis_memory_limit_bytes", "maxmemory; 0 for no limit.", limit);
+    out.one("tamis_memory_limit_bytes", "The limit maxmemory, in bytes; 0 for no limit.", limit);
     if let Some(bytes) = memory_of_process() {
-        out.one("process_resident_memory_bytes", "Memory of the process that is in use.", bytes);
+        out.one(
+            "process_resident_memory_bytes",
+            "Resident memory of the process, in bytes.",
+            bytes,
+        );
     }
     let Some(durable) = &shared.durable else { return };
-    out.one("tamis_log_bytes", "Length of the present log.", durable.log_bytes());
+    out.one("tamis_log_bytes", "Length of the current log, in bytes.", durable.log_bytes());
     let failed = u8::from(durable.log.failure().is_some());
-    out.one("tamis_log_failed", "1 while changes are refused for the log's sake.", failed);
+    out.one(
+        "tamis_log_failed",
+        "1 while changes are rejected because the log cannot be written.",
+        failed,
+    );
     let saved = count(&durable.last_save_millis) as f64 / 1000.0;
-    let help = "When the last snapshot was complete, since 1970.";
+    let help = "Time of the last complete snapshot, in seconds since 1970.";
     out.one("tamis_last_save_timestamp_seconds", help, saved);
     let saving = u8::from(durable.is_saving());
     out.one("tamis_save_in_progress", "1 while a snapshot is written.", saving);
@@ -66,12 +90,16 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
             out.sample(name, &[("command", command.as_bytes())], number(called));
         }
     };
-    each("tamis_commands_total", "Commands that ran.", Called::calls);
-    each("tamis_command_failures_total", "Those answered by an error.", |it| it.failed);
-    each("tamis_command_rejections_total", "Commands refused before they ran.", |it| it.rejected);
+    each("tamis_commands_total", "Commands that were run.", Called::calls);
+    each("tamis_command_failures_total", "Commands that were run and returned an error.", |it| {
+        it.failed
+    });
+    each("tamis_command_rejections_total", "Commands rejected before they were run.", |it| {
+        it.rejected
+    });
 
     let name = "tamis_command_duration_seconds";
-    out.family_of("histogram", name, "How long commands took.");
+    out.family_of("histogram", name, "Execution time of commands, in seconds.");
     for (command, called) in &called {
         let command = command.as_bytes();
         let mut sum = 0;
@@ -92,7 +120,7 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
     let help = "Commands slower than slowlog-log-slower-than.";
     out.one("tamis_slow_commands_total", help, slow);
 
-    out.family("tamis_errors_total", "Replies that were errors, by their code.");
+    out.family("tamis_errors_total", "Error replies, by error code.");
     for (code, count) in shared.stats.errors_by_code() {
         out.sample("tamis_errors_total", &[("code", code.as_bytes())], count);
     }
@@ -126,9 +154,7 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     each("tamis_filter_headroom_items", "Items until the filter is over target or full.", |it| {
         it.info.headroom_items.map(|items| items as f64)
     });
-    each("tamis_filter_fill_ratio", "Share of bits or slots that are taken.", |it| {
-        Some(it.info.fill)
-    });
+    each("tamis_filter_fill_ratio", "Share of bits or slots in use.", |it| Some(it.info.fill));
     each("tamis_filter_estimated_rate", "Present false positive rate.", |it| {
         Some(it.info.rate_now)
     });
@@ -139,7 +165,9 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     each("tamis_filter_full", "1 if the filter refuses adds.", |it| {
         Some(f64::from(u8::from(it.info.is_full())))
     });
-    each("tamis_filter_memory_bytes", "Memory.", |it| Some(it.info.bytes as f64));
+    each("tamis_filter_memory_bytes", "Memory of the filter, in bytes.", |it| {
+        Some(it.info.bytes as f64)
+    });
     each("tamis_filter_added_items_per_second", "Recent rate of new items.", |it| {
         it.items_per_second
     });
