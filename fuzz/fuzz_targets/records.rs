@@ -1,12 +1,13 @@
-//! Any bytes are records: those that a split at the delimiter finds, however the bytes arrive.
+//! Reads any bytes as records. They equal the parts of a split at the delimiter, however the bytes
+//! arrive.
 #![no_main]
 
 use std::io::{self, Read};
 
 use libfuzzer_sys::fuzz_target;
-use tamis_cli::records::{Blocks, records};
+use tamis_cli::records::{BlockBuffer, BlockReader, records};
 
-/// Hands out as many bytes a call as the fuzzer says, as a pipe does.
+/// Returns at most `step` bytes per call, like a pipe. The fuzzer chooses `step`.
 struct Dribble<'a> {
     bytes: &'a [u8],
     step: usize,
@@ -30,9 +31,10 @@ fuzz_target!(|data: (u8, bool, &[u8])| {
         expected.pop();
     }
     let mut expected = expected.into_iter();
-    let mut blocks = Blocks::new(Dribble { bytes, step: usize::from(step) + 1 }, delimiter);
-    while let Some(block) = blocks.next_block().expect("a slice can be read") {
-        for record in records(block, delimiter) {
+    let mut blocks = BlockReader::new(Dribble { bytes, step: usize::from(step) + 1 }, delimiter);
+    let mut block = BlockBuffer::default();
+    while blocks.read_block(&mut block).expect("a slice can be read") {
+        for record in records(&block, delimiter) {
             assert_eq!(Some(record), expected.next());
         }
     }

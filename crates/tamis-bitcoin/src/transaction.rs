@@ -80,7 +80,7 @@ impl<'a> Transaction<'a> {
             let flag = reader.clone();
             let found = reader.u8("flag")?;
             if found != 1 {
-                let expected = "1, because 0 inputs announce witnesses";
+                let expected = "1, because an input count of 0 marks a transaction with witnesses";
                 return Err(flag.unexpected("flag", expected, found));
             }
             body = reader.at();

@@ -95,7 +95,8 @@ pub fn filters(
     // A column without a filter in any row group is left out.
     filters.retain(|(column, _)| with_filters.contains(column));
     let filters: Vec<_> = filters.into_iter().map(|(_, filter)| filter).collect();
-    // If several columns have filters, the question for the column precedes this message.
+    // If several columns have filters and the user names none, the error that requests --column
+    // comes first.
     if let Some((of_chunk, item)) =
         contradicted.filter(|_| column.is_some() || with_filters.len() == 1)
     {

@@ -11,7 +11,8 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Most values that are made and not yet consumed. Two did not make `dedup` faster.
+/// The maximum number of values that are made and not yet consumed. Two did not make `dedup`
+/// faster.
 const MAX_QUEUED: usize = 1;
 
 /// Replaces an old value by the next one. Returns false if no value follows.

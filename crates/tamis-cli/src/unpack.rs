@@ -46,7 +46,7 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// Memory needs up to this size are ignored.
+/// A decoder that needs at most this many bytes is not limited.
 const LITTLE_BYTES: u64 = 512 << 10;
 
 /// Returns the memory limit of a decoder. Without `--memory`, the limit is the memory that the

@@ -1,8 +1,8 @@
 //! Runs consecutive commands on one key as one batch: the hot path of pipelines.
 //!
-//! A command is a batch of one, and a chunk of a long command is one too. Each item is hashed once.
-//! If the commands cannot run under a shared lock, they run again under an exclusive lock with the
-//! same hashes. The log of a Bloom filter gets these hashes too.
+//! A single command, or a chunk of a long command, runs as a batch of one command. Each item is
+//! hashed once. If the commands cannot run under a shared lock, they run again under an exclusive
+//! lock with the same hashes. The log of a Bloom filter gets these hashes too.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub struct Batch<'w> {
     pub(crate) done: usize,
     /// The value of `done` at the start of the last part.
     pub(crate) began: usize,
-    /// The error of the commands that end after this item.
+    /// The index of an item, and the error reply of every command with items from this index on.
     error: Option<(usize, Text)>,
 }
 

@@ -51,7 +51,8 @@ use reserved::Reserved;
 pub struct ScalableBloom {
     /// The planned rate.
     rate: f64,
-    /// The items that fill the reserved part, and the first capacity that is reported.
+    /// The capacity of the reserved part, in items. It is also the capacity that is reported for
+    /// the first layer.
     capacity: u64,
     /// Each further layer of the reported capacity has `expansion` times the capacity of the last
     /// one; `None` if the filter does not grow.
@@ -309,7 +310,7 @@ impl ScalableBloom {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
-    /// Inserts items again, by their hashes, that were new when they were first inserted. Counts
+    /// Replays inserts: inserts the hashes of items that were new at their first insert. Counts
     /// each of them, even if a snapshot already contains its bits. As a result, later items go to
     /// the same part as at their first insert. Otherwise an item could be lost that was inserted
     /// later and found present because of these bits.

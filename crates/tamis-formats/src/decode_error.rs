@@ -83,7 +83,7 @@ pub enum DecodeErrorKind {
         /// The reason, and what to do.
         why: Box<str>,
     },
-    /// No filter has these bits.
+    /// These are not the bits of a valid filter: the file is damaged.
     Damaged {
         /// What is wrong.
         reason: &'static str,

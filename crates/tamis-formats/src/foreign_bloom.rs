@@ -141,7 +141,7 @@ impl ForeignBloom {
         Ok((filter, filter.rule_of(system)?))
     }
 
-    /// Returns the rule as the rule of `system`.
+    /// Returns the rule if it has the type `R`, the rule type of `system`.
     ///
     /// # Errors
     ///

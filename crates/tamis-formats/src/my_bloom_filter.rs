@@ -64,8 +64,8 @@ const MAX_BITS: u64 = 1 << 31;
 
 /// A filter that gives the answers of the class, including its exceptions.
 ///
-/// An item is its `hashCode`, which is 0 for null: see [`JavaType`](crate::JavaType). The filter
-/// grows up to its highest bit, to at most 256 MiB.
+/// An item is its `hashCode`, which is 0 for null: see [`JavaType`](crate::JavaType). The bits
+/// extend to the highest bit that was set, to at most 256 MiB.
 ///
 /// # Examples
 ///

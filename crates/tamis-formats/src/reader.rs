@@ -6,7 +6,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 
 /// Reads fields from bytes in order. Every step returns an error if the bytes have ended.
 ///
-/// `field` is the name of the next field in an error.
+/// `field` names the next field; error messages contain this name.
 ///
 /// # Examples
 ///

@@ -160,7 +160,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 impl<'a> TamisFile<BitView<'a>> {
     /// Uses the words of a file in place, such as in a mapped file. Constant time.
     ///
-    /// Checks the header, the length and the bits after the last bit, but not the words.
+    /// Checks the header, the length and the unused bits at the end, but not the words.
     /// [`verify`](Self::verify) checks the words in one pass.
     ///
     /// # Errors

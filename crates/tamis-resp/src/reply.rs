@@ -21,7 +21,8 @@ pub enum Protocol {
     Resp3,
 }
 
-/// A server's reply. RESP2 encodes a variant that it has no type for as the closest type.
+/// A server's reply. If RESP2 has no type for a variant, the variant is encoded as the closest
+/// type.
 ///
 /// ```
 /// use tamis_resp::{Protocol, Reply};

@@ -25,7 +25,7 @@ impl WordSpan {
     ///
     /// # Panics
     ///
-    /// If the span is not within `input`, which is then not the input that contained the word.
+    /// If the span exceeds `input`, because the caller passed another input than the decoded one.
     #[inline]
     pub fn of(self, input: &[u8]) -> &[u8] {
         &input[self.start..self.end]

@@ -167,7 +167,7 @@ const FEW: usize = 64;
 
 /// A command that already has `MANY` words may have a million words. Growing their memory step by
 /// step would copy all of it at each step. Instead `VERY_MANY` words are reserved at once. The
-/// allocator gets so large an area as a separate mapping, which uses memory only for pages that are
+/// allocator maps an area of this size separately, so it uses memory only for the pages that are
 /// written.
 const MANY: usize = 1 << 15;
 const VERY_MANY: usize = (33 << 20) / size_of::<WordSpan>();

@@ -10,7 +10,8 @@ use crate::not_decoded::NotDecoded;
 use crate::shared_state::SharedState;
 use crate::write_keys::restore::{Limit, decode_payload, restore_refusal};
 
-/// Longer data is decoded on a background thread, in bytes.
+/// The maximum length of data that is decoded on the calling thread, in bytes. Longer data is
+/// decoded on a background thread.
 const LONG_DATA_BYTES: usize = 256 << 10;
 
 /// A value that was decoded from the data of a command. `hold` counts its memory until the value is

@@ -288,8 +288,8 @@ mod tests {
         };
         assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
         while_leased(shared, || {
-            // The first command of each pair waits, and the second has a shorter expiry time than
-            // that wait.
+            // `INCR` waits for the lease. `PEXPIRE` sets an expiry time that is shorter than this
+            // wait.
             let replies = run(&[&[b"INCR", b"a"], &[b"PEXPIRE", b"a", b"900"], &[b"EXISTS", b"a"]]);
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
             assert_eq!(run(&[&[b"EXISTS", b"a"]]), ":1\r\n", "its time came too early");

@@ -10,7 +10,7 @@ pub(crate) fn memory_of_process() -> Option<u64> {
     bytes_in("/proc/self/status", "VmRSS:")
 }
 
-/// Returns the kibibytes in a line of a file, in bytes.
+/// Reads a number of kibibytes from the line that starts with `field`, and returns it in bytes.
 fn bytes_in(path: &str, field: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;

@@ -3,7 +3,7 @@
 use crate::kind::Kind;
 use crate::plan::{Plan, PlanError};
 
-/// Two of items, rate and memory. [`plan`](Self::plan) computes the third.
+/// Two of three values: items, rate and memory. [`plan`](Self::plan) computes the third.
 ///
 /// # Examples
 ///

@@ -21,7 +21,7 @@ pub fn create(row: &Json, items: &str, sizing: Bip37Sizing) -> WalletFilter {
     WalletFilter::create(n, real(&row["fp_rate"]), tweak, update, sizing).unwrap()
 }
 
-/// A payload of `filterload` with 300 empty bytes.
+/// A payload of `filterload` with an empty filter of 300 zero bytes.
 fn payload(probes: u32, flags: u8) -> Vec<u8> {
     let mut payload = vec![0xfd, 44, 1];
     payload.resize(3 + 300, 0);

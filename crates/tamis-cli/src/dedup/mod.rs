@@ -49,7 +49,7 @@ use crate::unpack;
 /// Remove repeated lines: print the first occurrence of each, in order
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-// A time can be a field too, so `--delimiter` may be given for `--time-field` only.
+// The time can also be a field, so `--delimiter` needs `--field` or `--time-field`.
 #[command(group = ArgGroup::new("fields").args(["field", "time_field"]).multiple(true))]
 #[command(mut_arg("delimiter", |arg| {
     let help = "Split records at DELIM (such as ',' or '\\t'); needs -k or --time-field";

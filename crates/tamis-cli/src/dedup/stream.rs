@@ -292,7 +292,8 @@ impl<D: Width> Deduplicator<D> {
         }
     }
 
-    /// Returns the expected number of repeats that were taken for printed ones.
+    /// Returns the expected number of repeated lines that were not printed, because they were
+    /// mistaken for lines that had been printed.
     fn expected_unprinted(&self) -> f64 {
         match self {
             Deduplicator::Digests { again: Some(again), .. } => again.accuracy().expected_lost,

@@ -43,7 +43,7 @@ fn pieces(filter: &AnyFilter<BitView<'_>>) -> Option<Pieces> {
     }
 }
 
-/// Draws the share of the parts by their fill.
+/// Draws a histogram: the share of the blocks in each range of fill.
 fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> Chart {
     let mut counts = [0_u64; BARS];
     for fill in &pieces.fills {

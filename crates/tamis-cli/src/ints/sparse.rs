@@ -1,9 +1,9 @@
 //! A set for few integers of any size: a hash table at first, compressed if the integers lie close
 //! together.
 //!
-//! A hash table is fastest for scattered integers in any order. Each of them would move megabytes
-//! of the index of a compressed set. Close integers take a fraction of the memory when they are
-//! compressed.
+//! A hash table is fastest for scattered integers in any order. Inserting one of them into a
+//! compressed set would move megabytes of its index. Close integers take a fraction of the memory
+//! when they are compressed.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};

@@ -1,4 +1,4 @@
-//! Filters of other systems as a user runs the program on them.
+//! Runs the program on filters of other systems, as a user does.
 
 use crate::program::{Folder, lines};
 

@@ -73,8 +73,9 @@ fn replay(replayed: &mut Option<Value>, commands: &[Argv<'_>], change: Change, e
     }
 }
 
-/// Runs commands with one name as a batch, first under shared and then under exclusive access, in
-/// one part or in short ones. Applies the logged changes to `replayed`.
+/// Runs several calls of the same command as a batch, first under shared access, then under
+/// exclusive access. `part` decides whether the batch runs as a whole or in short parts. Applies
+/// the logged changes to `replayed`.
 fn run_batch(
     value: &mut Option<Value>,
     replayed: &mut Option<Value>,

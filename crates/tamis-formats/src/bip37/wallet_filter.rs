@@ -71,7 +71,7 @@ impl WalletFilter {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would disconnect.
+    /// [`DecodeError`] if a Bitcoin node would disconnect a peer that sends this payload.
     pub fn decode_start(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = ByteReader::new(payload);
         let filter = Self::read(&mut reader)?;

@@ -19,7 +19,7 @@ pub struct Scale {
     pub capacity: u64,
     /// The requested rate. The first layer has this rate times the ratio.
     pub rate: f64,
-    /// The digest of layers that need at most 128 bits.
+    /// The digest function of layers whose probes need at most 128 hash bits.
     pub short: ShortDigest,
 }
 

@@ -6,7 +6,7 @@ use crate::reader::ByteReader;
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
 
-/// The number of containers from which a file with runs has offsets.
+/// A file with runs stores offsets only if it has at least this number of containers.
 pub(super) const MIN_OFFSETS: usize = 4;
 
 /// The largest number of values of a list. A container with more values is a bitmap.

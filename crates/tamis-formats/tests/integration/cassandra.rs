@@ -68,7 +68,8 @@ fn probes_are_those_of_the_golden_data() {
 #[test]
 fn hashes_are_cassandras() {
     for case in list(&json("cassandra/cassandra.json")["hashes"]) {
-        // In a filter of 2¹⁶ bits with one probe, the set bit shows the low bits of the first half.
+        // In a filter of 2¹⁶ bits with one probe, the position of the set bit is the absolute value
+        // of one half of the hash modulo 2¹⁶.
         for (release, half) in [(Release::Until22, "h1"), (Release::Since30, "h2")] {
             let empty = [&[0, 0, 0, 1, 0, 0, 4, 0][..], &[0; 8192]].concat();
             let mut filter = cassandra::decode(&empty, release).unwrap();

@@ -108,8 +108,8 @@ fn a_snapshot_holds_the_bitmap_and_its_settings() {
 
 #[test]
 fn settings_of_a_server_are_read_in_each_of_its_encodings() {
-    // The snapshot contains a hash with the fields of settings. Under the key of settings, the same
-    // hash holds the settings of a filter.
+    // The snapshot contains a Redis hash with the same fields as the settings of a filter. Under
+    // the key of settings, the same hash holds the settings of a filter.
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let mut bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
         let name = b"small-hash";

@@ -128,7 +128,7 @@ impl SubFilter {
         let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
         let differing = slots ^ (u64::from(fingerprint) * LOW_BITS);
         // A byte of 0 causes a borrow, and then the byte above it may also cause one. So only the
-        // lowest bit is always correct.
+        // lowest set bit of the result is always correct.
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 

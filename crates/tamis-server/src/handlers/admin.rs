@@ -43,8 +43,8 @@ pub(super) fn last_save(session: &Session) -> Reply {
     Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
 }
 
-/// `BGSAVE` and `BGREWRITEAOF`, which differ only in their replies: a snapshot also starts a new
-/// log.
+/// `BGSAVE` and `BGREWRITEAOF`, which differ only in their replies. Both write a snapshot, and
+/// every snapshot starts a new log.
 pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if session.server.durable.is_none() {
         return Reply::error(server::NOTHING_SAVED);

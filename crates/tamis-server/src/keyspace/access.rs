@@ -322,8 +322,9 @@ impl ExclusiveAccess<'_> {
     /// under shared locks. `others` must not contain `key`; it may contain the same key several
     /// times.
     ///
-    /// Empty filters are built for the call, once per set of parameters. Returns `None` without
-    /// calling `run` if that takes more than `max_bytes` bytes.
+    /// A filter that is stored only as its parameters is built in memory for the call, once per set
+    /// of parameters. Returns `None` without calling `run` if that takes more than `max_bytes`
+    /// bytes.
     pub fn write_by<R>(
         &self,
         key: &[u8],

@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Repairs again after a crash, and starts.
+    /// Runs the repair again after a crash, then starts the server on the repaired folder.
     fn assert_repairs(disk: &SimDisk, originals: &BTreeMap<String, Vec<u8>>, when: &str) {
         assert_kept(disk, originals, when);
         match check(disk) {

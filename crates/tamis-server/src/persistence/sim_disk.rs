@@ -2,9 +2,9 @@
 //!
 //! A write goes to the page cache. A sync makes it durable. A power loss keeps any subset of the
 //! unsynced pages, tears one of them, and keeps any length of a file that grew. File names become
-//! durable when their folder is synced. A power loss keeps any prefix of the later changes of each
-//! name, and no name in a folder whose own name is lost. A killed process loses nothing of the page
-//! cache.
+//! durable when their folder is synced. After a power loss, each name has a prefix of the changes
+//! made to it since the last sync of its folder. If the name of a folder is lost, all names in that
+//! folder are lost. A killed process loses nothing of the page cache.
 //!
 //! A test can make an operation fail. A failed write leaves any part of its bytes. A failed sync
 //! leaves the pages in the cache but marks them as written: no later sync writes them, as on Linux.
@@ -60,7 +60,7 @@ struct DiskState {
     durable_names: BTreeMap<PathBuf, usize>,
     /// Changes of names since the last sync of their folder.
     renamed: Vec<(PathBuf, Option<usize>)>,
-    /// Folders below the first one.
+    /// The folders inside the root folder of the disk.
     dirs: BTreeSet<PathBuf>,
     /// Hard links fail.
     refuses_links: bool,

@@ -70,7 +70,8 @@ pub struct Counting<B = Bitmap> {
     hasher: Hasher,
     counter_bits: u32,
     kernels: CounterKernels,
-    // Invariant: whole blocks, `counter_bits` slices of two words each (`arch/counters.rs`).
+    // Invariant: a whole number of blocks. A block has `counter_bits` slices of two words each
+    // (`arch/counters.rs`).
     counters: B,
 }
 

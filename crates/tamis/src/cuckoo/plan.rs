@@ -58,11 +58,11 @@ fn most_crowded(items: f64) -> f64 {
 /// There are three rules:
 ///
 /// * Up to `2 * bucket` items always fit, because each item has this number of slots.
-/// * The table as a whole may be full. With buckets of two, the first item that does not fit is
-///   number 0.965·slots ± 0.24·√items. The deviation was measured from 10² to 10⁴ slots. With
-///   larger buckets, it is number 0.994·slots ± 0.15·√items. The distribution of small tables has a
-///   longer tail. Of 250 000 tables with 18 slots, one was full at 7 items. Of 100 000 tables with
-///   66 slots, one was full at 45 items. Of 15 000 tables with 514 slots, one was full at 470
+/// * The table as a whole must have free slots. With buckets of two, the first item that does not
+///   fit is number 0.965·slots ± 0.24·√items. The deviation was measured from 10² to 10⁴ slots.
+///   With larger buckets, it is number 0.994·slots ± 0.15·√items. The distribution of small tables
+///   has a longer tail. Of 250 000 tables with 18 slots, one was full at 7 items. Of 100 000 tables
+///   with 66 slots, one was full at 45 items. Of 15 000 tables with 514 slots, one was full at 470
 ///   items.
 /// * Two keys that share a bucket in one half have `3 * bucket` slots together. They may get more
 ///   items than this (`crowded`). This rule is the strictest for slots of few bits, because these

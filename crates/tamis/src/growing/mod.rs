@@ -252,8 +252,8 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
     /// Estimates the number of distinct items: those that were new, and those that were taken for
     /// present. Nearly exact.
     fn estimate_items(&self) -> f64 {
-        // Some absent items were not stored: the share that the rate determines. On average the
-        // rate was half the present rate while the filter filled.
+        // The filter did not store new items that it reported as present. The rate gives their
+        // share. On average the rate was half the present rate while the filter filled.
         let rate = self.estimate_rate().min(0.999);
         self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }

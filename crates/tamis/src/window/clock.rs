@@ -33,7 +33,7 @@ pub(super) struct Clock {
     slices: u32,
     pub(super) span: Span,
     pub(super) refreshes: bool,
-    // The number of the slice for which the memory is ready.
+    // The number of the newest slice whose memory is cleared for inserts.
     memory: u64,
     // The number of the present slice. Invariant: at least `memory`.
     present: u64,

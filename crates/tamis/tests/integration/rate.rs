@@ -103,7 +103,7 @@ fn cuckoo_keeps_its_rate_at_every_size() {
     check(Kind::Cuckoo, 10_000_000, 0.01);
 }
 
-/// A growing filter keeps the planned rate at all sizes. At a given size, its rate is lower.
+/// A growing filter keeps the planned rate at all sizes. At one size, its rate may be lower.
 #[test]
 fn growing_keeps_its_rate_at_every_size() {
     for rate in [0.1, 0.01, 0.001] {

@@ -54,8 +54,9 @@ pub(in crate::arch) fn contains_pairs(
             if is_large && next.is_some() {
                 prefetch_4(words, coming, i);
             }
-            // SAFETY: eight bytes from each byte number that `locate` wrote are in `words`, as
-            // asserted. Entries after the batch are from an earlier batch, or zero.
+            // SAFETY: for each byte offset that `locate` wrote, the eight bytes from this offset
+            // are inside `words`; the assertion checks this. Entries after the batch are from an
+            // earlier batch, or zero.
             mask |= unsafe { rule.contains_4(words, located, i) } << i;
         }
         *word = if batch.len() == BATCH { mask } else { mask & ((1 << batch.len()) - 1) };

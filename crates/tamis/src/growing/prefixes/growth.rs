@@ -147,10 +147,10 @@ impl Growth {
         self.base_bits + extra_bits(depth)
     }
 
-    /// Returns the highest rate at any number of items. It is the sum over all depths.
-    /// While the shallowest pages have `depth`, the number of entries of a page grows from 9/16 to
-    /// 9/8 of `split_at`. At depth 0, it grows from zero to the threshold of one page. Every entry
-    /// has a prefix at least as long as the prefixes of that depth.
+    /// Returns the highest rate at any number of items. It is the sum over all depths. While the
+    /// shallowest pages have `depth`, the number of entries of a page grows from 9/16 to 9/8 of
+    /// `split_at`. At depth 0, it grows from zero to the threshold of one page. In each page, every
+    /// entry has a prefix at least as long as the prefixes at depth `depth`.
     pub(crate) fn rate_for_ever(self) -> f64 {
         f64::from(self.split_at) * self.rate_per_entry()
     }

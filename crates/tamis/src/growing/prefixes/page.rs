@@ -84,7 +84,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Returns the form of entries whose new remainders have `remainder_bits` bits.
+    /// Returns the form in which a new entry has a remainder of `remainder_bits` bits.
     pub fn of(remainder_bits: u32) -> Self {
         let entry_bits = remainder_bits + 1;
         // All lanes together have fewer than 64 bits, so a shift by all lanes is valid.
