@@ -288,8 +288,9 @@ fn kill_rounds(rounds: u32, sync: &str) {
         std::thread::scope(|threads| {
             for (writer, answered) in answered.iter().enumerate() {
                 let first = next[writer];
+                // Connected before the time until the kill starts.
+                let mut client = Client::connect(address);
                 threads.spawn(move || {
-                    let mut client = Client::connect(address);
                     for i in first.. {
                         let item = format!("{writer}:{i}");
                         let commands =
