@@ -18,7 +18,7 @@ pub fn run(bench: &mut Bench) {
     }
     println!("\n{READING}");
     for format in FORMATS {
-        let Ok((bytes, told)) = large(format) else { continue };
+        let Ok((bytes, options)) = large(format) else { continue };
         // Files of integer sets are as large as their content, and Roaring bitmaps are not bit
         // arrays.
         if bytes.len() < 8 << 20 {
@@ -28,7 +28,7 @@ pub fn run(bench: &mut Bench) {
         let mut copy = Row::new(READING, &format!("{}: copy", format.name));
         for _ in 0..bench.rounds {
             let start = Instant::now();
-            let contents = (format.decode)(&bytes, &told);
+            let contents = (format.decode)(&bytes, &options);
             row.rounds.push(per_byte(start.elapsed(), bytes.len()));
             if let Err(error) = contents {
                 bench.wrong.push(format!("{READING}: {}: {error}", format.name));
@@ -49,12 +49,12 @@ fn per_byte(elapsed: Duration, bytes: usize) -> f64 {
 /// Returns a file of about 64 MiB, or as large as the format allows, with items in it.
 fn large(format: &'static Format) -> Result<(Vec<u8>, DecodeOptions), String> {
     let (create, encode) = (format.create, format.encode);
-    let told =
+    let options =
         DecodeOptions { items: Some(56_000_000), rate: Some(0.01), ..DecodeOptions::default() };
-    let mut contents = create(&told).map_err(|error| error.to_string())?;
+    let mut contents = create(&options).map_err(|error| error.to_string())?;
     let keys: Vec<_> = (0..100_000).map(|number| spread(number).to_le_bytes()).collect();
     let _ = contents.insert_each(&keys, &mut Answers::new());
     let mut bytes = Vec::new();
-    encode(&contents, &told, &mut bytes).map_err(|error| error.to_string())?;
-    Ok((bytes, told))
+    encode(&contents, &options, &mut bytes).map_err(|error| error.to_string())?;
+    Ok((bytes, options))
 }

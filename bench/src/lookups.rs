@@ -157,11 +157,11 @@ pub fn fill<S: Source, C: Contender<S>>(set: &mut C, size: u64) {
 
 /// Looks up a million absent items; returns the share of wrong answers.
 fn measure_rate<S: Source, C: Contender<S>>(set: &C) -> f64 {
-    let asked = 1 << 20;
+    let lookups = 1 << 20;
     let mut source = S::new();
-    (0..asked).for_each(|j| source.push(2 * ABSENT + j));
+    (0..lookups).for_each(|j| source.push(2 * ABSENT + j));
     let yes = set.count_each(&source.items(), &mut Answers::new());
-    yes as f64 / asked as f64
+    yes as f64 / lookups as f64
 }
 
 impl<S: Source, C: Contender<S>> Ask<S> for Filled<C> {

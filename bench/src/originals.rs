@@ -168,9 +168,10 @@ fn one_by_one<K: AsRef<[u8]>>(contents: &Contents, asked: &[K]) -> Sample {
 }
 
 fn filled<K: AsRef<[u8]>>(format: &'static Format, members: u64, key: fn(u64) -> K) -> Contents {
-    let told = DecodeOptions { items: Some(members), rate: Some(0.01), ..DecodeOptions::default() };
+    let options =
+        DecodeOptions { items: Some(members), rate: Some(0.01), ..DecodeOptions::default() };
     let create = format.create;
-    let mut contents = create(&told).expect("items and rate are told");
+    let mut contents = create(&options).expect("items and rate are options");
     let mut answers = Answers::new();
     for first in (0..members).step_by(BATCH) {
         let keys: Vec<K> = (first..(first + BATCH as u64).min(members)).map(key).collect();

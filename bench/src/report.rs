@@ -58,10 +58,9 @@ const PAGES: [Page; 4] = [
         folder: "",
         title: "Measured",
         intro: "After reading this page you know what a lookup, an insert, a plan and a whole \
-            program cost beside the rivals and beside what memory allows, and \
-                which targets are met. Other pages: [filters that delete, count, grow and \
-                forget](family/README.md), \
-                [formats of other systems](formats/README.md), [the server](server/README.md).",
+            program cost beside the rivals and beside what memory allows, and which targets are \
+            met. Other pages: [filters that delete, count, grow and forget](family/README.md), \
+            [formats of other systems](formats/README.md), [the server](server/README.md).",
         prefix: "",
     },
 ];

@@ -73,10 +73,8 @@ pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
 
 /// Counts edges, and reports the operands of comparisons to libFuzzer.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
-    -Cllvm-args=-sanitizer-coverage-level=4 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-    -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares";
+    -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Returns the command that builds every target.
 pub fn build() -> Result<Command, String> {

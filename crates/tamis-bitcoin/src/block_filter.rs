@@ -31,8 +31,7 @@ impl fmt::Display for FilterError {
             FilterError::Spent { expected, found } => write!(
                 f,
                 "the block spends {expected} outputs, and {found} scripts were given: give one for \
-                each \
-                 input except those of the first transaction, including empty ones"
+                each input except those of the first transaction, including empty ones"
             ),
             FilterError::Set(error) => error.fmt(f),
         }

@@ -350,8 +350,8 @@ impl Args {
             (AnyFilter::Growing(growing), Some(limit)) if growing.heap_bytes() > max_bytes => {
                 Err(Failure::new(format!(
                     "{}: with {} items the filter needs more than --memory {limit}; nothing was \
-                     written: allow more memory or a \
-                     higher rate, or plan a filter of another kind with --items N",
+                     written: allow more memory or a higher rate, or plan a filter of another kind \
+                     with --items N",
                     output::name(&self.output),
                     HumanCount(growing.len()),
                 )))

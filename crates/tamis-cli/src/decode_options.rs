@@ -237,12 +237,13 @@ pub fn missing_to_write(
     format: &Format,
     name: &str,
 ) -> Failure {
-    let asked: Vec<_> = all_missing(parameter, options, format).map(asked_of_output).collect();
-    Failure::new(format!("{name}: {}", asked.join("; ")))
+    let messages: Vec<_> =
+        all_missing(parameter, options, format).map(missing_for_output).collect();
+    Failure::new(format!("{name}: {}", messages.join("; ")))
 }
 
 /// Returns the message for a missing parameter of a filter to be written.
-pub fn asked_of_output(parameter: Parameter) -> &'static str {
+pub fn missing_for_output(parameter: Parameter) -> &'static str {
     match parameter {
         Parameter::Items => "the planned number of items is missing: give --to-items N",
         Parameter::Rate => "the planned rate is missing: give --to-rate R",

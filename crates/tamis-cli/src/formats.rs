@@ -40,8 +40,7 @@ pub fn run(args: &Args) -> CommandResult {
 
 /// Text below the table.
 const REMARK: &str = "\nThe value of a Redis string, as GET returns it, contains no format: it \
-    needs --format. 'convert' \
-     writes the format of --to, or the one of the extension of OUT.\n";
+    needs --format. 'convert' writes the format of --to, or the one of the extension of OUT.\n";
 
 fn row(format: &Format) -> Vec<String> {
     let found_by = if format.is_detectable() { "its bytes" } else { "--format" };

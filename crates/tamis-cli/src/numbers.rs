@@ -114,7 +114,7 @@ impl fmt::Display for Rate {
         }
         if rate < 1e-4 {
             let text = format!("{rate:.2e}");
-            let (digits, power) = text.split_once('e').expect("an exponent was asked for");
+            let (digits, power) = text.split_once('e').expect("{:e} writes an exponent");
             let digits = digits.trim_end_matches('0').trim_end_matches('.');
             return f.pad(&format!("{digits}e{power}"));
         }

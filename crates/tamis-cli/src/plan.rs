@@ -133,8 +133,7 @@ fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     let _ = write!(
         text,
         "\nlines: cache lines that a lookup of a member reads. (exact): the set of 64-bit hashes \
-         that \
-         `tamis dedup` keeps.\n{}: {}.\n",
+         that `tamis dedup` keeps.\n{}: {}.\n",
         best.kind(),
         why(input, best)
     );

@@ -225,8 +225,7 @@ mod tests {
             value.utilization(0),
             Some(Utilization { items: info_of_full.items, used: 1.0 })
         );
-        // Other filters that grow or forget are never full; `is_over_rate` reports when one exceeds
-        // its rate.
+        // Other filters never reject items, so they are never full; `is_over_rate` reports a filter that exceeds its rate.
         for kind in [Kind::Growing, Kind::SplitBlock] {
             let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
             assert!(!info(&filled(&plan, 1000)).is_full(), "{kind}");

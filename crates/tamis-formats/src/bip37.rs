@@ -42,8 +42,7 @@ pub(crate) const FORMAT: Format = Format {
         if bytes == 0 || probes == 0 {
             return Err(CreateError::refused(format!(
                 "Bitcoin Core would make a filter of {bytes} bytes and {probes} hash functions, \
-                which matches every item: \
-                 plan at most 144,000 items, and a rate of 0.01 or less"
+                which matches every item: plan at most 144,000 items, and a rate of 0.01 or less"
             )));
         }
         WalletFilter::create(items, rate, 0, Update::None, Bip37Sizing::Core).map(contents_of)

@@ -22,7 +22,7 @@ use crate::rule::Rule;
 pub(crate) const FORMAT: Format = Format {
     name: "cassandra",
     extensions: &["db"],
-    summary: "Cassandra's Filter.db, told by the version in the SSTable's name",
+    summary: "Cassandra's Filter.db; the version in the SSTable's name selects the layout",
     sniff: Some(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,

@@ -24,8 +24,7 @@ impl CreateError {
         CreateError::Refused(why.into().into())
     }
 
-    /// Checks that there is at least one item and that the rate is a probability above 0 and below
-    /// 1.
+    /// Checks a plan: `items` is at least 1, and `rate` is above 0 and below 1.
     pub(crate) fn check_plan(system: &str, items: u64, rate: f64) -> Result<(), Self> {
         if rate > 0.0 && rate < 1.0 && items > 0 {
             return Ok(());

@@ -49,8 +49,8 @@ impl fmt::Display for EncodeError {
             EncodeError::Several { filters, rate } => write!(
                 f,
                 "the format stores one filter, and these are {filters}: a union of their bits has \
-                a false positive rate of \
-                 {rate:.3}; set the option `union`, or build one from the items"
+                a false positive rate of {rate:.3}; set the option `union`, or build one from the \
+                items"
             ),
             EncodeError::Missing(parameter) => write!(f, "this format needs its {parameter}"),
             EncodeError::Io(error) => error.fmt(f),

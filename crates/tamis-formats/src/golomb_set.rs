@@ -61,8 +61,7 @@ pub struct GolombSet {
 impl GolombSet {
     /// The reason why a set cannot change, and what to do.
     const WRITTEN_ONCE: &'static str = "a Golomb-coded set is written once: its values depend on \
-        how many items there \
-         are, so build a new one from all items";
+        how many items there are, so build a new one from all items";
 
     /// Builds a set of distinct items. Repeated items count once.
     ///

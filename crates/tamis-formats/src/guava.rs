@@ -84,8 +84,7 @@ fn read(reader: &mut ByteReader<'_>) -> Result<ForeignBloom, DecodeError> {
     if is_java_serialized(reader.rest()) {
         let kind = DecodeErrorKind::Damaged {
             reason: "this is Java's serialized form of an object, not the output of writeTo: read \
-                it in Java, and \
-                     write it with BloomFilter.writeTo",
+                it in Java, and write it with BloomFilter.writeTo",
         };
         return Err(DecodeError::new("strategy", 0, kind));
     }

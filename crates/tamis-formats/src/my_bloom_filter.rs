@@ -322,8 +322,7 @@ impl StoredFilter for MyBloomFilter {
             ],
             warnings: vec![
                 "its six probes are the same number with some bits cleared, because * binds \
-                tighter than & in \
-                 its hash: it takes up to 256 MiB, not 4 MiB"
+                tighter than & in its hash: it takes up to 256 MiB, not 4 MiB"
                     .into(),
                 "items with the same hashCode are the same item, such as null, 0, 0.0 and the \
                 empty text"

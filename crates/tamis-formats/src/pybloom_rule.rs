@@ -142,8 +142,7 @@ impl ProbeRule for Slices {
     fn describe(&self, info: &mut FilterInfo) {
         if self.digest == DigestFunction::Short(ShortDigest::Xxh128) {
             let warning = "the hash is assumed to be xxh128: files of pybloom_live before 4 use \
-                MD5, which must be \
-                           given, or no item is found";
+                MD5, which must be given, or no item is found";
             info.warnings.push(warning.into());
         }
     }

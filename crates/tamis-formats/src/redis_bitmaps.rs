@@ -213,8 +213,7 @@ impl StoredFilter for RedisBitmaps {
             };
             warnings.push(format!(
                 "it has grown {times}: the false positive rate of all bitmaps together is \
-                {rate:.2e}; their \
-                 union, as one filter of Guava, would have {union:.2e}"
+                {rate:.2e}; their union, as one filter of Guava, would have {union:.2e}"
             ));
         }
         FilterInfo {

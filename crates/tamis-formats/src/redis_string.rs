@@ -56,8 +56,7 @@ pub(crate) fn fitting<'a, R: 'static>(
     let sizes = |rule: &Rule| format!("{} bits and {} probes", rule.bits(), rule.probes());
     Err(EncodeError::needs_items(format!(
         "{system} plans {} for the given items and rate, and this filter has {} (give the values \
-        that it was planned for, \
-         if they are others)",
+        that it was planned for, if they are others)",
         sizes(&planned),
         sizes(filter.rule())
     )))

@@ -168,8 +168,7 @@ impl ProbeRule for Redisson {
 
     fn describe(&self, info: &mut FilterInfo) {
         let warning = "items are found only if Redisson uses StringCodec, LongCodec or \
-            ByteArrayCodec: the bytes \
-                       of its default codec cannot be computed here";
+            ByteArrayCodec: the bytes of its default codec cannot be computed here";
         info.warnings.push(warning.into());
     }
 }

@@ -269,8 +269,7 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
         RIBBON => {
             let kind = DecodeErrorKind::Unexpected {
                 expected: "a Bloom filter's: 1 or more probes, or -1. -2 is a Ribbon filter, which \
-                    is not read: let RocksDB \
-                           write the table again with NewBloomFilterPolicy",
+                    is not read: let RocksDB write the table again with NewBloomFilterPolicy",
                 found: RIBBON.into(),
             };
             Err(error("number of probes", PROBES_AT, kind))

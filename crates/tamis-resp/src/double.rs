@@ -34,7 +34,7 @@ fn push_shortest(out: &mut Vec<u8>, value: f64) {
     let mut rest = &mut text[..];
     write!(rest, "{:e}", value.abs()).expect("17 digits, a point and an exponent fit");
     let len = MAX_TEXT - rest.len();
-    let split = text[..len].iter().position(|&byte| byte == b'e').expect("asked for by `:e`");
+    let split = text[..len].iter().position(|&byte| byte == b'e').expect("{:e} writes an exponent");
     let exponent =
         std::str::from_utf8(&text[split + 1..len]).ok().and_then(|text| text.parse().ok());
     let exponent: i64 = exponent.expect("the exponent after `e` is a number");

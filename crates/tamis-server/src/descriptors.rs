@@ -15,7 +15,7 @@ pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
 /// HTTP connections wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
-/// Returns how many files the server may open in addition to one socket for each client.
+/// Returns how many open files the server reserves in addition to one socket for each client.
 pub(crate) fn reserved(config: &Config, threads: usize) -> u64 {
     let http = match config.http_port {
         HttpPort::Off => 0,

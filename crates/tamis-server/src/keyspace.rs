@@ -22,6 +22,6 @@ mod table;
 mod tests;
 mod writing;
 
-pub use access::{Access, ExclusiveAccess, KeyspaceRef, SharedAccess};
+pub use access::{ExclusiveAccess, KeyspaceAccess, KeyspaceRef, SharedAccess};
 pub use freeing::RemovedKeys;
 pub use shards::Keyspace;

@@ -211,7 +211,7 @@ fn limit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError>
     if fitting < config.max_clients {
         tracing::warn!(
             maxclients = fitting,
-            asked = config.max_clients,
+            configured = config.max_clients,
             "maxclients was lowered to fit the limit of open files: raise the limit with ulimit -n"
         );
         config.max_clients = fitting;

@@ -10,7 +10,7 @@ use tamis_formats::{
 };
 
 use crate::convert::Args;
-use crate::decode_options::{DecodeArgs, asked_of_output, has_charset};
+use crate::decode_options::{DecodeArgs, has_charset, missing_for_output};
 use crate::exit::Failure;
 use crate::input;
 use crate::numbers::HumanCount;
@@ -327,6 +327,6 @@ impl Args {
             _ => false,
         };
         let missing = to.parameters.required.iter().filter(is_missing);
-        missing.map(|&parameter| format!("{name}: {}", asked_of_output(parameter))).collect()
+        missing.map(|&parameter| format!("{name}: {}", missing_for_output(parameter))).collect()
     }
 }

@@ -279,9 +279,9 @@ mod tests {
             }
         }
         assert_eq!(set.len(), oracle.len() as u64);
-        let asked: Vec<u64> = values.iter().flat_map(|&value| [value, value ^ 1]).collect();
-        set.contains_each(&asked, &mut new);
-        for (value, is_in) in asked.iter().zip(new.iter()) {
+        let queries: Vec<u64> = values.iter().flat_map(|&value| [value, value ^ 1]).collect();
+        set.contains_each(&queries, &mut new);
+        for (value, is_in) in queries.iter().zip(new.iter()) {
             assert_eq!(oracle.contains(value), is_in, "{value}");
         }
         for &value in values.iter().step_by(3) {

@@ -72,8 +72,8 @@ fn keys_may_be_fields_json_values_or_urls() {
     assert_eq!(folder.feed("check json.tamis", "u1\n7\n8\n").stdout, "u1\n7\n");
     folder.write("urls.txt", "HTTP://Example.org:80/a/../b#part\n");
     folder.ok("build --url urls.txt -o urls.tamis");
-    let asked = "http://example.org/b\n";
-    assert_eq!(folder.feed("check --url urls.tamis", asked).stdout, asked);
+    let query = "http://example.org/b\n";
+    assert_eq!(folder.feed("check --url urls.tamis", query).stdout, query);
     // A query with raw text would miss items that are stored in canonical form.
     for line in ["check urls.tamis urls.txt", "add urls.tamis urls.txt"] {
         folder.refused(line, "urls.tamis: holds canonical URLs: add --url");

@@ -73,8 +73,7 @@ fn replay(replayed: &mut Option<Value>, commands: &[Argv<'_>], change: Change, e
     }
 }
 
-/// Runs several calls of the same command as a batch, first under shared access, then under
-/// exclusive access. `part` decides whether the batch runs as a whole or in short parts. Applies
+/// Runs several calls of the same command as a batch, under shared access if that is possible, or else under exclusive access. `part` decides whether the batch runs as a whole or in short parts. Applies
 /// the logged changes to `replayed`.
 fn run_batch(
     value: &mut Option<Value>,

@@ -52,8 +52,7 @@ impl<'a> Walk<'a> {
         let Some(skip) = skip_of(kind) else {
             let why = format!(
                 "values of type {kind} are unknown, so nothing behind byte {kind_at} can be read: \
-                use a newer \
-                 tamis, or save a server without key {:?}",
+                use a newer tamis, or save a server without key {:?}",
                 String::from_utf8_lossy(&key)
             );
             return Err(self.error("type", kind_at, DecodeErrorKind::Refused { why: why.into() }));

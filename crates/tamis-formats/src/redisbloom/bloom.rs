@@ -55,23 +55,23 @@ impl StoredFilter for RedisBloom {
         if newest.items > newest.capacity {
             let (items, capacity) = (newest.items, newest.capacity);
             warnings.push(format!(
-                "the newest layer holds {items} items and was planned for \
-                {capacity}: its rate is above the planned one"
+                "the newest layer holds {items} items and was planned for {capacity}: its rate is \
+                above the planned one"
             ));
         } else if !self.is_scaling() && newest.items == newest.capacity {
             warnings.push("full: refuses adds, and does not grow: reserve a larger one".into());
         }
         if self.hash_bits() == 32 {
             warnings.push(
-                "its hashes have 32 bits, as in very old servers: among billions of \
-                items some share a hash, whatever the rate"
+                "its hashes have 32 bits, as in very old servers: among billions of items some \
+                share a hash, whatever the rate"
                     .into(),
             );
         }
         if rate > 2.0 * planned {
             warnings.push(format!(
-                "the false positive rate is {rate:.2e}, more than twice the \
-                planned one ({planned:.2e}): reserve a larger filter"
+                "the false positive rate is {rate:.2e}, more than twice the planned one \
+                ({planned:.2e}): reserve a larger filter"
             ));
         }
         let layers = match self.layers().len() {

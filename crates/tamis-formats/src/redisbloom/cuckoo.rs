@@ -29,8 +29,8 @@ impl StoredFilter for RedisCuckoo {
         if self.sub_filters() > 1 {
             let parts = self.sub_filters();
             warnings.push(format!(
-                "it has grown to {parts} parts, each of which adds to the rate \
-                and to the time of a lookup: reserve a larger filter"
+                "it has grown to {parts} parts, each of which adds to the rate and to the time of \
+                a lookup: reserve a larger filter"
             ));
         }
         if self.expansion() == 0 && fill > 0.5 {

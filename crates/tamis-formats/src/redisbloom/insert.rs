@@ -7,9 +7,8 @@ use crate::change_error::ChangeError;
 
 /// The reason why filters of RedisBloom do not merge.
 pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits \
-    does not count: insert the items of \
-     both into one; of the filters in Redis, those of redis-bitmap, redis-bitmaps and redisson \
-     merge";
+    does not count: insert the items of both into one; of the filters in Redis, those of \
+    redis-bitmap, redis-bitmaps and redisson merge";
 
 /// Returns the maximum size of the next part of a filter of `bytes` bytes.
 ///

@@ -39,8 +39,7 @@ pub(super) fn of_value(
         }
         RedisValue::Tamis(_) => {
             "a filter in a layout that only `tamis serve` reads: RESTORE it there, or create \
-            filters for \
-             Redis with `bf-layout redisbloom`"
+            filters for Redis with `bf-layout redisbloom`"
         }
     }))
 }

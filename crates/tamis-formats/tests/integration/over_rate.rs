@@ -68,6 +68,6 @@ fn a_grown_filter_is_compared_with_the_plan_of_its_layers() {
         }
     }
     let filter = filled("pybloom-live-scalable", 100, 5_000, 0);
-    assert!(filter.info().rate_now > RATE * 1.1, "more than was asked of one layer");
-    assert!(is_over(&filter, Some(RATE / 10.0)), "one that was asked for less is over it");
+    assert!(filter.info().rate_now > RATE * 1.1, "above the rate of one layer");
+    assert!(is_over(&filter, Some(RATE / 10.0)), "a filter planned for a lower rate is over it");
 }

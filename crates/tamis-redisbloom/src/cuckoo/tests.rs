@@ -387,13 +387,16 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
         (0..items).for_each(|item| filter.insert(&item).unwrap());
         let absent = 200_000_u64;
         let found = (0..absent).filter(|i| filter.contains(&(i + (1 << 40)))).count();
-        let (measured, told) = (found as f64 / absent as f64, filter.estimate_rate(u64::MAX));
+        let (measured, estimated) = (found as f64 / absent as f64, filter.estimate_rate(u64::MAX));
         let parts = filter.sub_filters();
-        assert!((told / measured - 1.0).abs() < 0.1, "{parts} parts: {told}, measured {measured}");
+        assert!(
+            (estimated / measured - 1.0).abs() < 0.1,
+            "{parts} parts: {estimated}, measured {measured}"
+        );
         // The hash distributes items evenly. So a part of each sub-filter gives nearly the same
         // estimate.
         let by_part = filter.estimate_rate(1024);
-        assert!((by_part / told - 1.0).abs() < 0.2, "{by_part} {told}");
+        assert!((by_part / estimated - 1.0).abs() < 0.2, "{by_part} {estimated}");
     }
 }
 

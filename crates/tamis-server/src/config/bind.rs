@@ -27,7 +27,7 @@ pub struct BindAddress {
 }
 
 const NO_ADDRESS: OptionValueError =
-    OptionValueError("no IP address, nor a name that leads to one");
+    OptionValueError("neither an IP address nor a host name that resolves to one");
 
 impl BindAddress {
     /// Returns the addresses, at least one.

@@ -18,7 +18,7 @@ pub(super) static NETWORK: [ConfigOption; 9] = [
         value: "ADDRESSES",
         help: "Listen on these addresses or names, separated by spaces or commas [default: \
             127.0.0.1]",
-        expected: "IP addresses, or names that lead to some",
+        expected: "IP addresses, or host names that resolve to IP addresses",
         get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         set: |config, text| {
             let parsed: Result<Vec<BindAddress>, _> =

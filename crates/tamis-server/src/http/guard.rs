@@ -25,7 +25,7 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
     if !request.body().is_end_stream() {
         return Some(closing(answer::error(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "the console takes no body: put what is asked into the address",
+            "the console accepts no request body: put the parameters into the address",
         )));
     }
     // Prevent DNS rebinding: a page of another site whose name resolves to this address must not
@@ -64,8 +64,8 @@ pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
         others",
     );
     if !headers.contains_key(CONSOLE_HEADER) {
-        let asked = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
-        refusal.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
+        let challenge = HeaderValue::from_static("Basic realm=\"Tamis\", charset=\"UTF-8\"");
+        refusal.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     refusal
 }

@@ -18,24 +18,24 @@ pub struct KeyspaceRef<'k>(&'k Keyspace);
 
 /// Access to the keyspace as long as it holds the lock `G` of the gate.
 #[derive(Debug)]
-pub struct Access<'k, G> {
+pub struct KeyspaceAccess<'k, G> {
     keys: KeyspaceRef<'k>,
     _gate: G,
 }
 
 /// Shared access to the keyspace, for a command or a batch of them.
-pub type SharedAccess<'k> = Access<'k, RwLockReadGuard<'k, ()>>;
+pub type SharedAccess<'k> = KeyspaceAccess<'k, RwLockReadGuard<'k, ()>>;
 
 /// Exclusive access to the keyspace: no other command runs meanwhile.
-pub type ExclusiveAccess<'k> = Access<'k, RwLockWriteGuard<'k, ()>>;
+pub type ExclusiveAccess<'k> = KeyspaceAccess<'k, RwLockWriteGuard<'k, ()>>;
 
-impl<'k, G> Access<'k, G> {
+impl<'k, G> KeyspaceAccess<'k, G> {
     pub(super) fn new(keyspace: &'k Keyspace, gate: G) -> Self {
         Self { keys: KeyspaceRef(keyspace), _gate: gate }
     }
 }
 
-impl<'k, G> Deref for Access<'k, G> {
+impl<'k, G> Deref for KeyspaceAccess<'k, G> {
     type Target = KeyspaceRef<'k>;
 
     fn deref(&self) -> &KeyspaceRef<'k> {
@@ -47,13 +47,13 @@ impl Keyspace {
     /// Returns shared access to the keys. Waits while a command has exclusive access.
     #[must_use]
     pub fn shared(&self) -> SharedAccess<'_> {
-        Access::new(self, self.gate.read())
+        KeyspaceAccess::new(self, self.gate.read())
     }
 
     /// Returns exclusive access to all keys. Waits until no other command has access.
     #[must_use]
     pub fn exclusive(&self) -> ExclusiveAccess<'_> {
-        Access::new(self, self.gate.write())
+        KeyspaceAccess::new(self, self.gate.write())
     }
 
     /// Returns shared access once `key` has no read lease. Waits while a command has exclusive

@@ -2,7 +2,7 @@
 
 use triomphe::Arc;
 
-use crate::keyspace::access::Access;
+use crate::keyspace::access::KeyspaceAccess;
 use crate::keyspace::cell::Cell;
 use crate::keyspace::shards::{Keyspace, SHARDS};
 
@@ -20,7 +20,7 @@ impl Keyspace {
     pub(super) fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
         // Recursive: the caller may have shared access already while another thread waits for
         // exclusive access.
-        let _keys = Access::new(self, self.gate.read_recursive());
+        let _keys = KeyspaceAccess::new(self, self.gate.read_recursive());
         if self.clears() == clears {
             self.count_bytes(cell.measure(now_millis));
         }

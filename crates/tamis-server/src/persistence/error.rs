@@ -83,8 +83,8 @@ impl fmt::Display for DurabilityError {
         let dir = path.parent().unwrap_or(path).display();
         write!(
             f,
-            "; restore the folder from a backup, \
-             or keep what is valid: tamis check-data --repair {dir}"
+            "; restore the folder from a backup, or keep what is valid: tamis check-data --repair \
+             {dir}"
         )
     }
 }

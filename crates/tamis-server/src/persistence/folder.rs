@@ -79,8 +79,8 @@ impl<'d> Folder<'d> {
             return Ok(());
         }
         Err(self.invalid_data(format!(
-            "no server gives files numbers of {NUMBER_LIMIT} or more: \
-             move these to another folder: {}",
+            "no server gives files numbers of {NUMBER_LIMIT} or more: move these to another \
+             folder: {}",
             self.too_high.join(", ")
         )))
     }

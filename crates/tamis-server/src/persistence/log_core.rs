@@ -182,8 +182,8 @@ impl LogCore {
         let result = sync().map_err(|error| {
             let error = without_code(&error);
             format!(
-                "the disk may have lost what was written ({error}); \
-                 restart the server: it writes it again"
+                "the disk may have lost what was written ({error}); restart the server: it writes \
+                 it again"
             )
         });
         if result.is_ok() {
@@ -209,8 +209,8 @@ impl LogCore {
         let gone = (!is_there).then(|| {
             let path = file.path.display();
             format!(
-                "{path} was removed or replaced under the running server; \
-                 put the folder back, or DUMP the keys to another server"
+                "{path} was removed or replaced under the running server; put the folder back, or \
+                 DUMP the keys to another server"
             )
         });
         self.note(|inner| {

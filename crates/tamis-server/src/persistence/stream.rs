@@ -138,8 +138,8 @@ impl<'f> Stream<'f> {
             let first: Vec<u64> = known.iter().copied().chain([log.secret]).collect();
             let candidates = Candidates { begins, searched: first.clone(), first };
             if find_start(log, &candidates).map_err(DurabilityError::io(&log.path))? {
-                let what = "it has changes, but it does not follow another log, \
-                            and the manifest is missing";
+                let what = "it has changes, but it does not follow another log, and the manifest \
+                            is missing";
                 return Err(DurabilityError::damaged(&log.path, 0, what));
             }
         }

@@ -148,8 +148,8 @@ fn alternating_inserts_are_replayed_into_their_own_keys() {
         client.say(&["BF.ADD", "small", &item(i + 100)]);
     }
     let questions = ["small", "large", "gone"].map(|key| {
-        let asked = ["BF.MEXISTS".to_owned(), key.to_owned()].into_iter();
-        asked.chain((0..400).map(item)).collect::<Vec<_>>()
+        let words = ["BF.MEXISTS".to_owned(), key.to_owned()].into_iter();
+        words.chain((0..400).map(item)).collect::<Vec<_>>()
     });
     let ask = |client: &mut Client| questions.each_ref().map(|question| client.say(question));
     let before = ask(&mut client);

@@ -204,7 +204,7 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
         header[32..].copy_from_slice(&check.to_le_bytes());
         if at == 0 {
             let refused = sparse(&snapshot, &bytes);
-            assert!(refused.contains("a key is longer than it can be"), "{refused}");
+            assert!(refused.contains("the length of a key exceeds the maximum"), "{refused}");
         } else {
             let copy = copy_with(dir.path(), &snapshot, &bytes);
             let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();

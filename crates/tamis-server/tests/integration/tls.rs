@@ -303,14 +303,14 @@ fn reloaded_files_apply_to_new_connections_and_invalid_ones_to_none() {
     let (_, second) = certificate_now();
     assert_ne!(second, first);
     assert_eq!(early.say("PING").unwrap(), Reply::simple("PONG"), "it stays connected");
-    for (name, told) in [
+    for (name, name_in_error) in [
         ("expired.pem", "expired: renew it"),
         ("client.key", "there is no certificate in it"),
         ("client.pem", "not the key of"),
     ] {
         std::fs::copy(files.path(name), files.path("server.pem")).unwrap();
         let error = server.handle().reload_tls().unwrap_err().to_string();
-        assert!(error.contains("server.") && error.contains(told), "{error}");
+        assert!(error.contains("server.") && error.contains(name_in_error), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert_eq!(certificate_now().1, second, "{name}");
     }

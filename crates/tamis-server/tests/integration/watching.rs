@@ -88,8 +88,8 @@ fn calls_failures_and_refusals_are_counted_by_command() {
     let usual = info(&mut client, &[]);
     assert!(usual.contains_key("errorstat_ERR") && usual.contains_key("used_memory"));
     assert!(!usual.keys().any(|name| name.starts_with("cmdstat") || name.starts_with("latency")));
-    let asked = info(&mut client, &["CommandStats"]);
-    assert!(asked.keys().all(|name| name.starts_with("cmdstat")) && asked.len() > 5);
+    let commands = info(&mut client, &["CommandStats"]);
+    assert!(commands.keys().all(|name| name.starts_with("cmdstat")) && commands.len() > 5);
 
     client.say(&["CONFIG", "RESETSTAT"]);
     let all = info(&mut client, &["everything"]);
@@ -123,9 +123,9 @@ fn histograms_add_up_to_the_calls() {
         client.say(&["BF.ADD", "k", &i.to_string()]);
     }
     client.say(&["SET", "a", "b"]);
-    let told = array(client.say(&["LATENCY", "HISTOGRAM", "BF.ADD", "bf.add", "none", "get"]));
-    assert_eq!((told.len(), text(&told[0])), (2, "bf.add".to_owned()));
-    let fields = array(told[1].clone());
+    let reply = array(client.say(&["LATENCY", "HISTOGRAM", "BF.ADD", "bf.add", "none", "get"]));
+    assert_eq!((reply.len(), text(&reply[0])), (2, "bf.add".to_owned()));
+    let fields = array(reply[1].clone());
     assert_eq!((text(&fields[0]), &fields[1]), ("calls".to_owned(), &Reply::Integer(200)));
     let counts: Vec<i64> = array(fields[3].clone())
         .into_iter()
@@ -160,7 +160,7 @@ fn slow_commands_are_listed_without_passwords() {
     client.say(&["HELLO", "2", "AUTH", "default", "secret"]);
     let list = array(client.say(&["SLOWLOG", "GET", "2"]));
     let entries: Vec<Vec<Reply>> = list.into_iter().map(array).collect();
-    assert_eq!(entries.len(), 2, "no more than asked for");
+    assert_eq!(entries.len(), 2, "no more than requested");
     let words =
         |entry: &[Reply]| -> Vec<String> { array(entry[3].clone()).iter().map(text).collect() };
     assert_eq!(words(&entries[0]), ["HELLO", "2", "AUTH", "(redacted)", "(redacted)"]);
@@ -205,8 +205,8 @@ fn info_reports_expiring_keys_and_commands_per_second() {
     client.say(&["EXPIRE", "a", "1000"]);
     client.say(&["EXPIRE", "b", "1000"]);
     client.say(&["PERSIST", "b"]);
-    let told = info(&mut client, &["keyspace"]);
-    assert_eq!(told["db0"], "keys=3,expires=1,avg_ttl=0");
+    let reply = info(&mut client, &["keyspace"]);
+    assert_eq!(reply["db0"], "keys=3,expires=1,avg_ttl=0");
     let started = std::time::Instant::now();
     loop {
         client.say(&["PING"]);
@@ -216,7 +216,7 @@ fn info_reports_expiring_keys_and_commands_per_second() {
         if commands > 0 && bytes > 0.0 {
             break;
         }
-        assert!(started.elapsed().as_secs() < 30, "no rate is told");
+        assert!(started.elapsed().as_secs() < 30, "no rate is reported");
     }
 }
 
@@ -241,9 +241,9 @@ fn info_reports_filters_of_every_kind() {
     client.say(&["TM.RESERVE", "split", "KIND", "split-block", "ITEMS", "1000"]);
     client.say(&["TM.MADD", "split", "a", "b", "c"]);
     client.say(&["EXEC"]);
-    let told = info(&mut client, &["filters"]);
-    assert_eq!((told["filters"].as_str(), told["items"].as_str()), ("5", "9"));
-    let bytes: u64 = told["filters_memory"].parse().unwrap();
+    let reply = info(&mut client, &["filters"]);
+    assert_eq!((reply["filters"].as_str(), reply["items"].as_str()), ("5", "9"));
+    let bytes: u64 = reply["filters_memory"].parse().unwrap();
     assert!(bytes > 2000, "{bytes}");
 }
 

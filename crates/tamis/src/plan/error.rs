@@ -84,8 +84,7 @@ impl fmt::Display for PlanError {
             PlanError::TooLarge { kind, items, rate } => write!(
                 f,
                 "no {kind} filter can hold {items} items at rate {rate:?}: plan fewer items, a \
-                higher \
-                 rate or another kind"
+                higher rate or another kind"
             ),
             PlanError::TooSmall { kind, max_bytes } => write!(
                 f,

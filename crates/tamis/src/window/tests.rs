@@ -112,7 +112,7 @@ fn merges_of_any_ages_forget_nothing_too_early() {
             (1_000_000..1_000_000 + peer).for_each(|item| assert!(other.insert(&item)));
             let items = (0..before).rev().take(span as usize).collect::<Vec<_>>();
             let peers = (1_000_000..1_000_000 + peer).rev().take(span as usize).collect::<Vec<_>>();
-            // The merge is repeated, as if files were merged every hour.
+            // Merge the same window four times, with an insert after each merge.
             for round in 0..4 {
                 one.merge(&other).unwrap();
                 assert!(one.insert(&(2_000_000 + round)));

@@ -192,7 +192,7 @@ impl SnapshotReader {
     /// Reads a key of this length.
     pub(super) fn read_key(&mut self, len: u64) -> Result<Vec<u8>, DurabilityError> {
         if len > MAX_KEY_BYTES.min(self.total - self.at) {
-            return Err(self.damaged("a key is longer than it can be"));
+            return Err(self.damaged("the length of a key exceeds the maximum"));
         }
         let mut key = vec![0; len as usize];
         self.file.read_exact(&mut key).map_err(|error| self.read_error(error))?;
