@@ -37,7 +37,7 @@ fn refused_words(arguments: &[&str], environment: &[(&str, &str)]) -> String {
 fn wrong_options_are_refused_in_one_line() {
     for (arguments, expected) in [
         (&["--port", "x"][..], "--port x"),
-        (&["--bind", "local/host"], "IP addresses, or names"),
+        (&["--bind", "local/host"], "IP addresses, or host names"),
         (&["--bind", "0.0.0.0"], "--requirepass"),
         (&["--maxmemory", "1x"], "memory value"),
         (&["--appendfsync", "sometimes"], "everysec"),
