@@ -90,7 +90,9 @@ pub use insert::BatchPart;
 pub use keys::{Access, KeyOption, Keys};
 pub use partial_load::PartialLoad;
 pub use permission::Permission;
-pub use run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
+pub use run::{
+    Change, Env, ErrorReply, Expiry, KeyReply, LoadCommand, Outcome, Written, load_commands,
+};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
 pub use serialization::ImageError;
 pub use settings::{BloomLayout, Setting, SettingError, Settings};
@@ -99,7 +101,7 @@ pub use sparse_bytes::SparseBytes;
 pub use string::{get as get_string, set as set_string};
 pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
-pub use tamis::allocation_bytes;
+pub use tamis::{allocation_bytes, allocation_bytes_of_glibc};
 pub use tm::{
     PlanCurve, decode_file, info_reply, load_decoded, load_refusal, made_like, merge, plan,
     plan_curves, reserve_like,

@@ -58,7 +58,8 @@ impl PartialLoad {
     }
 
     /// Returns the header of a dump whose image has this length, in bytes.
-    pub(crate) fn header(len_bytes: u64) -> Vec<u8> {
+    #[must_use]
+    pub fn header(len_bytes: u64) -> Vec<u8> {
         [*MAGIC, len_bytes.to_le_bytes()].concat()
     }
 

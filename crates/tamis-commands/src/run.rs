@@ -2,6 +2,9 @@
 
 use tamis_resp::{Protocol, Reply};
 
+use crate::batch::Family;
+use crate::partial_load::PartialLoad;
+use crate::serialization;
 use crate::settings::Settings;
 use crate::text::{self, Text};
 use crate::value::Value;
@@ -14,7 +17,8 @@ pub struct Env<'a> {
     /// The protocol of the connection. A few replies differ between protocols in content, not only
     /// in encoding.
     pub protocol: Protocol,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970. With 0 the time is unknown, and windows keep their clocks: a
+    /// replica runs the commands of its primary so.
     pub now_millis: u64,
     /// The recent rate of new items in the value of the command's key, in items per second, if the
     /// server knows it.
@@ -110,6 +114,49 @@ pub enum Change {
     Inserted(Vec<u64>),
 }
 
+/// A command that loads a part of a filter: name, position and data. The key is its first argument.
+pub type LoadCommand = (&'static str, i64, Vec<u8>);
+
+/// Returns the commands that create the filter of a [new image](crate::Value::new_image) on another
+/// server, whatever its settings are. RedisBloom runs the commands for filters of its own layouts.
+///
+/// # Panics
+///
+/// If the image is shorter than a new image.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_commands::{Env, Handler, ScalableBloom, Settings, Value, find, load_commands};
+/// use tamis_resp::Protocol;
+///
+/// let new = Value::Bloom(Box::new(ScalableBloom::reserve(1000, 0.01, Some(2))?));
+/// let settings = Settings::default();
+/// let env = Env::new(&settings, Protocol::Resp3, 0);
+/// let mut other = None;
+/// for (name, position, data) in load_commands(&new.new_image()) {
+///     let Handler::Key(handler) = find(name.as_bytes()).unwrap().handler else { unreachable!() };
+///     let position = position.to_string();
+///     handler.run(&mut other, &[name.as_bytes(), b"key", position.as_bytes(), &data], &env);
+/// }
+/// assert_eq!(other.unwrap().to_image(), new.to_image());
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[must_use]
+pub fn load_commands(new_image: &[u8]) -> Vec<LoadCommand> {
+    match serialization::redisbloom_header(new_image) {
+        Some((Family::Cuckoo, header)) => vec![("CF.LOADCHUNK", 1, header.to_vec())],
+        Some((_, header)) => vec![("BF.LOADCHUNK", 1, header.to_vec())],
+        None => {
+            let len = new_image.len();
+            vec![
+                ("BF.LOADCHUNK", 1, PartialLoad::header(len as u64)),
+                ("BF.LOADCHUNK", len as i64 + 1, new_image.to_vec()),
+            ]
+        }
+    }
+}
+
 impl Change {
     /// Creates the change of a command that accepted only `items`. The log gets a command that
     /// consists of `start` and these items.
@@ -156,7 +203,8 @@ impl<R> Outcome<R> {
     }
 
     /// Returns the same outcome with this reply.
-    pub(crate) fn with_reply(self, KeyReply { reply, stops }: KeyReply) -> Outcome {
+    #[must_use]
+    pub fn with_reply(self, KeyReply { reply, stops }: KeyReply) -> Outcome {
         let Self { change, expiry, created, .. } = self;
         Outcome { reply, change, expiry, created, stops }
     }

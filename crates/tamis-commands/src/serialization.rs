@@ -17,6 +17,7 @@ use std::io::{self, Read, Write};
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
+use crate::batch::Family;
 use crate::partial_load::PartialLoad;
 use crate::scalable_bloom::ScalableBloom;
 pub use crate::serialization::error::ImageError;
@@ -90,7 +91,9 @@ impl Value {
     }
 
     /// Returns the length of the image, in bytes, without reading the bits of a Tamis filter.
-    pub(crate) fn image_bytes(&self) -> u64 {
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "nothing is written")]
+    pub fn image_bytes(&self) -> u64 {
         let mut nothing = io::sink();
         let mut out = Writer { skipped: u64::MAX, ..Writer::whole(&mut nothing) };
         self.write_to(&mut out).expect("nothing is written");
@@ -154,17 +157,29 @@ impl Value {
     /// `BF.SCANDUMP`.
     ///
     /// RedisBloom filters and strings have other dump formats, so this rejects their images: the
-    /// header of such an image could request memory without supplying the bytes for it.
+    /// header of such an image could request memory without supplying the bytes for it. A [new
+    /// image](Self::new_image) may request up to `max_bytes` of memory, as `BF.RESERVE` does.
     ///
     /// # Errors
     ///
     /// [`ImageError`] if the bytes are no image. Allocates at most a few times the length of the
-    /// image.
-    pub fn from_dump(image: &[u8]) -> Result<Self, ImageError> {
-        let kind = image.first_chunk().map(|tag| u64::from_le_bytes(*tag));
-        match kind {
-            Some(tag::BLOOM | tag::FILTER | tag::PARTIAL_LOAD) => Self::from_image(image),
-            _ => Err(ImageError::Value),
+    /// image, except for a new image.
+    pub fn from_dump(mut image: &[u8], max_bytes: u64) -> Result<Self, ImageError> {
+        let len = image.len() as u64;
+        Self::read_dump(&mut image, len, max_bytes)
+    }
+
+    /// Reads a value that a client sends from the `len` bytes of its image: see
+    /// [`from_dump`](Self::from_dump).
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_dump`](Self::from_dump).
+    pub fn read_dump(bytes: &mut dyn Read, len: u64, max_bytes: u64) -> Result<Self, ImageError> {
+        let mut from = Reader { bytes, left: len, max_bytes, is_new: false };
+        match from.u64()? {
+            tag @ (tag::BLOOM | tag::FILTER | tag::PARTIAL_LOAD) => from.value(tag),
+            tag => from.new_value(tag),
         }
     }
 
@@ -184,7 +199,7 @@ impl Value {
     ///
     /// [`ImageError`] if the bytes are no image. Allocates no more than a few times `len`.
     pub fn read_image(bytes: &mut dyn Read, len: u64) -> Result<Self, ImageError> {
-        let mut from = Reader { bytes, left: len, is_new: false };
+        let mut from = Reader { bytes, left: len, max_bytes: u64::MAX, is_new: false };
         let tag = from.u64()?;
         from.value(tag)
     }
@@ -198,22 +213,43 @@ impl Value {
     /// [`ImageError`] if the bytes are no image.
     pub fn read_logged_image(mut image: &[u8]) -> Result<Self, ImageError> {
         let left = image.len() as u64;
-        let mut from = Reader { bytes: &mut image, left, is_new: false };
+        let mut from = Reader { bytes: &mut image, left, max_bytes: u64::MAX, is_new: false };
         match from.u64()? {
-            tag::NEW_BLOOM => {
-                from.is_new = true;
-                from.value(tag::BLOOM)
-            }
-            tag::NEW_FILTER => {
-                let value = Value::Filter(Box::new(TamisFile::new(from.new_filter()?)));
-                if from.left == 0 { Ok(value) } else { Err(ImageError::Value) }
-            }
+            tag @ (tag::NEW_BLOOM | tag::NEW_FILTER) => from.new_value(tag),
             tag => from.value(tag),
         }
     }
 }
 
+/// Returns the family and the header of RedisBloom's filter in a [new image](Value::new_image);
+/// `None` for a filter of Tamis.
+pub(crate) fn redisbloom_header(new_image: &[u8]) -> Option<(Family, &[u8])> {
+    // The image is the tag, the length of the header, and the header.
+    let (tag, rest) = new_image.split_first_chunk().expect("an image has a tag");
+    let family = match u64::from_le_bytes(*tag) {
+        tag::REDIS_BLOOM => Family::Bloom,
+        tag::REDIS_CUCKOO => Family::Cuckoo,
+        _ => return None,
+    };
+    Some((family, &rest[size_of::<u64>()..]))
+}
+
 impl Reader<'_> {
+    /// Creates the filter of a [new image](Value::new_image) with this tag.
+    fn new_value(mut self, tag: u64) -> Result<Value, ImageError> {
+        match tag {
+            tag::NEW_BLOOM => {
+                self.is_new = true;
+                self.value(tag::BLOOM)
+            }
+            tag::NEW_FILTER => {
+                let value = Value::Filter(Box::new(TamisFile::new(self.new_filter()?)));
+                if self.left == 0 { Ok(value) } else { Err(ImageError::Value) }
+            }
+            _ => Err(ImageError::Value),
+        }
+    }
+
     /// Reads the value with this tag, to the end of the image.
     fn value(mut self, tag: u64) -> Result<Value, ImageError> {
         let from = &mut self;

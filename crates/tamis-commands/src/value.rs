@@ -93,19 +93,37 @@ impl Value {
     /// Tests whether the value is a window filter whose clock is more than a minute ahead of
     /// `now_millis`, in milliseconds since 1970. Such a window forgets every item that is added
     /// before the time of its clock. Synchronized clocks of two machines differ by less than a
-    /// minute.
+    /// minute. Returns false if `now_millis` is 0: the time is unknown ([`Env::now_millis`]).
+    ///
+    /// [`Env::now_millis`]: crate::Env
     #[must_use]
     pub fn is_ahead(&self, now_millis: u64) -> bool {
         let Value::Filter(file) = self else { return false };
         let AnyFilter::Window(window) = &file.filter else { return false };
-        window
-            .began_millis()
-            .is_some_and(|began| began > now_millis.saturating_add(MAX_AHEAD_MILLIS))
+        window.began_millis().is_some_and(|began| is_ahead(began, now_millis))
+    }
+
+    /// Returns when the present slice of a window by time began, in milliseconds since 1970.
+    /// Returns `None` for any other value.
+    #[must_use]
+    pub fn window_began_millis(&self) -> Option<u64> {
+        match self {
+            Value::Filter(file) => match &file.filter {
+                AnyFilter::Window(window) => window.began_millis(),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 
 /// How far the clock of a window that a client loads may be ahead.
 const MAX_AHEAD_MILLIS: u64 = 60_000;
+
+/// Tests whether a time is more than a minute ahead of `now_millis`.
+pub(crate) fn is_ahead(millis: u64, now_millis: u64) -> bool {
+    now_millis > 0 && millis > now_millis.saturating_add(MAX_AHEAD_MILLIS)
+}
 
 impl Value {
     /// Returns the heap memory of the value, in bytes, as
@@ -215,7 +233,9 @@ mod tests {
         let empty = Value::Bloom(Box::new(filter));
         assert_eq!(empty.heap_bytes(), 160, "one allocation");
         let bytes = empty.to_image();
-        let Value::Bloom(mut filter) = Value::from_dump(&bytes).unwrap() else { panic!() };
+        let Value::Bloom(mut filter) = Value::from_dump(&bytes, u64::MAX).unwrap() else {
+            panic!()
+        };
         assert_eq!(filter.heap_bytes(), 0, "the image has no set bit");
         assert!(!insert_shared(&filter, &items, &mut answers));
         assert_eq!(filter.insert_each(&items, &mut answers), Ok(()));
@@ -223,7 +243,7 @@ mod tests {
         assert_eq!((answers.count_ones(), filter.items()), (0, 2));
         let full = Value::Bloom(filter).to_image();
         assert_eq!(full.len(), bytes.len(), "bits have their place in every image");
-        let Value::Bloom(back) = Value::from_dump(&full).unwrap() else { panic!() };
+        let Value::Bloom(back) = Value::from_dump(&full, u64::MAX).unwrap() else { panic!() };
         back.contains_each(&items, &mut answers);
         assert_eq!((answers.count_ones(), back.items()), (2, 2));
     }

@@ -74,6 +74,7 @@ mod java_type;
 mod layers;
 pub mod leveldb;
 mod metadata;
+pub mod module_value;
 pub mod my_bloom_filter;
 pub mod orc;
 mod parameter;

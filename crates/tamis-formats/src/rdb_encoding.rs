@@ -5,6 +5,8 @@ pub(crate) mod value_type;
 
 use std::borrow::Cow;
 
+use crate::module_value::{ModuleReader, ModuleWriter};
+
 /// The opcodes before the values of a module.
 mod opcode {
     pub const END: u64 = 0;
@@ -72,21 +74,6 @@ impl<'a> RdbReader<'a> {
 
     fn opcode(&mut self, expected: u64) -> Option<()> {
         (self.length()? == expected).then_some(())
-    }
-
-    pub fn number(&mut self) -> Option<u64> {
-        self.opcode(opcode::NUMBER)?;
-        self.length()
-    }
-
-    pub fn double(&mut self) -> Option<f64> {
-        self.opcode(opcode::DOUBLE)?;
-        Some(f64::from_le_bytes(*self.take(8)?.first_chunk()?))
-    }
-
-    pub fn string(&mut self) -> Option<Cow<'a, [u8]>> {
-        self.opcode(opcode::STRING)?;
-        self.bytes()
     }
 
     /// Reads a string without an opcode. Copies it only if it is compressed or stored as a number.
@@ -162,6 +149,23 @@ impl<'a> RdbReader<'a> {
     }
 }
 
+impl<'a> ModuleReader<'a> for RdbReader<'a> {
+    fn number(&mut self) -> Option<u64> {
+        self.opcode(opcode::NUMBER)?;
+        self.length()
+    }
+
+    fn double(&mut self) -> Option<f64> {
+        self.opcode(opcode::DOUBLE)?;
+        Some(f64::from_le_bytes(*self.take(8)?.first_chunk()?))
+    }
+
+    fn string(&mut self) -> Option<Cow<'a, [u8]>> {
+        self.opcode(opcode::STRING)?;
+        self.bytes()
+    }
+}
+
 /// The largest number of bytes that one compressed byte expands to: a copy of 264 bytes takes
 /// three.
 pub(crate) const MAX_EXPANSION: u64 = 88;
@@ -233,21 +237,6 @@ impl RdbWriter {
         }
     }
 
-    pub fn number(&mut self, number: u64) {
-        self.length(opcode::NUMBER);
-        self.length(number);
-    }
-
-    pub fn double(&mut self, number: f64) {
-        self.length(opcode::DOUBLE);
-        self.0.extend(number.to_le_bytes());
-    }
-
-    pub fn string(&mut self, bytes: &[u8]) {
-        self.length(opcode::STRING);
-        self.bytes(bytes);
-    }
-
     /// Writes a string without an opcode before it.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.length(bytes.len() as u64);
@@ -261,6 +250,23 @@ impl RdbWriter {
     pub fn end(mut self) -> Vec<u8> {
         self.length(opcode::END);
         self.0
+    }
+}
+
+impl ModuleWriter for RdbWriter {
+    fn number(&mut self, number: u64) {
+        self.length(opcode::NUMBER);
+        self.length(number);
+    }
+
+    fn double(&mut self, number: f64) {
+        self.length(opcode::DOUBLE);
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        self.length(opcode::STRING);
+        self.bytes(bytes);
     }
 }
 

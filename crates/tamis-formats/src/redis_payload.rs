@@ -9,9 +9,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::Read as _;
 
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
+use crate::module_value::{
+    BLOOM_TYPE, CUCKOO_TYPE, ImageReader, TAMIS_TYPE, TAMIS_VERSION, VERSION, read_bloom,
+    read_cuckoo, write_bloom, write_cuckoo, write_image,
+};
 use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::value_type::{MODULE_2 as MODULE_VALUE, STRING};
 use crate::rdb_encoding::{MAX_EXPANSION, RdbReader, RdbWriter};
@@ -56,13 +61,24 @@ impl fmt::Display for PayloadError {
 
 impl std::error::Error for PayloadError {}
 
-/// The module ids of `MBbloom--` and `MBbloomCF`, both version 4. The lowest ten bits are the
-/// version.
-const BLOOM_ID: u64 = 0x3016_e5a2_89be_f804;
-const CUCKOO_ID: u64 = 0x3016_e5a2_8982_1404;
-/// The module id of `tamis-flt`, version 1.
-const TAMIS_ID: u64 = 0xb5a9_a2b3_e7e5_b401;
-const VERSION: u64 = 4;
+/// The id of a type: its name, and the version in the lowest ten bits.
+const fn type_id(name: &str, version: u64) -> u64 {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let (name, mut id, mut at) = (name.as_bytes(), 0, 0);
+    while at < name.len() {
+        let mut digit = 0;
+        while LETTERS[digit] != name[at] {
+            digit += 1;
+        }
+        id = id << 6 | digit as u64;
+        at += 1;
+    }
+    id << 10 | version
+}
+
+const BLOOM_ID: u64 = type_id(BLOOM_TYPE, VERSION);
+const CUCKOO_ID: u64 = type_id(CUCKOO_TYPE, VERSION);
+const TAMIS_ID: u64 = type_id(TAMIS_TYPE, TAMIS_VERSION);
 
 /// The newest RDB version that is read, and the version that is written. A server rejects versions
 /// newer than its own. A low version is enough for the values written here, because they have not
@@ -134,9 +150,11 @@ impl RedisValue {
         let id = from.length().ok_or(PayloadError::Value)?;
         let version = id & 0x3ff;
         let filter = match id >> 10 {
-            name if name == BLOOM_ID >> 10 => read_bloom(&mut from, version),
-            name if name == CUCKOO_ID >> 10 => read_cuckoo(&mut from, version),
-            _ if id == TAMIS_ID => from.string().map(|image| RedisValue::Tamis(image.into_owned())),
+            name if name == BLOOM_ID >> 10 => read_bloom(&mut from, version).map(RedisValue::Bloom),
+            name if name == CUCKOO_ID >> 10 => {
+                read_cuckoo(&mut from, version).map(RedisValue::Cuckoo)
+            }
+            name if name == TAMIS_ID >> 10 => read_image(&mut from, version).map(RedisValue::Tamis),
             _ => return Err(PayloadError::OtherType),
         };
         let error = why_none(&from);
@@ -153,9 +171,9 @@ impl RedisValue {
     /// Tamis.
     pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {
         match RdbReader::new(value, 0).length()? >> 10 {
-            name if name == BLOOM_ID >> 10 => Some("MBbloom--"),
-            name if name == CUCKOO_ID >> 10 => Some("MBbloomCF"),
-            name if name == TAMIS_ID >> 10 => Some("tamis-flt"),
+            name if name == BLOOM_ID >> 10 => Some(BLOOM_TYPE),
+            name if name == CUCKOO_ID >> 10 => Some(CUCKOO_TYPE),
+            name if name == TAMIS_ID >> 10 => Some(TAMIS_TYPE),
             _ => None,
         }
     }
@@ -179,7 +197,8 @@ impl RedisValue {
             RedisValue::Tamis(image) => {
                 let mut to = RdbWriter::new(MODULE_VALUE);
                 to.length(TAMIS_ID);
-                to.string(image);
+                let written = write_image(&mut to, image.len() as u64, |out| out.write_all(image));
+                written.expect("writing to memory never fails");
                 to.end()
             }
             RedisValue::String(bytes) => {
@@ -198,154 +217,51 @@ fn why_none(from: &RdbReader<'_>) -> PayloadError {
     if from.is_over() { PayloadError::TooLarge } else { PayloadError::Value }
 }
 
-/// Reads a Bloom filter by converting it to the header and chunks of `BF.SCANDUMP`.
-fn read_bloom(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
-    if version != VERSION {
-        return None;
-    }
-    let (items, layers, options, expansion) =
-        (from.number()?, from.number()?, from.number()?, from.number()?);
-    let mut header = items.to_le_bytes().to_vec();
-    for number in [layers, options, expansion] {
-        header.extend(u32::try_from(number).ok()?.to_le_bytes());
-    }
-    let mut arrays = Vec::new();
-    for _ in 0..layers {
-        let (capacity, rate, probes, bits_per_item, bits, log2_bits) = (
-            from.number()?,
-            from.double()?,
-            from.number()?,
-            from.double()?,
-            from.number()?,
-            from.number()?,
-        );
-        let bytes = from.string()?;
-        let items = from.number()?;
-        // The array may be longer than its bits.
-        let len = usize::try_from(bits.div_ceil(8)).ok()?;
-        (len <= bytes.len()).then_some(())?;
-        arrays.push((bytes, len));
-        for number in [len as u64, bits, items, rate.to_bits(), bits_per_item.to_bits()] {
-            header.extend(number.to_le_bytes());
-        }
-        header.extend(u32::try_from(probes).ok()?.to_le_bytes());
-        header.extend(capacity.to_le_bytes());
-        header.push(u8::try_from(log2_bits).ok()?);
-    }
-    let mut filter = RedisBloom::from_header(&header).ok()?;
-    let parts = arrays.iter().map(|(bytes, len)| &bytes[..*len]);
-    load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
-    Some(RedisValue::Bloom(filter))
+fn read_image(from: &mut RdbReader<'_>, version: u64) -> Option<Vec<u8>> {
+    let (mut reader, len) = ImageReader::new(from, version)?;
+    let mut image = Vec::new();
+    reader.read_to_end(&mut image).ok()?;
+    (image.len() as u64 == len).then_some(image)
 }
 
-/// Splits consecutive parts into chunks and passes each chunk to `load`.
-fn load<'a>(
-    parts: impl Iterator<Item = &'a [u8]>,
-    mut load: impl FnMut(i64, &[u8]) -> bool,
-) -> Option<()> {
-    let mut position = 1;
-    for part in parts {
-        for chunk in part.chunks(MAX_CHUNK_BYTES) {
-            position += chunk.len() as i64;
-            load(position, chunk).then_some(())?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module_value::ModuleWriter as _;
+
+    #[test]
+    fn type_ids_are_those_of_redis() {
+        assert_eq!(BLOOM_ID, 0x3016_e5a2_89be_f804);
+        assert_eq!(CUCKOO_ID, 0x3016_e5a2_8982_1404);
+        assert_eq!(TAMIS_ID, 0xb5a9_a2b3_e7e5_b402);
+    }
+
+    #[test]
+    fn an_image_comes_back_from_one_string_and_from_many() {
+        for len in [0, 1, 1 << 20, (1 << 20) + 1, 3 << 20] {
+            let image: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let value = RedisValue::Tamis(image.clone());
+            assert_eq!(RedisValue::from_payload(&value.to_payload(), u64::MAX), Ok(value));
+            let mut one = RdbWriter::new(MODULE_VALUE);
+            one.string(&image);
+            let bytes = one.end();
+            let read = read_image(&mut RdbReader::new(&bytes[1..], u64::MAX), 1);
+            assert_eq!(read, Some(image));
         }
     }
-    Some(())
-}
 
-const MAX_CHUNK_BYTES: usize = 16 << 20;
-
-fn write_bloom(to: &mut RdbWriter, filter: &RedisBloom) {
-    // Only the header contains the options and the expansion in their stored form.
-    let header = filter.header();
-    let number = |at: usize| {
-        u64::from(u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")))
-    };
-    to.number(filter.len());
-    to.number(filter.layers().len() as u64);
-    to.number(number(12));
-    to.number(number(16));
-    let mut position = 1;
-    for layer in filter.layers() {
-        to.number(layer.capacity);
-        to.double(layer.rate);
-        to.number(u64::from(layer.probes));
-        to.double(layer.bits_per_item);
-        to.number(layer.bits);
-        to.number(u64::from(layer.log2_bits));
-        let (bytes, next) = part(position, layer.bytes, |position| filter.chunk(position));
-        to.string(&bytes);
-        to.number(layer.items);
-        position = next;
-    }
-}
-
-/// Joins the chunks of a part of `len` bytes. Returns the part and the position after it.
-fn part(
-    mut position: i64,
-    len: u64,
-    chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>,
-) -> (Vec<u8>, i64) {
-    let mut bytes = Vec::with_capacity(len as usize);
-    while (bytes.len() as u64) < len {
-        let Some((next, more)) = chunk(position) else {
-            // A cuckoo filter without items has no chunks: all of its slots are empty.
-            bytes.resize(len as usize, 0);
-            break;
-        };
-        bytes.extend(more);
-        position = next;
-    }
-    (bytes, position)
-}
-
-fn read_cuckoo(from: &mut RdbReader<'_>, version: u64) -> Option<RedisValue> {
-    if version != VERSION {
-        return None;
-    }
-    let (sub_filters, buckets, items, deletes) =
-        (from.number()?, from.number()?, from.number()?, from.number()?);
-    let (bucket_size, max_iterations, expansion) = (from.number()?, from.number()?, from.number()?);
-    let mut header = Vec::new();
-    for number in [items, buckets, deletes, sub_filters] {
-        header.extend(number.to_le_bytes());
-    }
-    for number in [bucket_size, max_iterations, expansion] {
-        header.extend(u16::try_from(number).ok()?.to_le_bytes());
-    }
-    let (mut parts, mut expected) = (Vec::new(), buckets);
-    for _ in 0..sub_filters {
-        let buckets = from.number()?;
-        let slots = from.string()?;
-        let is_whole = buckets.checked_mul(bucket_size) == Some(slots.len() as u64);
-        // The size in the header must equal the size of the data.
-        (is_whole && buckets == expected).then_some(())?;
-        parts.push(slots);
-        expected = expected.saturating_mul(expansion.max(1));
-    }
-    let mut filter = RedisCuckoo::from_header(&header).ok()?;
-    let parts = parts.iter().map(|slots| &slots[..]);
-    load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
-    Some(RedisValue::Cuckoo(filter))
-}
-
-fn write_cuckoo(to: &mut RdbWriter, filter: &RedisCuckoo) {
-    let (sub_filters, expansion) = (filter.sub_filters() as u64, u64::from(filter.expansion()));
-    to.number(sub_filters);
-    for number in [filter.buckets(), filter.len(), filter.removed()] {
-        to.number(number);
-    }
-    to.number(u64::from(filter.bucket_size()));
-    to.number(u64::from(filter.max_iterations()));
-    to.number(expansion);
-    let (mut position, mut buckets) = (1, filter.buckets());
-    for _ in 0..sub_filters {
-        to.number(buckets);
-        let len = buckets * u64::from(filter.bucket_size());
-        let (slots, next) = part(position, len, |position| filter.chunk(position));
-        to.string(&slots);
-        position = next;
-        // A filter that does not grow has no second sub-filter.
-        buckets = buckets.saturating_mul(expansion.max(1));
+    #[test]
+    fn an_image_with_a_wrong_length_is_no_payload() {
+        for (len, strings) in [(3, &[&b"ab"[..]][..]), (1, &[b"ab"]), (2, &[b"", b"ab"]), (1, &[])]
+        {
+            let mut to = RdbWriter::new(MODULE_VALUE);
+            to.number(len);
+            strings.iter().for_each(|string| to.string(string));
+            let bytes = to.end();
+            let mut from = RdbReader::new(&bytes[1..], u64::MAX);
+            assert_eq!(read_image(&mut from, TAMIS_VERSION), None, "{len}");
+        }
+        let mut empty = RdbReader::new(&[], u64::MAX);
+        assert_eq!(read_image(&mut empty, 3), None, "an unknown version");
     }
 }

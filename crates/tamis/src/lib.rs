@@ -108,7 +108,9 @@ mod window;
 
 pub use answers::Answers;
 pub use any::AnyFilter;
-pub use arch::{allocation_bytes, prefetch};
+#[cfg(feature = "std")]
+pub use arch::use_global_allocator;
+pub use arch::{allocation_bytes, allocation_bytes_of_glibc, prefetch};
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
 pub use cuckoo::Cuckoo;

@@ -59,7 +59,7 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
             if !part.is_complete() {
                 return Ok(Outcome::changed(Reply::ok()));
             }
-            let refusal = match Value::from_dump(part.bytes()) {
+            let refusal = match Value::from_dump(part.bytes(), env.settings.max_filter_bytes) {
                 Err(ImageError::Memory) => {
                     part.undo_append(argv[3].len());
                     return Err(text::NO_MEMORY_FOR_FILTER.into());

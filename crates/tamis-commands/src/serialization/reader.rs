@@ -13,6 +13,8 @@ pub(crate) struct Reader<'a> {
     pub bytes: &'a mut dyn Read,
     /// Bytes left until the end of the image.
     pub left: u64,
+    /// The maximum size of a filter whose image is new, in bytes.
+    pub max_bytes: u64,
     /// True if the image is of a new filter, which has no bits.
     pub is_new: bool,
 }
@@ -43,8 +45,9 @@ impl Reader<'_> {
         let geometry = u32::try_from(self.u64()?).ok();
         let kind = kind.ok_or(ImageError::Value)?;
         let geometry = geometry.and_then(|number| Geometry::from_number(kind, number));
-        Plan::from_parts(kind, items, rate, bits, geometry.ok_or(ImageError::Value)?)
-            .map_err(|_| ImageError::Value)
+        let plan = Plan::from_parts(kind, items, rate, bits, geometry.ok_or(ImageError::Value)?)
+            .map_err(|_| ImageError::Value)?;
+        if plan.bytes() > self.max_bytes { Err(ImageError::Memory) } else { Ok(plan) }
     }
 
     /// Reads the number of a hash function and its seed or key.

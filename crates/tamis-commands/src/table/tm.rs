@@ -26,6 +26,9 @@ pub(super) const ROWS: &[Command] = &[
     tm_row("TM.ADD", Exactly(3), "key item", insert(Family::Tamis, true))
         .summary("Adds an item to a filter; returns whether it is new")
         .marks(ADDS, &[WriteGroup, Tamis, Slow]),
+    tm_row("TM.ADVANCE", Exactly(3), "key unix-milliseconds", write(tm::advance))
+        .summary("Moves the clock of a window forward, as replicas do; items out of the window expire")
+        .marks(CHANGES, &[WriteGroup, Tamis, FastGroup]),
     tm_row("TM.CLEAR", Exactly(2), "key", write(tm::clear))
         .summary("Removes all items of a filter; keeps its kind and its plan")
         .marks(&[Write, Module], &[WriteGroup, Tamis, Slow]),

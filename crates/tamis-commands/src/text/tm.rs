@@ -60,6 +60,13 @@ pub const WINDOW_ITEMS: Text = "ERR WINDOW n ITEMS already gives the number of i
 /// The clock of a window is ahead of the server's clock.
 pub const CLOCK_AHEAD: Text = "ERR the window's clock is ahead of this server's clock, which would \
     expire all items: correct the clock, or build the filter again";
+/// `TM.ADVANCE`: the time is invalid.
+pub const TIME: Text = "ERR the time must be milliseconds since 1970";
+/// `TM.ADVANCE`: the time is ahead of the server's clock.
+pub const TIME_AHEAD: Text = "ERR the time is more than a minute ahead of this server's clock, \
+    which would expire items too early";
+/// `TM.ADVANCE`: the value is no window by time.
+pub const NO_CLOCK: Text = "ERR the filter has no clock: only a window by time has one";
 /// `TM.MERGE`: the windows have different spans.
 pub const SPAN: Text = "ERR windows with different spans, units or REFRESH cannot be merged";
 

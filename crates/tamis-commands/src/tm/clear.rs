@@ -46,10 +46,14 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
             Value::RedisCuckoo(Box::new(empty))
         }
         Value::Filter(file) => {
-            let (span, refreshes) = match &file.filter {
-                AnyFilter::Window(window) => (Some(window.span()), window.refreshes()),
-                _ => (None, false),
+            let (span, refreshes, began_millis) = match &file.filter {
+                AnyFilter::Window(window) => {
+                    (Some(window.span()), window.refreshes(), window.began_millis())
+                }
+                _ => (None, false, None),
             };
+            // The clock of a window never goes back.
+            let now_millis = now_millis.max(began_millis.unwrap_or(0));
             let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
             let empty =
                 new_filter(plan, hasher, span, refreshes, now_millis).map_err(tm::because)?;

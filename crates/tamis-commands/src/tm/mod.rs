@@ -1,5 +1,6 @@
 //! `TM.*`: Tamis' own commands, for every kind of filter.
 
+mod advance;
 mod clear;
 mod delete;
 mod file;
@@ -9,6 +10,7 @@ mod options;
 mod plan;
 mod reserve;
 
+pub(crate) use advance::advance;
 pub(crate) use clear::clear;
 pub(crate) use delete::{count, delete, remove_each};
 pub use file::{decode_file, load_decoded, load_refusal};

@@ -9,6 +9,9 @@ use tamis_commands::{
 };
 use tamis_resp::{Protocol, Reply};
 
+/// The time of every command, in milliseconds since 1970.
+const NOW_MILLIS: u64 = 1_700_000_000_000;
+
 /// The smallest host: keys in memory, one command at a time.
 struct Host {
     settings: Settings,
@@ -33,7 +36,7 @@ impl Host {
         if !command.arity.takes(words.len()) {
             return text::wrong_arity(command.name);
         }
-        let env = Env::new(&self.settings, self.protocol, 0);
+        let env = Env::new(&self.settings, self.protocol, NOW_MILLIS);
         let key = command.keys.of(&words).next().unwrap_or_default().to_vec();
         if let Some(items) = command.batch_items().filter(|_| in_batches) {
             let mut batch = Batch::default();
@@ -66,7 +69,7 @@ impl Host {
     }
 
     fn merge(&mut self, words: Argv<'_>) -> Reply {
-        let env = Env::new(&self.settings, self.protocol, 0);
+        let env = Env::new(&self.settings, self.protocol, NOW_MILLIS);
         let mut value = self.values.remove(words[1]);
         let sources: Vec<_> = words[2..]
             .iter()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
-use tamis_commands::{SmallBytes, Value};
+use tamis_commands::{SmallBytes, Value, allocation_bytes_of_glibc};
 
 use crate::measurement::Measurement;
 
@@ -110,8 +110,8 @@ impl Cell {
 }
 
 /// The allocation includes the reference count before the cell.
-const CELL_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<usize>() + size_of::<Cell>());
-const MEASUREMENT_BYTES: u64 = tamis_commands::allocation_bytes(size_of::<Measurement>());
+const CELL_BYTES: u64 = allocation_bytes_of_glibc(size_of::<usize>() + size_of::<Cell>());
+const MEASUREMENT_BYTES: u64 = allocation_bytes_of_glibc(size_of::<Measurement>());
 
 #[derive(Debug)]
 pub(super) struct CellState {

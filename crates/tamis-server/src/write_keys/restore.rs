@@ -126,7 +126,7 @@ pub(crate) fn decode_payload(
         Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
         Ok(RedisValue::Tamis(image)) => {
             let read = match limit {
-                Some(_) => Value::from_dump(&image),
+                Some(_) => Value::from_dump(&image, max_bytes),
                 None => Value::from_image(&image),
             };
             read.map_err(|_| refused(server::BAD_DATA))?

@@ -128,8 +128,8 @@ impl Drop for Lines {
 /// Returns the memory that an allocation of `len_bytes` takes, in bytes. It includes headers and
 /// rounding.
 ///
-/// The numbers are those of glibc on 64-bit systems. Other allocators differ by a few bytes. An
-/// allocation of zero bytes takes no memory.
+/// The numbers are those of glibc on 64-bit systems, unless [`use_global_allocator`] sets others.
+/// Other allocators differ by a few bytes. An allocation of zero bytes takes no memory.
 ///
 /// # Examples
 ///
@@ -139,7 +139,18 @@ impl Drop for Lines {
 /// assert_eq!([0, 1, 24, 25, 100].map(allocation_bytes), [0, 32, 32, 48, 112]);
 /// ```
 #[must_use]
-pub const fn allocation_bytes(len_bytes: usize) -> u64 {
+pub fn allocation_bytes(len_bytes: usize) -> u64 {
+    #[cfg(feature = "std")]
+    if let Some(Some(allocation_bytes)) = GLOBAL_ALLOCATOR.get() {
+        return allocation_bytes(len_bytes);
+    }
+    allocation_bytes_of_glibc(len_bytes)
+}
+
+/// Returns the memory that an allocation of `len_bytes` takes with the allocator of glibc, in
+/// bytes.
+#[must_use]
+pub const fn allocation_bytes_of_glibc(len_bytes: usize) -> u64 {
     let bytes = len_bytes as u64;
     match bytes {
         0 => 0,
@@ -148,6 +159,25 @@ pub const fn allocation_bytes(len_bytes: usize) -> u64 {
         MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
         _ => (bytes + 8 + 15) & !15,
     }
+}
+
+/// The function of [`use_global_allocator`]; `None` if large filters are mapped. The first large
+/// filter decides: memory must be freed as it was allocated.
+#[cfg(feature = "std")]
+static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<fn(usize) -> u64>> = std::sync::OnceLock::new();
+
+/// Allocates large filters with the global allocator instead of mapping memory of the operating
+/// system. A program whose allocator counts memory needs it, such as a module of Redis.
+///
+/// `allocation_bytes` returns the memory that an allocation of a length takes, in bytes.
+///
+/// # Panics
+///
+/// If the program has created a filter of 4 MiB or more, or has called this function before.
+#[cfg(feature = "std")]
+pub fn use_global_allocator(allocation_bytes: fn(usize) -> u64) {
+    let is_first = GLOBAL_ALLOCATOR.set(Some(allocation_bytes)).is_ok();
+    assert!(is_first, "the program has allocated memory for filters");
 }
 
 /// From this size on, glibc maps each allocation separately.
@@ -245,8 +275,14 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
 /// Returns true if memory of this size is mapped directly from the operating system. With this
 /// alignment, the allocator would clear the memory itself. It would then touch all of it in small
 /// pages before the advice for huge pages is given.
-const fn is_mapped(len_bytes: usize) -> bool {
-    cfg!(all(target_os = "linux", feature = "std", not(miri))) && len_bytes >= HUGE_FROM_BYTES
+#[cfg(all(target_os = "linux", feature = "std", not(miri)))]
+fn is_mapped(len_bytes: usize) -> bool {
+    len_bytes >= HUGE_FROM_BYTES && GLOBAL_ALLOCATOR.get_or_init(|| None).is_none()
+}
+
+#[cfg(not(all(target_os = "linux", feature = "std", not(miri))))]
+const fn is_mapped(_: usize) -> bool {
+    false
 }
 
 /// Returns the length of a mapping for `len_bytes` bytes. It is a whole number of pages, so that

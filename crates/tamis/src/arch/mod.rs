@@ -33,6 +33,8 @@ pub(crate) use block_filters::{
     kernels,
 };
 pub(crate) use level::{Level, level};
-pub use memory::allocation_bytes;
+#[cfg(feature = "std")]
+pub use memory::use_global_allocator;
+pub use memory::{allocation_bytes, allocation_bytes_of_glibc};
 pub use prefetch::prefetch;
 pub(crate) use prefetch::{prefetch_index, prefetch_lines, prefetch_write};

@@ -1,0 +1,98 @@
+//! The functions of the server that modules call.
+
+use std::ffi::{CString, c_int};
+
+use valkey_module::raw;
+pub use valkey_module::raw::{
+    RedisModuleCtx as Ctx, RedisModuleKey as Key, RedisModuleString as ServerString,
+};
+
+/// Calls a function of the module interface. Every function that the module calls so exists since
+/// Redis 7.0.
+///
+/// The expression is `unsafe`: the arguments must be what the documentation of the interface says.
+macro_rules! api {
+    ($name:ident($($argument:expr),* $(,)?)) => {
+        (valkey_module::raw::$name.expect(stringify!($name)))($($argument),*)
+    };
+}
+pub(crate) use api;
+
+/// Tests whether the server has a function. Some exist only in later versions.
+///
+/// The expression is `unsafe`: nothing may write the pointers of the functions at the same time.
+macro_rules! has_api {
+    ($name:ident) => {{
+        let function = valkey_module::raw::$name;
+        function.is_some()
+    }};
+}
+pub(crate) use has_api;
+
+pub const OK: c_int = raw::REDISMODULE_OK as c_int;
+pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
+
+/// Returns the bytes of a string of the server.
+///
+/// # Safety
+///
+/// `string` is valid, and nothing changes or frees it during `'a`.
+pub unsafe fn bytes<'a>(string: *const ServerString) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: the caller keeps the string. The server returns its bytes and their number.
+    unsafe {
+        let first = api!(RedisModule_StringPtrLen(string, &raw mut len));
+        std::slice::from_raw_parts(first.cast(), len)
+    }
+}
+
+/// Returns the strings of a command.
+///
+/// # Safety
+///
+/// `argv` points to `argc` strings, or is null if there are none.
+pub unsafe fn strings<'a>(argv: *mut *mut ServerString, argc: c_int) -> &'a [*mut ServerString] {
+    if argv.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller.
+    unsafe { std::slice::from_raw_parts(argv, argc as usize) }
+}
+
+/// Creates a string of the server. The caller frees it.
+///
+/// # Safety
+///
+/// `ctx` is null or the context of the present call.
+pub unsafe fn new_string(ctx: *mut Ctx, bytes: &[u8]) -> *mut ServerString {
+    // SAFETY: the server copies the bytes.
+    unsafe { api!(RedisModule_CreateString(ctx, bytes.as_ptr().cast(), bytes.len())) }
+}
+
+/// Copies a text for C. A zero byte, which would end it, becomes a space.
+pub fn c_text(text: &str) -> CString {
+    let bytes = text.bytes().map(|byte| if byte == 0 { b' ' } else { byte });
+    CString::new(bytes.collect::<Vec<u8>>()).expect("no byte is zero")
+}
+
+/// A level of the server's log.
+#[derive(Clone, Copy)]
+pub enum Level {
+    Notice,
+    Warning,
+}
+
+/// Writes a line to the server's log.
+///
+/// # Safety
+///
+/// `ctx` is null or a context of this module.
+pub unsafe fn log(ctx: *mut Ctx, level: Level, text: &str) {
+    let level = match level {
+        Level::Notice => c"notice",
+        Level::Warning => c"warning",
+    };
+    let text = c_text(text);
+    // SAFETY: both texts end with a zero, and the format has one text.
+    unsafe { api!(RedisModule_Log(ctx, level.as_ptr(), c"%s".as_ptr(), text.as_ptr())) };
+}

@@ -1,0 +1,31 @@
+//! The module of Redis and Valkey: `redis-server --loadmodule libtamis.so`.
+//!
+//! ```text
+//! server ──▶ commands.rs ──▶ run.rs ──▶ handler of tamis-commands ──▶ reply.rs ──▶ client
+//!            registers the    opens         value, argv                replicate.rs ──▶ replicas, AOF
+//!            rows             the key
+//!                             long.rs: a long command in parts, one in each turn of the event loop
+//! types.rs: RDB, AOF, digest, copy, memory, free        config.rs, info.rs: CONFIG, INFO
+//! ```
+//!
+//! The module only adapts: commands, filters and formats are those of the other crates. A key of
+//! the module holds an `Option<Value>`, which is always `Some` between two commands.
+//!
+//! `unsafe` calls the C functions of the server, and reads the pointers that the server passes to
+//! callbacks. Each callback runs on the main thread or in a forked child, except
+//! [`free`](types), which may run on a thread of the server after no key holds the value.
+
+mod allocator;
+mod api;
+mod commands;
+mod config;
+mod info;
+mod load;
+mod module_io;
+mod replicate;
+mod reply;
+mod run;
+mod types;
+
+#[global_allocator]
+static ALLOCATOR: allocator::ServerAllocator = allocator::ServerAllocator;

@@ -1,0 +1,83 @@
+//! The start of the module: `RedisModule_OnLoad`.
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use valkey_module::raw;
+
+use crate::api::{Ctx, ERR, Level, OK, ServerString, api, has_api, log};
+use crate::{allocator, commands, config, info, types};
+
+/// The version as `MODULE LIST` shows it: 10,000 × major + 100 × minor + patch.
+const VERSION: c_int = 100;
+
+/// Registers types, commands and parameters. Servers call this function when they load the module.
+///
+/// # Safety
+///
+/// The server passes the context of the call and `argc` strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    ctx: *mut Ctx,
+    argv: *mut *mut ServerString,
+    argc: c_int,
+) -> c_int {
+    // SAFETY: the name ends with a zero. Before this call, no function of the server is known, and
+    // so nothing may allocate.
+    let status = unsafe {
+        raw::Export_RedisModule_Init(
+            ctx,
+            c"tamis".as_ptr(),
+            VERSION,
+            raw::REDISMODULE_APIVER_1 as c_int,
+        )
+    };
+    if status == ERR {
+        return ERR;
+    }
+    // SAFETY: the arguments are those of the server.
+    let loaded = catch_unwind(AssertUnwindSafe(|| unsafe { load(ctx, argv, argc) }));
+    let refusal = match loaded {
+        Ok(Ok(())) => return OK,
+        Ok(Err(refusal)) => refusal,
+        Err(_) => "the module failed at its start; please report this".to_owned(),
+    };
+    // SAFETY: the context is that of this call.
+    unsafe { log(ctx, Level::Warning, &format!("tamis: {refusal}")) };
+    ERR
+}
+
+/// Registers everything. Returns the reason if the module cannot be loaded.
+///
+/// # Safety
+///
+/// As for [`RedisModule_OnLoad`].
+unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Result<(), String> {
+    // SAFETY: each function gets the context of this call. The names end with a zero.
+    unsafe {
+        if !has_api!(RedisModule_RegisterStringConfig) {
+            return Err("this server is too old: use Redis 7.0, Valkey 8 or later".to_owned());
+        }
+        if api!(RedisModule_IsModuleNameBusy(c"bf".as_ptr())) != 0 {
+            return Err(REDISBLOOM.to_owned());
+        }
+        if allocator::is_jemalloc() {
+            tamis::use_global_allocator(allocator::allocation_bytes);
+        } else {
+            tamis::use_global_allocator(tamis::allocation_bytes_of_glibc);
+        }
+        api!(RedisModule_SetModuleOptions(ctx, OPTIONS));
+        types::register(ctx)?;
+        commands::register(ctx)?;
+        info::register(ctx);
+        config::register(ctx, argv, argc)
+    }
+}
+
+const REDISBLOOM: &str = "RedisBloom is loaded and has the same commands. Tamis reads its data: \
+    start the server without redisbloom.so and with libtamis.so. Steps: docs/scale-out.md";
+
+/// An error while reading a value is reported to its callback, so that a broken payload does not
+/// end the server. A key that was opened for a write counts as modified only if it is.
+const OPTIONS: c_int = (raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+    | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED) as c_int;

@@ -1,0 +1,80 @@
+//! Reads and writes the values of an RDB file or of a payload of `DUMP`.
+
+use std::borrow::Cow;
+
+use tamis_formats::module_value::{ModuleReader, ModuleWriter};
+use valkey_module::raw::RedisModuleIO;
+
+use crate::api::api;
+
+/// The values of a key in an RDB file or a payload.
+///
+/// Invariant: the pointer is that of the present callback.
+pub struct ModuleIo(*mut RedisModuleIO);
+
+impl ModuleIo {
+    /// # Safety
+    ///
+    /// `io` is the argument of the present callback.
+    pub unsafe fn new(io: *mut RedisModuleIO) -> Self {
+        Self(io)
+    }
+
+    fn is_sound(&self) -> bool {
+        // SAFETY: the invariant.
+        unsafe { api!(RedisModule_IsIOError(self.0)) == 0 }
+    }
+}
+
+impl ModuleReader<'static> for ModuleIo {
+    fn number(&mut self) -> Option<u64> {
+        // SAFETY: the invariant.
+        let number = unsafe { api!(RedisModule_LoadUnsigned(self.0)) };
+        self.is_sound().then_some(number)
+    }
+
+    fn double(&mut self) -> Option<f64> {
+        // SAFETY: the invariant.
+        let number = unsafe { api!(RedisModule_LoadDouble(self.0)) };
+        self.is_sound().then_some(number)
+    }
+
+    fn string(&mut self) -> Option<Cow<'static, [u8]>> {
+        let mut len = 0;
+        // SAFETY: the invariant. The result is null, or an allocation of the server of `len` bytes
+        // that now belongs to this module. The global allocator is the server's, so a vector may
+        // own it.
+        unsafe {
+            let first = api!(RedisModule_LoadStringBuffer(self.0, &raw mut len));
+            if first.is_null() {
+                return None;
+            }
+            let bytes = if len == 0 {
+                api!(RedisModule_Free(first.cast()));
+                Vec::new()
+            } else {
+                Vec::from_raw_parts(first.cast(), len, len)
+            };
+            self.is_sound().then_some(Cow::Owned(bytes))
+        }
+    }
+}
+
+impl ModuleWriter for ModuleIo {
+    fn number(&mut self, number: u64) {
+        // SAFETY: the invariant.
+        unsafe { api!(RedisModule_SaveUnsigned(self.0, number)) };
+    }
+
+    fn double(&mut self, number: f64) {
+        // SAFETY: the invariant.
+        unsafe { api!(RedisModule_SaveDouble(self.0, number)) };
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        // SAFETY: the invariant. The server reads the bytes during the call.
+        unsafe {
+            api!(RedisModule_SaveStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len()));
+        }
+    }
+}

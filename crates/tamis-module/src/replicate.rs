@@ -1,0 +1,95 @@
+//! Sends changes to replicas and to the append-only file.
+//!
+//! A replica runs the same commands on the same values and must end with the same bytes, whatever
+//! its settings, hash key and clock are. So what a command takes from them is sent too:
+//!
+//! | taken from | sent before the command |
+//! | --- | --- |
+//! | settings and hash key, for a new filter | `BF.LOADCHUNK` or `CF.LOADCHUNK` with its parameters |
+//! | clock, for a window | `TM.ADVANCE` |
+//!
+//! A command that changes nothing is not sent.
+
+use std::ffi::CStr;
+
+use tamis_commands::{Change, load_commands};
+
+use crate::api::{Ctx, ServerString, api, bytes, c_text, new_string};
+
+/// What a command did to its key.
+pub struct Replicated<'c> {
+    /// The new image of the filter that the command created.
+    pub created: Option<&'c [u8]>,
+    /// The time to which the command moved the clock of a window, in milliseconds since 1970.
+    pub advanced_millis: Option<u64>,
+    pub change: &'c Change,
+}
+
+/// Sends the changes of a command. `argv` is the command, and `key` its key.
+///
+/// # Safety
+///
+/// `ctx` is the context of the command.
+pub unsafe fn replicate(
+    ctx: *mut Ctx,
+    key: *mut ServerString,
+    argv: Sent<'_>,
+    replicated: &Replicated<'_>,
+) {
+    // SAFETY: the caller. The key is valid during the command.
+    unsafe {
+        if let Some(image) = replicated.created {
+            for (name, position, data) in load_commands(image) {
+                let position = position.to_string();
+                send(ctx, &[name.as_bytes(), bytes(key), position.as_bytes(), &data]);
+            }
+        }
+        if let Some(millis) = replicated.advanced_millis {
+            send(ctx, &[b"TM.ADVANCE", bytes(key), millis.to_string().as_bytes()]);
+        }
+        match (replicated.change, argv) {
+            (Change::None, _) => {}
+            (Change::Replaced(argv), _) => {
+                let argv: Vec<&[u8]> = argv.iter().map(Vec::as_slice).collect();
+                send(ctx, &argv);
+            }
+            (Change::Argv | Change::Inserted(_), Sent::Verbatim) => {
+                api!(RedisModule_ReplicateVerbatim(ctx));
+            }
+            (Change::Argv | Change::Inserted(_), Sent::Argv(argv)) => send(ctx, argv),
+        }
+    }
+}
+
+/// The command as replicas run it.
+#[derive(Clone, Copy)]
+pub enum Sent<'c> {
+    /// The command that the client sent.
+    Verbatim,
+    /// A part of it.
+    Argv(&'c [&'c [u8]]),
+}
+
+/// Sends a command.
+///
+/// # Safety
+///
+/// `ctx` is the context of the present command or timer.
+unsafe fn send(ctx: *mut Ctx, argv: &[&[u8]]) {
+    let name = c_text(&String::from_utf8_lossy(argv[0]));
+    let name: &CStr = &name;
+    // SAFETY: the server keeps its own references to the strings, and those of this function are
+    // freed. The format names one vector.
+    unsafe {
+        let mut words: Vec<*mut ServerString> =
+            argv[1..].iter().map(|word| new_string(ctx, word)).collect();
+        api!(RedisModule_Replicate(
+            ctx,
+            name.as_ptr(),
+            c"v".as_ptr(),
+            words.as_mut_ptr(),
+            words.len(),
+        ));
+        words.into_iter().for_each(|word| api!(RedisModule_FreeString(ctx, word)));
+    }
+}

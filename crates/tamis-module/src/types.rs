@@ -1,0 +1,315 @@
+//! The types of the values: how the server loads, saves, rewrites, copies, counts and frees them.
+//!
+//! | type | values | version |
+//! | --- | --- | --- |
+//! | `MBbloom--` | RedisBloom's Bloom filters, in RedisBloom's format | 4 |
+//! | `MBbloomCF` | RedisBloom's cuckoo filters, in RedisBloom's format | 4 |
+//! | `tamis-flt` | all other filters, as images (`tamis_commands::Value::write_image`) | 2 |
+//!
+//! So RedisBloom and this module read each other's values of the first two types.
+
+mod rewrite;
+
+use std::ffi::{CString, c_int, c_void};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use tamis_commands::Value;
+use tamis_formats::module_value::{
+    BLOOM_TYPE, CUCKOO_TYPE, ImageReader, TAMIS_TYPE, TAMIS_VERSION, VERSION, read_bloom,
+    read_cuckoo, write_bloom, write_cuckoo, write_image,
+};
+use valkey_module::raw::{
+    REDISMODULE_TYPE_METHOD_VERSION, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO,
+    RedisModuleString, RedisModuleType, RedisModuleTypeMethods,
+};
+
+use crate::api::{Ctx, Key, Level, OK, api, log};
+use crate::module_io::ModuleIo;
+
+/// A type of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// `MBbloom--`
+    Bloom,
+    /// `MBbloomCF`
+    Cuckoo,
+    /// `tamis-flt`
+    Tamis,
+}
+
+impl ValueType {
+    pub const ALL: [ValueType; 3] = [ValueType::Bloom, ValueType::Cuckoo, ValueType::Tamis];
+
+    /// Returns the type that stores a value.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::RedisBloom(_) => ValueType::Bloom,
+            Value::RedisCuckoo(_) => ValueType::Cuckoo,
+            _ => ValueType::Tamis,
+        }
+    }
+
+    /// Returns the name in the reply of `TYPE`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ValueType::Bloom => BLOOM_TYPE,
+            ValueType::Cuckoo => CUCKOO_TYPE,
+            ValueType::Tamis => TAMIS_TYPE,
+        }
+    }
+
+    const fn version(self) -> u64 {
+        match self {
+            ValueType::Bloom | ValueType::Cuckoo => VERSION,
+            ValueType::Tamis => TAMIS_VERSION,
+        }
+    }
+
+    /// Returns the pointer with which the server names the type.
+    pub fn pointer(self) -> *mut RedisModuleType {
+        POINTERS[self as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts the values of this type.
+    pub fn count(self) -> u64 {
+        COUNTS[self as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// The pointers of the types, which [`register`] sets once, before any command runs.
+static POINTERS: [AtomicPtr<RedisModuleType>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
+
+/// How many values of each type exist. Relaxed, because the counters order no other memory.
+static COUNTS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// Registers the types.
+///
+/// # Safety
+///
+/// `ctx` is the context of the start.
+pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
+    for value_type in ValueType::ALL {
+        let (load, free): (LoadFn, FreeFn) = match value_type {
+            ValueType::Bloom => (load::<0>, free::<0>),
+            ValueType::Cuckoo => (load::<1>, free::<1>),
+            ValueType::Tamis => (load::<2>, free::<2>),
+        };
+        let mut methods = RedisModuleTypeMethods {
+            version: u64::from(REDISMODULE_TYPE_METHOD_VERSION),
+            rdb_load: Some(load),
+            rdb_save: Some(save),
+            aof_rewrite: Some(rewrite::rewrite),
+            mem_usage: Some(memory_usage),
+            digest: Some(digest),
+            free: Some(free),
+            aux_load: None,
+            aux_save: None,
+            aux_save_triggers: 0,
+            free_effort: Some(free_effort),
+            unlink: None,
+            copy: Some(copy),
+            defrag: Some(defrag),
+            mem_usage2: None,
+            free_effort2: None,
+            unlink2: None,
+            copy2: None,
+            aux_save2: None,
+        };
+        let name = CString::new(value_type.name()).expect("a name has no zero");
+        // SAFETY: the server copies the methods and the name.
+        let pointer = unsafe {
+            api!(RedisModule_CreateDataType(
+                ctx,
+                name.as_ptr(),
+                value_type.version() as c_int,
+                &raw mut methods,
+            ))
+        };
+        if pointer.is_null() {
+            return Err(format!("another module has the type {}", value_type.name()));
+        }
+        POINTERS[value_type as usize].store(pointer, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+type LoadFn = unsafe extern "C" fn(*mut RedisModuleIO, c_int) -> *mut c_void;
+type FreeFn = unsafe extern "C" fn(*mut c_void);
+
+/// What a key holds. It is `Some` between two commands.
+pub type Slot = Option<Value>;
+
+/// Moves a value to the heap, for the server to keep.
+pub fn into_pointer(value: Value) -> *mut c_void {
+    COUNTS[ValueType::of(&value) as usize].fetch_add(1, Ordering::Relaxed);
+    Box::into_raw(Box::new(Some(value))).cast()
+}
+
+/// Returns what an open key holds; `None` if it is empty or holds a value of another module or of
+/// the server.
+///
+/// # Safety
+///
+/// `key` is open or null. No other reference to its value exists during `'k`.
+pub unsafe fn slot<'k>(key: *mut Key) -> Option<&'k mut Slot> {
+    // SAFETY: the caller opened the key. A value of one of these types is a pointer from
+    // `into_pointer`.
+    unsafe {
+        let pointer = api!(RedisModule_ModuleTypeGetType(key));
+        let is_ours = ValueType::ALL.iter().any(|it| it.pointer() == pointer);
+        if pointer.is_null() || !is_ours {
+            return None;
+        }
+        api!(RedisModule_ModuleTypeGetValue(key)).cast::<Slot>().as_mut()
+    }
+}
+
+/// # Safety
+///
+/// `pointer` is the value of a key, of one of these types, and the callback may read it.
+unsafe fn value_of<'v>(pointer: *mut c_void) -> Option<&'v Value> {
+    // SAFETY: the caller.
+    unsafe { pointer.cast::<Slot>().as_ref()?.as_ref() }
+}
+
+unsafe extern "C" fn load<const TYPE: usize>(
+    io: *mut RedisModuleIO,
+    version: c_int,
+) -> *mut c_void {
+    // SAFETY: the argument of this callback.
+    let mut from = unsafe { ModuleIo::new(io) };
+    let version = version as u64;
+    let value = catch_unwind(AssertUnwindSafe(|| match ValueType::ALL[TYPE] {
+        ValueType::Bloom => Some(Value::RedisBloom(Box::new(read_bloom(&mut from, version)?))),
+        ValueType::Cuckoo => Some(Value::RedisCuckoo(Box::new(read_cuckoo(&mut from, version)?))),
+        ValueType::Tamis => {
+            let (mut image, len) = ImageReader::new(&mut from, version)?;
+            Value::read_dump(&mut image, len, u64::MAX).ok()
+        }
+    }));
+    if let Ok(Some(value)) = value {
+        return into_pointer(value);
+    }
+    let name = ValueType::ALL[TYPE].name();
+    // SAFETY: the context of this callback.
+    unsafe {
+        let ctx = api!(RedisModule_GetContextFromIO(io));
+        let text =
+            format!("tamis: a value of type {name} (version {version}) is damaged or unknown");
+        log(ctx, Level::Warning, &text);
+    }
+    null_mut()
+}
+
+unsafe extern "C" fn save(io: *mut RedisModuleIO, pointer: *mut c_void) {
+    // SAFETY: the arguments of this callback.
+    let (mut to, value) = unsafe { (ModuleIo::new(io), value_of(pointer)) };
+    _ = catch_unwind(AssertUnwindSafe(|| match value {
+        Some(Value::RedisBloom(filter)) => write_bloom(&mut to, filter),
+        Some(Value::RedisCuckoo(filter)) => write_cuckoo(&mut to, filter),
+        Some(value) => {
+            let written =
+                write_image(&mut to, value.image_bytes(), |out| value.write_image(None, out));
+            written.expect("the server takes all bytes, and the value does not change");
+        }
+        None => {}
+    }));
+}
+
+unsafe extern "C" fn memory_usage(pointer: *const c_void) -> usize {
+    // SAFETY: the argument of this callback.
+    let value = unsafe { value_of(pointer.cast_mut()) };
+    let slot = tamis::allocation_bytes(size_of::<Slot>());
+    (slot + value.map_or(0, Value::heap_bytes)) as usize
+}
+
+unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, pointer: *mut c_void) {
+    struct Digest(*mut RedisModuleDigest);
+    impl Write for Digest {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // SAFETY: the argument of this callback. The server reads the bytes during the call.
+            unsafe {
+                api!(RedisModule_DigestAddStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len()));
+            }
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    // SAFETY: the arguments of this callback.
+    let Some(value) = (unsafe { value_of(pointer) }) else { return };
+    _ = catch_unwind(AssertUnwindSafe(|| value.write_image(None, &mut Digest(digest))));
+    // SAFETY: as above.
+    unsafe { api!(RedisModule_DigestEndSequence(digest)) };
+}
+
+unsafe extern "C" fn free<const TYPE: usize>(pointer: *mut c_void) {
+    COUNTS[TYPE].fetch_sub(1, Ordering::Relaxed);
+    // SAFETY: `into_pointer` created the value, and the server gives it up here.
+    let slot = unsafe { Box::from_raw(pointer.cast::<Slot>()) };
+    _ = catch_unwind(AssertUnwindSafe(|| drop(slot)));
+}
+
+/// The server frees a value on another thread if its effort is above 64.
+unsafe extern "C" fn free_effort(_: *mut RedisModuleString, pointer: *const c_void) -> usize {
+    // SAFETY: the argument of this callback.
+    let value = unsafe { value_of(pointer.cast_mut()) };
+    1 + (value.map_or(0, Value::heap_bytes) >> 16) as usize
+}
+
+unsafe extern "C" fn copy(
+    _: *mut RedisModuleString,
+    _: *mut RedisModuleString,
+    pointer: *const c_void,
+) -> *mut c_void {
+    // SAFETY: the argument of this callback.
+    let Some(value) = (unsafe { value_of(pointer.cast_mut()) }) else { return null_mut() };
+    let copied = catch_unwind(AssertUnwindSafe(|| Value::from_image(&value.to_image())));
+    copied.ok().and_then(Result::ok).map_or(null_mut(), into_pointer)
+}
+
+/// Moves the structures of a value. Its bits are not moved: those of a large filter have pages of
+/// their own.
+unsafe extern "C" fn defrag(
+    ctx: *mut RedisModuleDefragCtx,
+    _: *mut RedisModuleString,
+    pointer: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the server copies an allocation to a better place and frees the old one, or returns
+    // null. Rust values may be moved so.
+    unsafe {
+        let moved = api!(RedisModule_DefragAlloc(ctx, *pointer));
+        if !moved.is_null() {
+            *pointer = moved;
+        }
+        match (*pointer).cast::<Slot>().as_mut() {
+            Some(Some(Value::Bloom(filter))) => move_box(ctx, filter),
+            Some(Some(Value::RedisBloom(filter))) => move_box(ctx, filter),
+            Some(Some(Value::RedisCuckoo(filter))) => move_box(ctx, filter),
+            Some(Some(Value::Filter(file))) => move_box(ctx, file),
+            _ => {}
+        }
+    }
+    OK
+}
+
+/// # Safety
+///
+/// `ctx` is the argument of the callback `defrag`. The alignment of `T` is at most 16, so that the
+/// box is an allocation of the server without an offset.
+unsafe fn move_box<T>(ctx: *mut RedisModuleDefragCtx, moved: &mut Box<T>) {
+    const { assert!(align_of::<T>() <= 16) };
+    let old: *mut T = &raw mut **moved;
+    // SAFETY: the box owns the allocation. If the server moved it, the old box must not free it, so
+    // it is overwritten without a drop.
+    unsafe {
+        let new = api!(RedisModule_DefragAlloc(ctx, old.cast()));
+        if !new.is_null() {
+            std::ptr::write(moved, Box::from_raw(new.cast()));
+        }
+    }
+}

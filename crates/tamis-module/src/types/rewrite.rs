@@ -1,0 +1,108 @@
+//! Writes a value as commands, for an append-only file without an RDB part.
+//!
+//! RedisBloom's values become its own commands, which both modules run. Other filters become the
+//! header and the chunks of `BF.LOADCHUNK`.
+
+use std::ffi::{c_char, c_longlong, c_void};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tamis_commands::{PartialLoad, Value};
+use valkey_module::raw::{RedisModuleIO, RedisModuleString};
+
+use super::value_of;
+use crate::api::api;
+
+/// The longest chunk, as RedisBloom writes it, in bytes.
+const CHUNK_BYTES: usize = 16 << 20;
+
+pub(super) unsafe extern "C" fn rewrite(
+    io: *mut RedisModuleIO,
+    key: *mut RedisModuleString,
+    pointer: *mut c_void,
+) {
+    // SAFETY: the argument of this callback.
+    let Some(value) = (unsafe { value_of(pointer) }) else { return };
+    _ = catch_unwind(AssertUnwindSafe(|| match value {
+        Value::RedisBloom(filter) => {
+            let mut to = Chunks::new(io, key, c"BF.LOADCHUNK".as_ptr());
+            to.emit(1, &filter.header());
+            to.emit_all(|position| filter.chunk(position));
+        }
+        Value::RedisCuckoo(filter) => {
+            let mut to = Chunks::new(io, key, c"CF.LOADCHUNK".as_ptr());
+            to.emit(1, &filter.header());
+            to.emit_all(|position| filter.chunk(position));
+        }
+        Value::PartialLoad(part) => {
+            let mut to = Chunks::new(io, key, c"BF.LOADCHUNK".as_ptr());
+            to.emit(1, &PartialLoad::header(part.len_bytes()));
+            to.write_all(part.bytes()).and_then(|()| to.flush()).expect("the server takes all");
+        }
+        value => {
+            let mut to = Chunks::new(io, key, c"BF.LOADCHUNK".as_ptr());
+            to.emit(1, &PartialLoad::header(value.image_bytes()));
+            let written = value.write_image(None, &mut to).and_then(|()| to.flush());
+            written.expect("the server takes all");
+        }
+    }));
+}
+
+/// Collects the bytes of an image in chunks.
+struct Chunks {
+    io: *mut RedisModuleIO,
+    key: *mut RedisModuleString,
+    command: *const c_char,
+    chunk: Vec<u8>,
+    /// The position after the last chunk, counted from 1.
+    position: i64,
+}
+
+impl Chunks {
+    fn new(io: *mut RedisModuleIO, key: *mut RedisModuleString, command: *const c_char) -> Self {
+        Self { io, key, command, chunk: Vec::new(), position: 1 }
+    }
+
+    /// Writes a command with this position and these bytes.
+    fn emit(&mut self, position: i64, bytes: &[u8]) {
+        // SAFETY: the format names a string, a number, and bytes with their length.
+        unsafe {
+            api!(RedisModule_EmitAOF(
+                self.io,
+                self.command,
+                c"slb".as_ptr(),
+                self.key,
+                position as c_longlong,
+                bytes.as_ptr(),
+                bytes.len(),
+            ));
+        }
+    }
+
+    fn emit_all(&mut self, chunk: impl Fn(i64) -> Option<(i64, Vec<u8>)>) {
+        while let Some((next, bytes)) = chunk(self.position) {
+            self.emit(next, &bytes);
+            self.position = next;
+        }
+    }
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len().min(CHUNK_BYTES - self.chunk.len());
+        self.chunk.extend_from_slice(&bytes[..len]);
+        if self.chunk.len() == CHUNK_BYTES {
+            self.flush()?;
+        }
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let chunk = std::mem::take(&mut self.chunk);
+        if !chunk.is_empty() {
+            self.position += chunk.len() as i64;
+            self.emit(self.position, &chunk);
+        }
+        Ok(())
+    }
+}
