@@ -144,6 +144,17 @@ impl<'w> Batch<'w> {
         Some(self.answers(items))
     }
 
+    /// Removes all commands. Returns a batch that may borrow other items and keeps the memory, so
+    /// that a host that runs one command at a time need not allocate.
+    #[must_use]
+    pub fn reused<'n>(mut self) -> Batch<'n> {
+        self.clear();
+        let Self { items, ends, hashes, hasher, answers, refusals, done, began, error, .. } = self;
+        // No item is left. The standard library keeps the memory of the vector.
+        let items = items.into_iter().map(|_| &b""[..]).collect();
+        Batch { key: b"", items, ends, hashes, hasher, answers, refusals, done, began, error }
+    }
+
     /// Forgets the last run.
     fn restart(&mut self) {
         self.refusals.clear();

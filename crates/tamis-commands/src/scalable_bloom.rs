@@ -201,6 +201,13 @@ impl ScalableBloom {
         }
     }
 
+    /// Tests whether an item may be in the filter.
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let is_reserved = self.reserved.as_ref().is_some_and(|it| it.contains_hash(hash));
+        is_reserved || self.overflow.as_ref().is_some_and(|it| it.filter.contains_hash(hash))
+    }
+
     /// Inserts items by their hashes under shared access, and writes to `answers` which items were
     /// new.
     ///

@@ -1,7 +1,8 @@
 //! Registers the commands: one for each row of the table that belongs to a module.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
 
 use tamis_commands::{Access, COMMANDS, Category, Command, Flag, KeyOption, Keys};
 use valkey_module::raw::{
@@ -14,6 +15,15 @@ use crate::run::run;
 
 /// The categories that the module adds to those of the server.
 const CATEGORIES: [Category; 3] = [Category::Bloom, Category::Cuckoo, Category::Tamis];
+
+/// The name of each row as it is registered: in lower case.
+static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
+
+/// Returns the name of a command as it is registered. It is also the name of its keyspace events.
+pub fn registered_name(command: &'static Command) -> &'static CStr {
+    let lower = |command: &Command| c_text(&command.name.to_ascii_lowercase());
+    &NAMES.get_or_init(|| COMMANDS.iter().map(lower).collect())[command.index()]
+}
 
 /// Registers the commands.
 ///
@@ -51,7 +61,7 @@ unsafe fn register_one(
     has_categories: bool,
 ) -> Result<(), String> {
     let refused = || format!("the server refuses the command {}", command.name);
-    let name = c_text(&command.name.to_ascii_lowercase());
+    let name = registered_name(command);
     let flags: Vec<&str> = command.flags.iter().filter_map(|flag| flag_name(*flag)).collect();
     let flags = c_text(&flags.join(" "));
     let Keys { first, last, step, .. } = command.keys;

@@ -21,6 +21,7 @@ mod commands;
 mod config;
 mod info;
 mod load;
+mod long;
 mod module_io;
 mod replicate;
 mod reply;

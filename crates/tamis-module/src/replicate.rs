@@ -25,6 +25,11 @@ pub struct Replicated<'c> {
     pub change: &'c Change,
 }
 
+impl Replicated<'static> {
+    /// The command as it is.
+    pub const VERBATIM: Self = Self { created: None, advanced_millis: None, change: &Change::Argv };
+}
+
 /// Sends the changes of a command. `argv` is the command, and `key` its key.
 ///
 /// # Safety
@@ -34,7 +39,7 @@ pub unsafe fn replicate(
     ctx: *mut Ctx,
     key: *mut ServerString,
     argv: Sent<'_>,
-    replicated: &Replicated<'_>,
+    replicated: Replicated<'_>,
 ) {
     // SAFETY: the caller. The key is valid during the command.
     unsafe {

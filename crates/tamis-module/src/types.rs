@@ -32,16 +32,17 @@ use crate::module_io::ModuleIo;
 /// A type of this module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
+    /// `tamis-flt`
+    Tamis,
     /// `MBbloom--`
     Bloom,
     /// `MBbloomCF`
     Cuckoo,
-    /// `tamis-flt`
-    Tamis,
 }
 
 impl ValueType {
-    pub const ALL: [ValueType; 3] = [ValueType::Bloom, ValueType::Cuckoo, ValueType::Tamis];
+    /// Every type; the position of each is its number.
+    pub const ALL: [ValueType; 3] = [ValueType::Tamis, ValueType::Bloom, ValueType::Cuckoo];
 
     /// Returns the type that stores a value.
     pub fn of(value: &Value) -> Self {
@@ -93,9 +94,9 @@ static COUNTS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
     for value_type in ValueType::ALL {
         let (load, free): (LoadFn, FreeFn) = match value_type {
-            ValueType::Bloom => (load::<0>, free::<0>),
-            ValueType::Cuckoo => (load::<1>, free::<1>),
-            ValueType::Tamis => (load::<2>, free::<2>),
+            ValueType::Tamis => (load::<0>, free::<0>),
+            ValueType::Bloom => (load::<1>, free::<1>),
+            ValueType::Cuckoo => (load::<2>, free::<2>),
         };
         let mut methods = RedisModuleTypeMethods {
             version: u64::from(REDISMODULE_TYPE_METHOD_VERSION),
@@ -159,8 +160,7 @@ pub unsafe fn slot<'k>(key: *mut Key) -> Option<&'k mut Slot> {
     // `into_pointer`.
     unsafe {
         let pointer = api!(RedisModule_ModuleTypeGetType(key));
-        let is_ours = ValueType::ALL.iter().any(|it| it.pointer() == pointer);
-        if pointer.is_null() || !is_ours {
+        if pointer.is_null() || !ValueType::ALL.iter().any(|it| it.pointer() == pointer) {
             return None;
         }
         api!(RedisModule_ModuleTypeGetValue(key)).cast::<Slot>().as_mut()

@@ -1,0 +1,284 @@
+//! Runs a command with very many items in parts, between which other clients have their turn.
+//!
+//! ```text
+//! command ──▶ part ──▶ timer: part ──▶ timer: part ──▶ ... ──▶ the blocked client gets its reply
+//!             each part is a command of its own: its change is sent to replicas
+//! ```
+//!
+//! The server keeps the arguments of a blocked client. In a transaction, in a script, and for a
+//! command of the primary, a client cannot be blocked, so the command runs at once.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+use tamis_commands::{Command, KeyReply};
+use tamis_resp::{Protocol, Reply};
+use valkey_module::raw::{self, RedisModuleBlockedClient, RedisModuleCallReply};
+
+use crate::api::{Ctx, ServerString, api, bytes};
+use crate::replicate::Sent;
+use crate::reply;
+use crate::run::{Call, protocol};
+
+/// A command with more items is long.
+const MAX_ITEMS: usize = 4096;
+
+/// Options come before the items: no command has more words before its first item.
+const MAX_START: usize = 32;
+
+/// The items of a part that is measured. An insert into a full cuckoo filter may take 0.1 ms.
+const STEP_ITEMS: usize = 64;
+
+/// How long parts run before other clients have their turn.
+const TURN: Duration = Duration::from_millis(1);
+
+/// A long command in progress. The timer owns it.
+struct Long {
+    client: *mut RedisModuleBlockedClient,
+    /// The context in which the reply grows.
+    reply_ctx: *mut Ctx,
+    command: &'static Command,
+    protocol: Protocol,
+    /// The arguments of the client, which are valid until the client is unblocked or gone.
+    strings: *const [*mut ServerString],
+    /// The index of the first item, and of the next.
+    first: usize,
+    next: usize,
+    /// The values of the reply so far.
+    values: usize,
+    /// The client disconnected, or the server unblocked it.
+    is_gone: bool,
+}
+
+/// Starts a long command. Returns false if the command is not long, or must run at once.
+///
+/// # Safety
+///
+/// The arguments are those of a callback of this command.
+pub unsafe fn begin(
+    command: &'static Command,
+    ctx: *mut Ctx,
+    strings: &[*mut ServerString],
+) -> bool {
+    if strings.len() <= MAX_ITEMS {
+        return false;
+    }
+    // SAFETY: the strings and the context are those of the command. The server keeps the strings of
+    // a blocked client.
+    unsafe {
+        let start: Vec<&[u8]> = strings[..MAX_START].iter().map(|word| bytes(*word)).collect();
+        let Some(first) = command.first_item(&start) else { return false };
+        let flags = api!(RedisModule_GetContextFlags(ctx)) as u32;
+        if strings.len() - first <= MAX_ITEMS || flags & AT_ONCE > 0 {
+            return false;
+        }
+        let mut long = Box::new(Long {
+            client: null_mut(),
+            reply_ctx: ctx,
+            command,
+            protocol: protocol(flags),
+            strings,
+            first,
+            next: first,
+            values: 0,
+            is_gone: false,
+        });
+        // A refusal of the whole command is a single error, so the first part runs before the
+        // array begins.
+        let KeyReply { reply, stops } = long.part(ctx);
+        if matches!(reply, Reply::Error(_)) {
+            reply::send(ctx, &reply, long.protocol);
+            return true;
+        }
+        long.client = api!(RedisModule_BlockClient(ctx, None, None, None, 0));
+        api!(RedisModule_SetDisconnectCallback(long.client, Some(disconnected)));
+        api!(RedisModule_BlockClientSetPrivateData(long.client, (&raw mut *long).cast()));
+        long.reply_ctx = api!(RedisModule_GetThreadSafeContext(long.client));
+        api!(RedisModule_ReplyWithArray(long.reply_ctx, POSTPONED_LEN));
+        long.push(&reply);
+        if stops {
+            long.next = strings.len();
+        }
+        next_turn(ctx, long);
+    }
+    true
+}
+
+/// The conditions in which a client cannot be blocked.
+const AT_ONCE: u32 = raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
+    | raw::REDISMODULE_CTX_FLAGS_MULTI
+    | raw::REDISMODULE_CTX_FLAGS_LUA
+    | raw::REDISMODULE_CTX_FLAGS_REPLICATED
+    | raw::REDISMODULE_CTX_FLAGS_LOADING;
+
+/// The length of an array that is known only at its end.
+const POSTPONED_LEN: i64 = raw::REDISMODULE_POSTPONED_LEN as i64;
+
+/// Continues in the next turn of the event loop.
+///
+/// # Safety
+///
+/// `ctx` is the context of the present command or timer.
+unsafe fn next_turn(ctx: *mut Ctx, long: Box<Long>) {
+    // SAFETY: the timer owns the command from here on.
+    unsafe { api!(RedisModule_CreateTimer(ctx, 0, Some(turn), Box::into_raw(long).cast())) };
+}
+
+/// Runs parts for a turn.
+unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
+    // SAFETY: `next_turn` gave the command to the timer.
+    let mut long = unsafe { Box::from_raw(data.cast::<Long>()) };
+    let began = Instant::now();
+    // SAFETY: the context of this callback.
+    unsafe {
+        while !long.is_done() && began.elapsed() < TURN {
+            if let Some(refusal) = long.refusal(ctx) {
+                long.push_one(&refusal);
+                long.next = long.strings.len();
+                break;
+            }
+            let KeyReply { reply, stops } = long.part(ctx);
+            long.push(&reply);
+            if stops || matches!(reply, Reply::Error(_)) {
+                long.next = long.strings.len();
+            }
+        }
+        if long.is_done() { long.end() } else { next_turn(ctx, long) }
+    }
+}
+
+unsafe extern "C" fn disconnected(_: *mut Ctx, client: *mut RedisModuleBlockedClient) {
+    // SAFETY: `begin` set the private data, and the timer has not freed it, because it unblocks the
+    // client first.
+    unsafe {
+        let data = api!(RedisModule_BlockClientGetPrivateData(client));
+        (*data.cast::<Long>()).is_gone = true;
+    }
+}
+
+impl Long {
+    fn is_done(&self) -> bool {
+        // SAFETY: only the length of the slice is read.
+        self.is_gone || self.next >= self.strings.len()
+    }
+
+    /// Runs the next part. Returns its reply.
+    ///
+    /// # Safety
+    ///
+    /// `ctx` is the context of the present command or timer, and the client is blocked.
+    unsafe fn part(&mut self, ctx: *mut Ctx) -> KeyReply {
+        // SAFETY: the client is not gone, so its strings are valid.
+        let strings = unsafe { &*self.strings };
+        let end = strings.len().min(self.next + STEP_ITEMS);
+        let words = strings[..self.first].iter().chain(&strings[self.next..end]);
+        // SAFETY: as above.
+        let argv: Vec<&[u8]> = words.map(|word| unsafe { bytes(*word) }).collect();
+        self.next = end;
+        Call { ctx, command: self.command, strings, argv: &argv, sent: Sent::Argv(&argv) }.run()
+    }
+
+    /// Returns why the command cannot go on. The state of the server may have changed since its
+    /// start.
+    ///
+    /// # Safety
+    ///
+    /// As for [`part`](Self::part).
+    unsafe fn refusal(&self, ctx: *mut Ctx) -> Option<Reply> {
+        // SAFETY: the context and the strings are valid. The format names one string, and asks for
+        // errors as a reply.
+        unsafe {
+            let flags = api!(RedisModule_GetContextFlags(ctx)) as u32;
+            if self.command.may_change() {
+                if flags & raw::REDISMODULE_CTX_FLAGS_SLAVE > 0 {
+                    return Some(Reply::error(READ_ONLY));
+                }
+                if flags & raw::REDISMODULE_CTX_FLAGS_OOM > 0 {
+                    return Some(Reply::error(OOM));
+                }
+            }
+            if flags & raw::REDISMODULE_CTX_FLAGS_CLUSTER == 0 {
+                return None;
+            }
+            // Another node may own the slot of the key by now. The server then refuses the call.
+            let key = (&*self.strings)[1];
+            let reply = api!(RedisModule_Call(ctx, c"EXISTS".as_ptr(), c"Es".as_ptr(), key));
+            let refusal = error_of(reply);
+            if !reply.is_null() {
+                api!(RedisModule_FreeCallReply(reply));
+            }
+            refusal.map(Reply::error)
+        }
+    }
+
+    /// Appends the values of the reply to a part.
+    ///
+    /// # Safety
+    ///
+    /// The client is blocked.
+    unsafe fn push(&mut self, reply: &Reply) {
+        // SAFETY: the context of the reply belongs to the client.
+        unsafe {
+            match reply {
+                Reply::Array(values) => values.iter().for_each(|value| self.push_one(value)),
+                Reply::Bools { mask, len } => {
+                    for i in 0..*len {
+                        reply::send_bool(self.reply_ctx, mask[i / 64] >> (i % 64) & 1 == 1);
+                    }
+                    self.values += len;
+                }
+                value => self.push_one(value),
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    unsafe fn push_one(&mut self, value: &Reply) {
+        // SAFETY: as in `push`.
+        unsafe { reply::send(self.reply_ctx, value, self.protocol) };
+        self.values += 1;
+    }
+
+    /// Sends the reply and frees the command.
+    ///
+    /// # Safety
+    ///
+    /// `client` was blocked and not unblocked.
+    unsafe fn end(self: Box<Self>) {
+        // SAFETY: the caller. The command is freed only after these calls.
+        unsafe {
+            api!(RedisModule_ReplySetArrayLength(self.reply_ctx, self.values as i64));
+            api!(RedisModule_FreeThreadSafeContext(self.reply_ctx));
+            // The callback would use freed memory.
+            api!(RedisModule_SetDisconnectCallback(self.client, None));
+            api!(RedisModule_UnblockClient(self.client, null_mut()));
+        }
+    }
+}
+
+const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
+const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// Returns the text of an error reply.
+///
+/// # Safety
+///
+/// `reply` is null or a reply of a call.
+unsafe fn error_of(reply: *mut RedisModuleCallReply) -> Option<String> {
+    // SAFETY: the caller. The server returns the bytes of the error and their number.
+    unsafe {
+        if reply.is_null() {
+            return Some("ERR the key is not on this node any more".to_owned());
+        }
+        if api!(RedisModule_CallReplyType(reply)) != raw::REDISMODULE_REPLY_ERROR as c_int {
+            return None;
+        }
+        let mut len = 0;
+        let first = api!(RedisModule_CallReplyStringPtr(reply, &raw mut len));
+        let text = std::slice::from_raw_parts(first.cast::<u8>(), len);
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+}
