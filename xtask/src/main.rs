@@ -10,6 +10,7 @@ mod r#gen;
 mod links;
 mod npm;
 mod python;
+mod servers;
 mod setup;
 mod soak;
 mod steps;

