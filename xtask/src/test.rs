@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use crate::clients::{self, Server};
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
-use crate::{Outcome, console, fuzz, links};
+use crate::{Outcome, console, fuzz, links, servers};
 
 /// Runs every step.
 pub fn run() -> Outcome {
@@ -15,9 +15,11 @@ pub fn run() -> Outcome {
     format(&mut steps)?;
     lints(&mut steps)?;
     let mut tests = cargo(&["test", "--workspace", "--all-targets", "--quiet"]);
+    tests.args(["--exclude", "tamis-module"]);
     // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
     steps.run("tests", tests.env("PROPTEST_RNG_SEED", "1"))?;
     steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    servers::test(&mut steps)?;
     // The tests above have the default features. These tests run the code that other features add
     // or change.
     let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);

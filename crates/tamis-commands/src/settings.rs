@@ -85,11 +85,17 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the settings for replaying changes: no limit rejects a change that was accepted
-    /// before.
+    /// Returns the default settings for replaying changes: no limit rejects a change that was
+    /// accepted before.
     #[must_use]
-    pub fn without_limits() -> Self {
-        Self { cf_bucket_size: 1, cf_max_expansions: u32::MAX, ..Self::default() }
+    pub fn for_replay() -> Self {
+        Self { cf_bucket_size: 1, ..Self::default() }.without_limits()
+    }
+
+    /// Returns the same settings without limits, for changes that another server accepted.
+    #[must_use]
+    pub fn without_limits(&self) -> Self {
+        Self { cf_max_expansions: u32::MAX, max_filter_bytes: u64::MAX, ..self.clone() }
     }
 }
 

@@ -211,6 +211,7 @@ fn load<'a>(
 const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 /// Writes the values of a Bloom filter, of the type [`BLOOM_TYPE`] in version [`VERSION`].
+#[expect(clippy::missing_panics_doc, reason = "a header is longer than its numbers")]
 pub fn write_bloom(to: &mut impl ModuleWriter, filter: &RedisBloom) {
     // Only the header contains the options and the expansion in their stored form.
     let header = filter.header();

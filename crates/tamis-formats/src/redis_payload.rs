@@ -180,6 +180,7 @@ impl RedisValue {
 
     /// Writes a payload, without compression.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "writing to memory never fails")]
     pub fn to_payload(&self) -> Vec<u8> {
         let mut payload = match self {
             RedisValue::Bloom(filter) => {

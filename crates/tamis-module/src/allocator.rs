@@ -1,16 +1,18 @@
 //! The allocator of the module: the server's own, so that `maxmemory`, `INFO memory` and
 //! `MEMORY USAGE` count all filters.
 
-use std::alloc::{GlobalAlloc, Layout};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::api::{api, has_api};
 
 /// Allocates with the functions of the server.
 ///
-/// The server aligns memory to 16 bytes. For a larger alignment, the allocation is longer, and the
-/// word before the aligned address holds the start of the allocation.
+/// The server aligns memory to 16 bytes. jemalloc aligns a multiple of 64 bytes to 64 bytes. For
+/// any other alignment, the allocation is longer, and the word before the aligned address holds the
+/// start of the allocation.
 pub struct ServerAllocator;
 
 /// The alignment of the server's memory, in bytes.
@@ -20,6 +22,10 @@ const ALIGN: usize = 16;
 // allocation overlaps. `aligned` and `start_of` move the address consistently.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !is_in_server() {
+            // SAFETY: the caller.
+            return unsafe { System.alloc(layout) };
+        }
         // SAFETY: any length may be requested. `TryAlloc` returns null where `Alloc` would end the
         // server.
         let start = unsafe { api!(RedisModule_TryAlloc(whole_bytes(layout))) };
@@ -28,6 +34,10 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !is_in_server() {
+            // SAFETY: the caller.
+            return unsafe { System.alloc_zeroed(layout) };
+        }
         let bytes = whole_bytes(layout);
         if bytes > LARGE_BYTES {
             // `Calloc` ends the server if there is no memory. `TryAlloc` does not, but it would
@@ -46,12 +56,16 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 
     unsafe fn dealloc(&self, first: *mut u8, layout: Layout) {
+        if !is_in_server() {
+            // SAFETY: the caller.
+            return unsafe { System.dealloc(first, layout) };
+        }
         // SAFETY: `first` is the result of an allocation with this layout.
         unsafe { api!(RedisModule_Free(start_of(first, layout))) };
     }
 
     unsafe fn realloc(&self, first: *mut u8, layout: Layout, new_bytes: usize) -> *mut u8 {
-        if layout.align() <= ALIGN && new_bytes <= LARGE_BYTES {
+        if layout.align() <= ALIGN && new_bytes <= LARGE_BYTES && is_in_server() {
             // SAFETY: the memory is an allocation of the server without an offset.
             return unsafe { api!(RedisModule_Realloc(first.cast(), new_bytes)).cast() };
         }
@@ -67,13 +81,34 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 }
 
+/// Tests whether a server has loaded the module. The pointers of its functions are set before the
+/// first allocation. Unit tests run without a server.
+fn is_in_server() -> bool {
+    // SAFETY: nothing writes the pointers after the start.
+    unsafe { has_api!(RedisModule_Free) }
+}
+
 /// From this size on, the allocator tests whether there is memory before it calls a function that
 /// would end the server.
 const LARGE_BYTES: usize = 1 << 20;
 
+/// Whether the server allocates with jemalloc. The start of the module sets it once, before the
+/// first filter, so that memory is freed as it was allocated.
+static IS_JEMALLOC: AtomicBool = AtomicBool::new(false);
+
+/// The alignment that jemalloc gives to multiples of it, in bytes.
+const LINE: usize = 64;
+
+/// Tests whether the server aligns memory of this layout itself.
+fn is_aligned_by_server(layout: Layout) -> bool {
+    let (size, align) = (layout.size(), layout.align());
+    let is_lines = align == LINE && size % LINE == 0;
+    align <= ALIGN || is_lines && IS_JEMALLOC.load(Ordering::Relaxed)
+}
+
 /// Returns the length to request for a layout, in bytes.
 fn whole_bytes(layout: Layout) -> usize {
-    if layout.align() <= ALIGN { layout.size() } else { layout.size() + layout.align() }
+    if is_aligned_by_server(layout) { layout.size() } else { layout.size() + layout.align() }
 }
 
 /// Returns the aligned address in an allocation; null if there was no memory.
@@ -83,7 +118,11 @@ fn whole_bytes(layout: Layout) -> usize {
 /// `start` is null or an allocation of [`whole_bytes`].
 unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
     let start: *mut u8 = start.cast();
-    if layout.align() <= ALIGN || start.is_null() {
+    if start.is_null() {
+        return start;
+    }
+    if is_aligned_by_server(layout) {
+        debug_assert!(start.addr().is_multiple_of(layout.align()));
         return start;
     }
     // At least 16 bytes are before the result, because `start` is a multiple of 16.
@@ -102,7 +141,7 @@ unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
 ///
 /// `first` is a result of [`aligned`] for this layout.
 unsafe fn start_of(first: *mut u8, layout: Layout) -> *mut c_void {
-    if layout.align() <= ALIGN {
+    if is_aligned_by_server(layout) {
         return first.cast();
     }
     // SAFETY: `aligned` wrote the start there.
@@ -112,7 +151,7 @@ unsafe fn start_of(first: *mut u8, layout: Layout) -> *mut c_void {
 /// Returns the memory that the server counts for an allocation of `len_bytes` bytes.
 ///
 /// jemalloc, with which servers are usually built, has four sizes between two powers of two.
-pub fn allocation_bytes(len_bytes: usize) -> u64 {
+fn allocation_bytes(len_bytes: usize) -> u64 {
     match len_bytes {
         0 => 0,
         1..=8 => 8,
@@ -125,16 +164,61 @@ pub fn allocation_bytes(len_bytes: usize) -> u64 {
     }
 }
 
-/// Tests whether the server allocates with jemalloc: an allocation of 33 KiB then takes 40 KiB.
-pub fn is_jemalloc() -> bool {
+/// Finds out which allocator the server has, and sets the function that counts memory. Only the
+/// start of the module calls it, before the first filter.
+pub fn register() {
+    // An allocation of 33 KiB takes 40 KiB with jemalloc.
     // SAFETY: the memory is freed at once.
-    unsafe {
-        if !has_api!(RedisModule_MallocSize) {
-            return false;
-        }
+    let is_jemalloc = unsafe {
         let probe = api!(RedisModule_TryAlloc(33 << 10));
         let bytes = api!(RedisModule_MallocSize(probe));
         api!(RedisModule_Free(probe));
         bytes == 40 << 10
+    };
+    IS_JEMALLOC.store(is_jemalloc, Ordering::Relaxed);
+    tamis::use_global_allocator(if is_jemalloc {
+        allocation_bytes
+    } else {
+        tamis::allocation_bytes_of_glibc
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_jemalloc() {
+        for (len, bytes) in [
+            (0, 0),
+            (8, 8),
+            (9, 16),
+            (128, 128),
+            (129, 160),
+            (192, 192),
+            (500, 512),
+            (513, 640),
+            (33 << 10, 40 << 10),
+            (13_213_568, 14 << 20),
+        ] {
+            assert_eq!(allocation_bytes(len), bytes, "{len}");
+        }
+    }
+
+    #[test]
+    fn an_aligned_address_leads_back_to_its_start() {
+        for align in [16, 32, 64, 4096] {
+            let layout = Layout::from_size_align(100, align).unwrap();
+            let whole = Layout::from_size_align(whole_bytes(layout), ALIGN).unwrap();
+            // SAFETY: the allocation has the whole length, and is freed with its layout.
+            unsafe {
+                let start = System.alloc(whole);
+                let first = aligned(start.cast(), layout);
+                assert!(first.addr().is_multiple_of(align));
+                assert!(first.addr() + 100 <= start.addr() + whole.size());
+                assert_eq!(start_of(first, layout).cast(), start);
+                System.dealloc(start, whole);
+            }
+        }
     }
 }

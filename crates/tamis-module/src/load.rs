@@ -61,11 +61,7 @@ unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Resu
         if api!(RedisModule_IsModuleNameBusy(c"bf".as_ptr())) != 0 {
             return Err(REDISBLOOM.to_owned());
         }
-        if allocator::is_jemalloc() {
-            tamis::use_global_allocator(allocator::allocation_bytes);
-        } else {
-            tamis::use_global_allocator(tamis::allocation_bytes_of_glibc);
-        }
+        allocator::register();
         api!(RedisModule_SetModuleOptions(ctx, OPTIONS));
         types::register(ctx)?;
         commands::register(ctx)?;

@@ -10,6 +10,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tamis_commands::{Command, KeyReply};
@@ -93,7 +94,6 @@ pub unsafe fn begin(
         }
         long.client = api!(RedisModule_BlockClient(ctx, None, None, None, 0));
         api!(RedisModule_SetDisconnectCallback(long.client, Some(disconnected)));
-        api!(RedisModule_BlockClientSetPrivateData(long.client, (&raw mut *long).cast()));
         long.reply_ctx = api!(RedisModule_GetThreadSafeContext(long.client));
         api!(RedisModule_ReplyWithArray(long.reply_ctx, POSTPONED_LEN));
         long.push(&reply);
@@ -129,6 +129,8 @@ unsafe fn next_turn(ctx: *mut Ctx, long: Box<Long>) {
 unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
     // SAFETY: `next_turn` gave the command to the timer.
     let mut long = unsafe { Box::from_raw(data.cast::<Long>()) };
+    let client = long.client.addr();
+    long.is_gone = gone().extract_if(.., |gone| *gone == client).count() > 0;
     let began = Instant::now();
     // SAFETY: the context of this callback.
     unsafe {
@@ -148,13 +150,14 @@ unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
     }
 }
 
+/// The addresses of blocked clients that are gone, until the timer of their command sees them.
+fn gone() -> MutexGuard<'static, Vec<usize>> {
+    static GONE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    GONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 unsafe extern "C" fn disconnected(_: *mut Ctx, client: *mut RedisModuleBlockedClient) {
-    // SAFETY: `begin` set the private data, and the timer has not freed it, because it unblocks the
-    // client first.
-    unsafe {
-        let data = api!(RedisModule_BlockClientGetPrivateData(client));
-        (*data.cast::<Long>()).is_gone = true;
-    }
+    gone().push(client.addr());
 }
 
 impl Long {
@@ -247,12 +250,11 @@ impl Long {
     /// # Safety
     ///
     /// `client` was blocked and not unblocked.
-    unsafe fn end(self: Box<Self>) {
-        // SAFETY: the caller. The command is freed only after these calls.
+    unsafe fn end(self) {
+        // SAFETY: the caller.
         unsafe {
             api!(RedisModule_ReplySetArrayLength(self.reply_ctx, self.values as i64));
             api!(RedisModule_FreeThreadSafeContext(self.reply_ctx));
-            // The callback would use freed memory.
             api!(RedisModule_SetDisconnectCallback(self.client, None));
             api!(RedisModule_UnblockClient(self.client, null_mut()));
         }

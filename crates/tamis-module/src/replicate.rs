@@ -17,6 +17,7 @@ use tamis_commands::{Change, load_commands};
 use crate::api::{Ctx, ServerString, api, bytes, c_text, new_string};
 
 /// What a command did to its key.
+#[derive(Clone, Copy)]
 pub struct Replicated<'c> {
     /// The new image of the filter that the command created.
     pub created: Option<&'c [u8]>,

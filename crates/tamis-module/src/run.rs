@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tamis_commands::{
     Argv, Batch, BatchItems, BatchPart, Command, Env, Family, Handler, KeyHandler, KeyReply,
-    Outcome, ScalableBloom, Settings, Value, WriteKeys, made_like, merge, reserve_like,
+    Outcome, ScalableBloom, Value, WriteKeys, made_like, merge, reserve_like,
 };
 use tamis_resp::{Protocol, Reply};
 use valkey_module::raw;
@@ -236,7 +236,7 @@ impl Call<'_> {
         let flags = self.flags();
         if flags & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) > 0
         {
-            let settings = Settings::without_limits();
+            let settings = config::settings().without_limits();
             return handle(&Env::new(&settings, Protocol::Resp2, 0));
         }
         handle(&Env::new(&config::settings(), protocol(flags), now_millis()))

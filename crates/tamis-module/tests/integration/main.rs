@@ -6,8 +6,10 @@
 #[path = "../../../../tests/exchanges/client.rs"]
 mod client;
 mod exchanges;
+mod long_commands;
 mod operators;
 mod persistence;
+mod redisbloom;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;
 mod server;

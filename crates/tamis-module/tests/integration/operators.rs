@@ -1,1 +1,172 @@
+//! What operators see: access rights, parameters, documentation, events, refusals.
 
+use tamis_commands::{COMMANDS, Flag};
+use tamis_resp::Reply;
+
+use crate::persistence::info;
+use crate::server::{Host, TestServer, module, redisbloom};
+
+#[test]
+fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        for command in COMMANDS.iter().filter(|command| command.has(Flag::Module)) {
+            let Reply::Array(infos) = client.say(&["COMMAND", "INFO", command.name]) else {
+                panic!()
+            };
+            let [Reply::Array(info)] = &infos[..] else { panic!("{host:?}, {}", command.name) };
+            assert_eq!(info[1], Reply::Integer(command.arity.number()), "{}", command.name);
+            let (Reply::Array(flags) | Reply::Set(flags)) = &info[2] else { panic!() };
+            for flag in command.flags.iter().filter_map(|flag| flag.name()) {
+                let has = flags.contains(&Reply::simple(flag));
+                assert!(has, "{host:?}, {}: {flag} is missing in {flags:?}", command.name);
+            }
+            assert_eq!(info[3], Reply::Integer(command.keys.first as i64), "{}", command.name);
+            let Reply::Array(docs) = client.say(&["COMMAND", "DOCS", command.name]) else {
+                panic!()
+            };
+            let docs = format!("{docs:?}");
+            let summary = format!("{:?}", Reply::bulk(command.summary));
+            assert!(docs.contains(&summary), "{host:?}, {}: {docs}", command.name);
+        }
+    }
+}
+
+#[test]
+fn keys_are_found_for_access_rights_and_clusters() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        for (line, keys) in [
+            ("BF.ADD k item", "k"),
+            ("BF.INSERT k ITEMS a b", "k"),
+            ("TM.MERGE to a b c", "to a b c"),
+            ("TM.RESERVE k LIKE other", "k other"),
+            ("TM.RESERVE k KIND growing", "k"),
+        ] {
+            let words: Vec<&str> =
+                ["COMMAND", "GETKEYS"].into_iter().chain(line.split(' ')).collect();
+            let expected = keys.split(' ').map(Reply::bulk).collect();
+            assert_eq!(client.say(&words), Reply::Array(expected), "{host:?}, {line}");
+        }
+    }
+}
+
+#[test]
+fn users_may_get_a_category() {
+    // Redis has categories of modules since 7.4; Valkey 9 has them.
+    let server = TestServer::start(Host::Valkey, &[]);
+    let mut client = server.connect();
+    for words in [
+        &["ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@bloom", "-@write"][..],
+        &["AUTH", "reader", "x"],
+    ] {
+        assert_eq!(client.say(words), Reply::ok());
+    }
+    assert_eq!(client.say(&["BF.EXISTS", "k", "a"]), Reply::Integer(0));
+    for words in [&["BF.ADD", "k", "a"][..], &["CF.EXISTS", "k", "a"], &["TM.EXISTS", "k", "a"]] {
+        let Reply::Error(text) = client.say(words) else { panic!("{words:?}") };
+        assert!(text.starts_with("NOPERM"), "{text}");
+    }
+}
+
+#[test]
+fn parameters_are_set_by_arguments_files_and_commands() {
+    let module = module().display().to_string();
+    for host in Host::ALL {
+        let arguments = ["--loadmodule", &module, "bf-layout", "redisbloom", "ERROR_RATE", "0.02"];
+        let server = TestServer::start_with(host, &arguments, &[]);
+        let mut client = server.connect();
+        let mut get = |name: &str| {
+            let Reply::Array(pair) = client.say(&["CONFIG", "GET", name]) else { panic!() };
+            let Reply::Bulk(value) = pair[1].clone() else { panic!() };
+            String::from_utf8(value).unwrap()
+        };
+        assert_eq!(get("tamis.bf-layout"), "redisbloom");
+        assert_eq!(get("tamis.bf-error-rate"), "0.02");
+        assert_eq!(get("tamis.cf-bucket-size"), "2");
+        assert_eq!(client.say(&["CONFIG", "SET", "tamis.bf-error-rate", "0.5"]), Reply::ok());
+        assert_eq!(
+            client.say(&["CONFIG", "GET", "tamis.bf-error-rate"]),
+            Reply::Array(vec![Reply::bulk("tamis.bf-error-rate"), Reply::bulk("0.25")])
+        );
+        let Reply::Error(text) = client.say(&["CONFIG", "SET", "tamis.bf-initial-size", "0"])
+        else {
+            panic!()
+        };
+        let reason = "Value for `bf-initial-size` must be in the range [1, 1073741824]";
+        assert!(text.contains(reason), "{text}");
+        assert_eq!(client.say(&["BF.ADD", "k", "a"]), Reply::Integer(1));
+        assert_eq!(client.say(&["TYPE", "k"]), Reply::simple("MBbloom--"));
+        let text = info(&mut client);
+        assert!(text.contains("tamis_redisbloom_bloom_filters:1"), "{text}");
+    }
+}
+
+#[test]
+fn wrong_arguments_and_redisbloom_keep_the_module_from_loading() {
+    let module = module().display().to_string();
+    let server = TestServer::start_with(Host::Redis, &[], &["--enable-module-command", "yes"]);
+    let mut client = server.connect();
+    for (arguments, reason) in [
+        (&["hash-key"][..], "the argument hash-key of loadmodule has no value"),
+        (&["hash-key", "0123"], "use random, none or 32 hex digits"),
+        (&["colour", "red"], "argument colour of loadmodule: there is no such setting"),
+        (&["bf-error-rate", "2"], "must be in the range (0.000000, 1.000000)"),
+    ] {
+        let words = ["MODULE", "LOAD", &module].into_iter().chain(arguments.iter().copied());
+        let reply = client.say(&words.collect::<Vec<_>>());
+        assert!(matches!(reply, Reply::Error(_)), "{arguments:?}: {reply:?}");
+        assert!(server.log().contains(reason), "{arguments:?}: {}", server.log());
+    }
+    let redisbloom = redisbloom().display().to_string();
+    assert_eq!(client.say(&["MODULE", "LOAD", &redisbloom]), Reply::ok());
+    assert!(matches!(client.say(&["MODULE", "LOAD", &module]), Reply::Error(_)));
+    let steps = "start the server without redisbloom.so and with libtamis.so";
+    assert!(server.log().contains(steps), "{}", server.log());
+    assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
+}
+
+#[test]
+fn changes_are_events_and_break_a_watch() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &["--notify-keyspace-events", "Kd"]);
+        let (mut client, mut listener) = (server.connect(), server.connect());
+        listener.say(&["PSUBSCRIBE", "*"]);
+        client.say(&["BF.ADD", "k", "a"]);
+        // A repeated item changes nothing.
+        client.say(&["BF.ADD", "k", "a"]);
+        client.say(&["CF.ADD", "c", "a"]);
+        for (key, event) in [("k", "bf.add"), ("c", "cf.add")] {
+            let Reply::Array(message) = listener.receive() else { panic!() };
+            let expected = (Reply::bulk(format!("__keyspace@0__:{key}")), Reply::bulk(event));
+            assert_eq!((message[2].clone(), message[3].clone()), expected, "{host:?}");
+        }
+        let mut other = server.connect();
+        for (item, is_kept) in [("a", true), ("b", false)] {
+            client.say(&["WATCH", "k"]);
+            other.say(&["BF.ADD", "k", item]);
+            client.say(&["MULTI"]);
+            client.say(&["BF.EXISTS", "k", "a"]);
+            let ran = matches!(client.say(&["EXEC"]), Reply::Array(_));
+            assert_eq!(ran, is_kept, "{host:?}, {item}");
+        }
+    }
+}
+
+#[test]
+fn commands_run_in_scripts_and_transactions() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        let script = "return redis.call('BF.MADD', KEYS[1], 'a', 'b', 'a')";
+        let expected = Reply::Array([1, 1, 0].map(Reply::Integer).to_vec());
+        assert_eq!(client.say(&["EVAL", script, "1", "k"]), expected, "{host:?}");
+        client.say(&["MULTI"]);
+        client.say(&["BF.ADD", "k", "c"]);
+        client.say(&["BF.CARD", "k"]);
+        let expected = Reply::Array([1, 3].map(Reply::Integer).to_vec());
+        assert_eq!(client.say(&["EXEC"]), expected, "{host:?}");
+    }
+}

@@ -131,11 +131,6 @@ impl TestServer {
         self.child = spawn(self.host, self.port, &self.dir, &self.arguments);
         self.wait();
     }
-
-    /// Waits for the end of the server; returns true if it ended without an error.
-    pub fn ends_well(&mut self) -> bool {
-        self.child.wait().unwrap().success()
-    }
 }
 
 impl Drop for TestServer {

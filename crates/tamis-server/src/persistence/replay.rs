@@ -47,7 +47,7 @@ impl<'k> Replay<'k> {
     pub fn new(keyspace: &'k Keyspace) -> Self {
         Self {
             keyspace,
-            settings: Settings::without_limits(),
+            settings: Settings::for_replay(),
             applied: HashMap::new(),
             snapshot_end: 0,
             pending: PendingInserts::default(),

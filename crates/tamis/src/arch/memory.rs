@@ -140,11 +140,18 @@ impl Drop for Lines {
 /// ```
 #[must_use]
 pub fn allocation_bytes(len_bytes: usize) -> u64 {
+    global_allocation_bytes(len_bytes).unwrap_or_else(|| allocation_bytes_of_glibc(len_bytes))
+}
+
+/// Returns the memory that an allocation of `len_bytes` takes with the allocator of
+/// [`use_global_allocator`], in bytes. All of it may be used. Returns `None` without that allocator.
+pub(crate) fn global_allocation_bytes(len_bytes: usize) -> Option<u64> {
     #[cfg(feature = "std")]
     if let Some(Some(allocation_bytes)) = GLOBAL_ALLOCATOR.get() {
-        return allocation_bytes(len_bytes);
+        return Some(allocation_bytes(len_bytes));
     }
-    allocation_bytes_of_glibc(len_bytes)
+    _ = len_bytes;
+    None
 }
 
 /// Returns the memory that an allocation of `len_bytes` takes with the allocator of glibc, in
@@ -164,7 +171,11 @@ pub const fn allocation_bytes_of_glibc(len_bytes: usize) -> u64 {
 /// The function of [`use_global_allocator`]; `None` if large filters are mapped. The first large
 /// filter decides: memory must be freed as it was allocated.
 #[cfg(feature = "std")]
-static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<fn(usize) -> u64>> = std::sync::OnceLock::new();
+static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<AllocationBytes>> = std::sync::OnceLock::new();
+
+/// Returns the memory that an allocation of a length takes, in bytes.
+#[cfg(feature = "std")]
+type AllocationBytes = fn(usize) -> u64;
 
 /// Allocates large filters with the global allocator instead of mapping memory of the operating
 /// system. A program whose allocator counts memory needs it, such as a module of Redis.

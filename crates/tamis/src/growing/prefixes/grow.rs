@@ -2,7 +2,7 @@
 
 use crate::answers::set_answer;
 use crate::arch::level::run_wide;
-use crate::arch::memory::allocation_bytes;
+use crate::arch::memory::{allocation_bytes, global_allocation_bytes};
 use crate::bits::OutOfMemory;
 use crate::growing::prefixes::growth::Growth;
 use crate::growing::prefixes::insert::{self, Inserted};
@@ -66,8 +66,9 @@ impl Table {
         let pages = &self.pages;
         let directory = [pages.unsplit.capacity(), pages.split.capacity()]
             .map(|len| allocation_bytes(len * size_of::<OwnedPage>()));
-        // A page uses all words of its allocation. The allocator adds a header.
-        let headers = (pages.unsplit.len() + pages.split.len()) * 8;
+        // A page uses all words of its allocation. The allocator of glibc adds a header.
+        let header_bytes = if global_allocation_bytes(0).is_some() { 0 } else { 8 };
+        let headers = (pages.unsplit.len() + pages.split.len()) * header_bytes;
         directory.iter().sum::<u64>() + (pages.len_words * 8 + headers) as u64
     }
 

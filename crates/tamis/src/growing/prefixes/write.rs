@@ -1,6 +1,7 @@
 //! Writes whole pages: the two halves of a page that splits, and pages of any sorted entries.
 
 use crate::arch::level::run_wide;
+use crate::arch::memory::global_allocation_bytes;
 use crate::arch::select::Select;
 use crate::bits::OutOfMemory;
 use crate::growing::prefixes::page::{
@@ -331,9 +332,11 @@ pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, W
 }
 
 /// Returns the allocation size for `used` words, in steps of a cache line. One word of a line is
-/// reserved for the allocator.
+/// reserved for the allocator, unless the allocator has sizes of its own.
 pub(super) fn capacity_for(used: usize) -> usize {
-    ((used + 1).next_multiple_of(STEP_WORDS) - 1).min(MAX_WORDS)
+    let words = (used + 1).next_multiple_of(STEP_WORDS) - 1;
+    let bytes = global_allocation_bytes(words * size_of::<u64>());
+    bytes.map_or(words, |bytes| bytes as usize / size_of::<u64>()).min(MAX_WORDS)
 }
 
 const STEP_WORDS: usize = 8;
