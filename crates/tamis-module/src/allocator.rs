@@ -6,6 +6,8 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
+
 use crate::api::{api, has_api};
 
 /// Allocates with the functions of the server.
@@ -40,15 +42,16 @@ unsafe impl GlobalAlloc for ServerAllocator {
         }
         let bytes = whole_bytes(layout);
         if bytes > LARGE_BYTES {
-            // `Calloc` ends the server if there is no memory. `TryAlloc` does not, but it would
-            // have to be cleared. So this only tests whether there is memory.
-            // SAFETY: any length may be requested, and the memory is freed at once.
+            // `Calloc` ends the server if there is no memory, and `TryAlloc` does not return zeros.
+            // So this asks the operating system first.
+            // SAFETY: the call creates a new mapping, which affects no other memory, and removes it.
             unsafe {
-                let probe = api!(RedisModule_TryAlloc(bytes));
-                if probe.is_null() {
+                let (access, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+                let probe = libc::mmap(null_mut(), bytes, access, flags, -1, 0);
+                if probe == MAP_FAILED {
                     return null_mut();
                 }
-                api!(RedisModule_Free(probe));
+                libc::munmap(probe, bytes);
             }
         }
         // SAFETY: as in `alloc`.

@@ -85,18 +85,20 @@ impl Reserved {
         let mut reserved = Self::new(&plan, hasher).map_err(|_| ImageError::Memory)?;
         // The image of a new filter contains no bits.
         let len_words = if from.is_new { 0 } else { plan.bytes() / 8 };
-        let mut words = (0..len_words).map(|_| from.u64());
-        if !reserved.has_bits() {
-            let small = words.by_ref().collect::<Result<Vec<u64>, _>>()?;
+        if reserved.has_bits() {
+            let mut words = reserved.words()[..len_words as usize].iter();
+            from.words(len_words, |bits| {
+                words.next().expect("as many words").store(bits, Ordering::Relaxed);
+            })?;
+        } else {
+            let mut small = Vec::new();
+            from.words(len_words, |bits| small.push(bits))?;
             if small.iter().any(|&word| word != 0) {
                 reserved.make_bits().map_err(|_| ImageError::Memory)?;
             }
             for (word, bits) in reserved.words().iter().zip(small) {
                 word.store(bits, Ordering::Relaxed);
             }
-        }
-        for (word, bits) in reserved.words().iter().zip(words) {
-            word.store(bits?, Ordering::Relaxed);
         }
         reserved.items.store(items, Ordering::Relaxed);
         Ok(reserved)

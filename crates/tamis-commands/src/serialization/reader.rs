@@ -35,6 +35,21 @@ impl Reader<'_> {
         Ok(u64::from_le_bytes(bytes))
     }
 
+    /// Reads `len` words, and passes each to `take`.
+    pub fn words(&mut self, len: u64, mut take: impl FnMut(u64)) -> Result<(), ImageError> {
+        let mut left_bytes = len * 8;
+        let mut buffer = [0; 32 << 10];
+        while left_bytes > 0 {
+            let bytes = left_bytes.min(buffer.len() as u64);
+            let part = &mut buffer[..bytes as usize];
+            self.read_exact(part)?;
+            let (words, _) = part.as_chunks();
+            words.iter().for_each(|word| take(u64::from_le_bytes(*word)));
+            left_bytes -= bytes;
+        }
+        Ok(())
+    }
+
     pub fn f64(&mut self) -> Result<f64, ImageError> {
         Ok(f64::from_bits(self.u64()?))
     }
