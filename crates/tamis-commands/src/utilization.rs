@@ -104,7 +104,11 @@ pub(crate) fn accepted_by_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     filter.slots() / filter.sub_filters() as u64
 }
 
-/// Returns the number of items in a filter: counted, or estimated from its bits.
+/// How many bytes of a large filter `BF.CARD` reads: some milliseconds.
+const ITEMS_BYTES: u64 = 8 << 20;
+
+/// Returns the number of items in a filter: counted, or estimated from its bits. For a large filter,
+/// the estimate reads a part of them.
 pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
     match &file.filter {
         AnyFilter::Window(window) => {
@@ -112,7 +116,12 @@ pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
             window.advance(now_millis);
             rounded(window.estimate_items())
         }
-        filter => file.counted_items().unwrap_or_else(|| rounded(filter.estimate_items())),
+        filter => file.counted_items().unwrap_or_else(|| {
+            let sample = filter.sample(ITEMS_BYTES);
+            let part = sample.as_ref().unwrap_or(filter);
+            let share = filter.plan().bits() as f64 / part.plan().bits().max(1) as f64;
+            rounded(part.estimate_items() * share)
+        }),
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Command] = &[
         .marks(READS, &[ReadGroup, Tamis, FastGroup]),
     tm_row("TM.INFO", Exactly(2), "key", read(tm::info))
         .summary("Returns the kind, plan, items, free capacity and present rate of a filter")
-        .complexity("O(n), n the memory of the filter: the present rate is computed from all bits")
+        .complexity("O(n), n the memory of the filter up to 8 MiB: a larger filter is estimated from a part")
         .marks(READS_ALL, &[ReadGroup, Tamis, Slow]),
     tm_row("TM.LOAD", AtLeast(3), "key data [REPLACE]", write(tm::load))
         .summary("Creates a filter from a file of tamis build or TM.DUMP")

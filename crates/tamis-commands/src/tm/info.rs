@@ -11,10 +11,19 @@ use crate::text::{self, tm};
 use crate::utilization::rounded;
 use crate::value::Value;
 
+/// The info of a larger filter is estimated from a part of its bits. Reading all bits of this many
+/// bytes takes some 5 ms, for which a server with one thread answers no other client.
+const MAX_READ_BYTES: u64 = 8 << 20;
+
 /// `TM.INFO key`
 pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(tm::NOT_FOUND) };
-    match value.info(env.settings, env.now_millis) {
+    let info = if value.memory_bytes() > MAX_READ_BYTES {
+        value.sampled_info(env.settings, env.now_millis)
+    } else {
+        value.info(env.settings, env.now_millis)
+    };
+    match info {
         Some(info) => info_reply(&info, env.items_per_second),
         None if matches!(value, Value::PartialLoad(_)) => error(text::bf::INCOMPLETE),
         None => error(text::WRONG_TYPE),
