@@ -2,6 +2,7 @@
 
 use crate::formats::READING;
 use crate::run::Row;
+use crate::server::module;
 use crate::server::{
     HOT, HUNDRED, KEYS, LARGE, LOG, LOG_16, LONG, MEMORY, ONE, PIPELINE_1, PIPELINE_16,
     PIPELINE_64, RECOVERY, SAVED, THOUSAND,
@@ -210,6 +211,17 @@ const TARGETS: &[Target] = &[
     target(MEMORY, "tamis, reserved", Bits(10.8)),
     target(MEMORY, "tamis, grown, average", Bits(16.0)),
     target(MEMORY, "tamis, grown, worst moment", Bits(24.0)),
+    target(module::PIPELINE_1, "tamis BF.ADD", Time("redisbloom BF.ADD", 1.0)),
+    target(module::PIPELINE_1, "tamis BF.EXISTS", Time("redisbloom BF.EXISTS", 1.0)),
+    target(module::PIPELINE_1, "tamis BF.EXISTS", Time("redis GET", 1.0)),
+    target(module::PIPELINE_16, "tamis BF.ADD", Time("redisbloom BF.ADD", 1.0 / 1.2)),
+    target(module::PIPELINE_16, "tamis BF.EXISTS", Time("redisbloom BF.EXISTS", 1.0 / 1.2)),
+    target(module::PIPELINE_16, "tamis BF.EXISTS", Time("redis GET", 1.0)),
+    target(module::PIPELINE_64, "tamis BF.ADD", Time("redisbloom BF.ADD", 1.0 / 1.3)),
+    target(module::PIPELINE_64, "tamis BF.EXISTS", Time("redisbloom BF.EXISTS", 1.0 / 1.3)),
+    target(module::PIPELINE_64, "tamis BF.EXISTS", Time("redis GET", 1.0)),
+    target(module::HUNDRED, "tamis BF.MADD", Time("redisbloom BF.MADD", 0.4)),
+    target(module::HUNDRED, "tamis BF.MEXISTS", Time("redisbloom BF.MEXISTS", 0.4)),
 ];
 
 /// A target that this run measured.

@@ -28,6 +28,11 @@ pub fn run(args: &[&str]) -> Outcome {
         // Without Redis, the bench prints a message and skips the rows of the server.
         _ = debian_package("redis-server");
     }
+    if wants_server(args)
+        && succeed(&mut cargo(&["build", "--release", "--quiet", "-p", "tamis-module"])).is_err()
+    {
+        println!("the module needs libclang-dev: its rows are left out");
+    }
     let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
     // One folder for all builds.
     succeed(bench.args(["--target-dir", "target", "--"]).args(args))
@@ -47,13 +52,15 @@ fn wants_programs(args: &[&str]) -> bool {
 /// Tests whether the user selected cases of the server.
 fn wants_server(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| filter.contains("server"))
+    filter.is_none_or(|filter| ["server", "module"].iter().any(|it| filter.contains(it)))
 }
 
 /// Tests whether the user selected cases with originals from Python packages.
 fn wants_packages(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| ["format", "bloom", "server"].iter().any(|it| filter.contains(it)))
+    filter.is_none_or(|filter| {
+        ["format", "bloom", "server", "module"].iter().any(|it| filter.contains(it))
+    })
 }
 
 /// Installs the rival programs into `target/rivals`. The rows of missing programs are skipped.

@@ -7,6 +7,7 @@
 mod client;
 mod hot;
 mod load;
+pub mod module;
 mod program;
 mod redisbloom;
 mod waits;
@@ -25,7 +26,7 @@ const ITEMS: u64 = 10_000_000;
 /// Runs the server cases.
 pub fn run(bench: &mut Bench) {
     hot::run(bench);
-    if !CASES.iter().any(|case| bench.wants(case)) {
+    if !CASES.iter().chain(&module::CASES).any(|case| bench.wants(case)) {
         return;
     }
     for name in ["redis-server", "taskset"] {
@@ -36,6 +37,7 @@ pub fn run(bench: &mut Bench) {
     }
     let outcome = throughput(bench)
         .and_then(|()| redisbloom::run(bench))
+        .and_then(|()| module::run(bench))
         .and_then(|()| logged(bench, LOG, 64))
         .and_then(|()| logged(bench, LOG_16, 16))
         .and_then(|()| hash_key(bench))
