@@ -1,11 +1,14 @@
 // The two clients of Node.js against `tamis serve`: node-redis with its Bloom module, and ioredis.
 //
-// Run by `cargo xtask test`, which says where the program (TAMIS) and the packages (MODULES) are.
+// Run by `cargo xtask test`, which says where the program (TAMIS) and the packages (MODULES) are. With SERVER and MODULE,
+// node-redis talks to a Redis or Valkey server with the module of Tamis.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import { once } from "node:events";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -19,6 +22,20 @@ let server;
 let port;
 
 before(async () => {
+  if (process.env.MODULE) {
+    port = await freePort();
+    const words = ["--port", port, "--dir", dir, "--save", "", "--loadmodule", process.env.MODULE];
+    server = spawn(process.env.SERVER, words, { stdio: ["ignore", "pipe", "ignore"] });
+    let log = "";
+    await new Promise((resolve, reject) => {
+      server.once("exit", () => reject(new Error(`the server did not start: ${log}`)));
+      server.stdout.on("data", (data) => {
+        log += data;
+        if (log.includes("Ready to accept connections")) resolve();
+      });
+    });
+    return;
+  }
   server = spawn(process.env.TAMIS, ["serve", "--port", "0", "--dir", dir], { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   port = await new Promise((resolve, reject) => {
@@ -30,6 +47,14 @@ before(async () => {
     });
   });
 });
+
+async function freePort() {
+  const listener = createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address();
+  listener.close();
+  return port;
+}
 
 after(() => {
   server.kill("SIGKILL");
@@ -82,7 +107,7 @@ for (const RESP of [2, 3]) {
   });
 }
 
-test("ioredis", async () => {
+test("ioredis", { skip: Boolean(process.env.MODULE) }, async () => {
   const client = new Redis(port, "127.0.0.1");
   await client.flushall();
   assert.equal(await client.call("BF.RESERVE", "seen", "0.01", "1000"), "OK");

@@ -1,13 +1,16 @@
 """redis-py against `tamis serve`: its Bloom and cuckoo calls, pipelines, transactions, scans, in both protocols.
 
-Run by `cargo xtask test` as `redis_py.py PROGRAM`; it starts the server itself.
+Run by `cargo xtask test` as `redis_py.py PROGRAM`; it starts the server itself. With `redis_py.py SERVER MODULE`, it
+makes the Bloom and cuckoo calls to a Redis or Valkey server with the module.
 """
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import redis
 
@@ -23,6 +26,22 @@ def start(program, folder):
         found = re.search(r"ready.*address=\S*:(\d+)", line)
         if found:
             return server, int(found[1])
+    sys.exit("the server did not start")
+
+
+def start_with_module(server, module, folder):
+    """Starts Redis or Valkey with the module on a free port; returns it and its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [server, "--port", str(port), "--dir", folder, "--save", "", "--loadmodule", module]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    for _ in range(600):
+        try:
+            if redis.Redis(port=port).ping():
+                return server, port
+        except redis.ConnectionError:
+            time.sleep(0.1)
     sys.exit("the server did not start")
 
 
@@ -181,16 +200,20 @@ def users(client, port):
 
 
 def main():
-    program = os.path.abspath(sys.argv[1])
+    has_module = len(sys.argv) > 2
     with tempfile.TemporaryDirectory() as folder:
-        server, port = start(program, folder)
+        if has_module:
+            server, port = start_with_module(sys.argv[1], os.path.abspath(sys.argv[2]), folder)
+        else:
+            server, port = start(os.path.abspath(sys.argv[1]), folder)
         try:
             for protocol in (2, 3):
                 client = redis.Redis(port=port, protocol=protocol)
                 client.flushall()
-                for part in (bloom, cuckoo, around):
+                for part in (bloom, cuckoo) if has_module else (bloom, cuckoo, around):
                     part(client)
-                users(client, port)
+                if not has_module:
+                    users(client, port)
                 print(f"redis-py {redis.__version__}, RESP{protocol}: passed")
         finally:
             server.kill()

@@ -5,7 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,22 @@ pub fn test(steps: &mut Steps) -> Outcome {
     match debian() {
         Ok(()) => steps.check("redis-cli and redis-benchmark", redis_tools)?,
         Err(why) => steps.skip("redis-cli and redis-benchmark", &why),
+    }
+    Ok(())
+}
+
+/// Makes the Bloom and cuckoo calls of each client to a server with the module.
+pub fn test_module(steps: &mut Steps, server: &str, module: &Path) -> Outcome {
+    if let Ok(python) = python() {
+        let mut command = Command::new(python);
+        command.arg("tests/clients/redis_py.py").arg(server).arg(module).current_dir(root());
+        steps.run("redis-py and the module", &mut command)?;
+    }
+    if node().is_ok() {
+        let mut command = Command::new("node");
+        command.args(["--test", "--test-reporter=spec", "tests/clients/node.test.js"]);
+        command.current_dir(root()).env("SERVER", server).env("MODULE", module);
+        steps.run("node-redis and the module", command.env("MODULES", npm::modules(TESTS)))?;
     }
     Ok(())
 }

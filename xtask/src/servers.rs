@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::Outcome;
+use crate::clients;
 use crate::python;
 use crate::setup::{cargo, debian_package, works};
 use crate::steps::Steps;
@@ -24,7 +25,9 @@ pub fn test(steps: &mut Steps) -> Outcome {
     match installed() {
         Ok(()) => {
             let mut tests = cargo(&["test", "-p", "tamis-module", "--quiet"]);
-            steps.run("the module in Redis and Valkey", &mut tests)
+            steps.run("the module in Redis and Valkey", &mut tests)?;
+            let module = crate::root().join("target/debug/libtamis.so");
+            clients::test_module(steps, "redis-server", &module)
         }
         Err(why) => {
             steps.skip("the module in Redis and Valkey", &why);
