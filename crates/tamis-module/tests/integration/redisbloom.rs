@@ -9,13 +9,13 @@ use crate::server::{HASH_KEY, Host, TestServer, module, redisbloom};
 const ITEMS: usize = 300;
 
 /// Starts Redis with RedisBloom.
-fn with_redisbloom(arguments: &[&str]) -> TestServer {
+pub fn with_redisbloom(arguments: &[&str]) -> TestServer {
     let path = redisbloom().display().to_string();
     TestServer::start_with(Host::Redis, &["--loadmodule", &path], arguments)
 }
 
 /// Starts Redis with this module, which creates filters with RedisBloom's layout.
-fn with_tamis(arguments: &[&str]) -> TestServer {
+pub fn with_tamis(arguments: &[&str]) -> TestServer {
     let path = module().display().to_string();
     let module = ["--loadmodule", &path, "hash-key", HASH_KEY, "bf-layout", "redisbloom"];
     TestServer::start_with(Host::Redis, &module, arguments)
