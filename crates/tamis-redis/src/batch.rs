@@ -1,0 +1,328 @@
+//! Inserts and lookups of a batch of items.
+//!
+//! A lookup is one round trip: for each shard a command on each layer. An insert is one round trip
+//! for shards with one layer. A shard with more layers takes two: the first tests all layers, the
+//! second inserts the absent items into the newest.
+//!
+//! The state words of the replies decide what follows:
+//!
+//! * more layers than known: the operation tests the other layers too;
+//! * missing, retired, or a newer generation than known: the operation reads the metadata again. If
+//!   the generations have changed, it starts again with the new ones. Otherwise a missing shard is
+//!   an error of its items;
+//! * full: a script adds a layer.
+
+use crate::error::ItemError;
+use crate::growth;
+use crate::metadata::Role;
+use crate::plan::{Growth, MAX_LAYERS};
+use crate::probe::{Outcome, Probe, by_shard};
+use crate::request::{Operation, Reply, Request, Step, bytes};
+use crate::view::{Update, Use, View};
+
+/// How often an operation starts again before it gives up.
+const MAX_RESTARTS: u32 = 8;
+
+/// Whether items are inserted or looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Insert,
+    Lookup,
+}
+
+/// An insert or a lookup of a batch. The results are in the order of the items: true if the item is
+/// new, or if it may be in the filter.
+pub(crate) struct Batch<'v> {
+    view: &'v mut View,
+    kind: Kind,
+    now: u64,
+    hashes: Vec<u64>,
+    phase: Phase,
+    restarts: u32,
+    pass: Pass,
+    /// The items that an earlier pass found to be new, and the generation that it asked.
+    new_before: Option<(u32, Vec<bool>)>,
+}
+
+enum Phase {
+    Start,
+    Probing(Vec<Probe>),
+    Rereading,
+    Growing(Vec<(usize, u32)>),
+}
+
+/// What a pass over the items has found out. Another pass starts with nothing.
+#[derive(Default)]
+struct Pass {
+    uses: Vec<Use>,
+    /// For each use and item: whether the generation has the item, or had it before the insert.
+    found: Vec<Vec<bool>>,
+    errors: Vec<Option<ItemError>>,
+    /// The uses and shards whose absent items are inserted when all layers are tested.
+    unwritten: Vec<(usize, u32, Vec<u32>)>,
+    must_reread: bool,
+    /// The keys that inserts created because they were missing.
+    created: Vec<Vec<u8>>,
+    /// The generations and shards that are full.
+    full: Vec<(usize, u32)>,
+}
+
+impl<'v> Batch<'v> {
+    /// Prepares an operation on the items with these hashes at a time in milliseconds.
+    pub(crate) fn new(view: &'v mut View, kind: Kind, hashes: Vec<u64>, now: u64) -> Self {
+        let pass = Pass::default();
+        Self { view, kind, now, hashes, phase: Phase::Start, restarts: 0, pass, new_before: None }
+    }
+
+    fn start(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
+        let uses = self.view.uses(self.kind == Kind::Insert, self.now);
+        let count = self.hashes.len();
+        self.pass = Pass {
+            found: vec![vec![false; count]; uses.len()],
+            errors: vec![None; count],
+            uses,
+            ..Pass::default()
+        };
+        let mut probes = Vec::new();
+        for (used, &Use { generation, writes, .. }) in self.pass.uses.iter().enumerate() {
+            for (shard, items) in by_shard(self.view, generation, &self.hashes, 0..count as u32) {
+                let layers = self.view.generations[generation].layers(shard);
+                let first = Probe { generation, shard, layer: 0, items: vec![], is_write: writes };
+                if writes && layers == 1 {
+                    probes.extend(first.each(self.view, &items));
+                    continue;
+                }
+                let lookup = Probe { is_write: false, ..first };
+                for layer in 0..layers {
+                    probes.extend(Probe { layer, ..lookup.clone() }.each(self.view, &items));
+                }
+                if writes {
+                    self.pass.unwritten.push((used, shard, items));
+                }
+            }
+        }
+        self.send(probes)
+    }
+
+    fn send(&mut self, probes: Vec<Probe>) -> Step<Vec<Result<bool, ItemError>>> {
+        if probes.is_empty() {
+            return self.finish_pass();
+        }
+        let requests = probes.iter().map(|probe| probe.request(self.view, &self.hashes)).collect();
+        self.phase = Phase::Probing(probes);
+        Step::Send(requests)
+    }
+
+    /// Evaluates the replies to probes, and returns the probes that they make necessary.
+    fn evaluate(&mut self, probes: Vec<Probe>, replies: Vec<Reply>) -> Vec<Probe> {
+        let known: Vec<u8> = probes
+            .iter()
+            .map(|probe| self.view.generations[probe.generation].layers(probe.shard))
+            .collect();
+        let mut next = Vec::new();
+        for ((probe, reply), known) in probes.iter().zip(replies).zip(known) {
+            match probe.outcome(self.view, reply) {
+                Ok(outcome) => {
+                    self.learn(probe, &outcome);
+                    let layers = self.view.generations[probe.generation].layers(probe.shard);
+                    if probe.layer == 0 {
+                        let lookup = Probe { is_write: false, items: vec![], ..probe.clone() };
+                        for layer in known..layers {
+                            let lookup = Probe { layer, ..lookup.clone() };
+                            next.extend(lookup.each(self.view, &probe.items));
+                        }
+                    }
+                }
+                Err(error) => self.fail(probe, &error),
+            }
+        }
+        if next.is_empty() {
+            next = self.writes();
+        }
+        next
+    }
+
+    /// Learns from the reply to a probe.
+    fn learn(&mut self, probe: &Probe, outcome: &Outcome) {
+        let used = self.used(probe);
+        let mut repeats = 0;
+        for (i, &item) in probe.items.iter().enumerate() {
+            if outcome.was_set(i) {
+                self.pass.found[used][item as usize] = true;
+                repeats += 1;
+            }
+        }
+        self.pass.must_reread |= self.view.is_outdated_by(probe.generation, outcome.state);
+        let generation = &mut self.view.generations[probe.generation];
+        if probe.layer == 0 {
+            generation.learn_layers(probe.shard, outcome.state.layers);
+        }
+        let Some(counter) = outcome.counter else { return };
+        let pending = generation.repeats.entry((probe.shard, probe.layer)).or_default();
+        *pending += repeats;
+        let is_full = counter - *pending >= generation.layer(probe.layer).capacity as i64;
+        let is_newest = probe.layer + 1 == generation.layers(probe.shard);
+        let can_grow = generation.record.growth == Growth::Doubling && probe.layer + 1 < MAX_LAYERS;
+        let full = (probe.generation, probe.shard);
+        if is_full && is_newest && can_grow && !self.pass.full.contains(&full) {
+            self.pass.full.push(full);
+        }
+    }
+
+    fn fail(&mut self, probe: &Probe, error: &ItemError) {
+        if let ItemError::MissingShard { .. } = error {
+            self.pass.must_reread = true;
+            if probe.is_write {
+                self.pass.created.push(probe.key(self.view));
+            }
+        }
+        if !probe.is_write && error.is_unknown_command() {
+            self.pass.must_reread |= std::mem::replace(&mut self.view.has_bitfield_ro, false);
+        }
+        for &item in &probe.items {
+            self.pass.errors[item as usize] = Some(error.clone());
+        }
+    }
+
+    /// Returns the inserts into shards whose layers are all tested.
+    fn writes(&mut self) -> Vec<Probe> {
+        let mut probes = Vec::new();
+        for (used, shard, mut items) in std::mem::take(&mut self.pass.unwritten) {
+            let (found, errors) = (&self.pass.found[used], &self.pass.errors);
+            items.retain(|&item| !found[item as usize] && errors[item as usize].is_none());
+            let generation = self.pass.uses[used].generation;
+            let layer = self.view.generations[generation].layers(shard) - 1;
+            let write = Probe { generation, shard, layer, items: vec![], is_write: true };
+            probes.extend(write.each(self.view, &items));
+        }
+        probes
+    }
+
+    fn used(&self, probe: &Probe) -> usize {
+        let is_same = |used: &Use| used.generation == probe.generation;
+        self.pass.uses.iter().position(is_same).expect("a pass probes what it uses")
+    }
+
+    fn finish_pass(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
+        if !std::mem::take(&mut self.pass.must_reread) {
+            return self.grow();
+        }
+        let name = self.view.name().to_vec();
+        let mut requests = vec![Request::new("GET", name)];
+        requests.extend(self.pass.created.drain(..).map(growth::remove_remains));
+        self.phase = Phase::Rereading;
+        Step::Send(requests)
+    }
+
+    fn reread(&mut self, reply: Reply) -> Step<Vec<Result<bool, ItemError>>> {
+        let name = self.view.name().to_vec();
+        let has_lookups_to_repeat = self.pass.errors.iter().flatten().any(|error| {
+            // The server has no `BITFIELD_RO`: the next pass uses `BITFIELD`.
+            error.is_unknown_command() && !self.view.has_bitfield_ro
+        });
+        let old = self.view.metadata.generations.clone();
+        let update = bytes(&name, reply).and_then(|bytes| self.view.update(bytes.as_deref()));
+        let error = match update {
+            Ok(Update::Unchanged) if !has_lookups_to_repeat => return self.grow(),
+            Ok(_) if self.restarts < MAX_RESTARTS => {
+                self.restarts += 1;
+                self.remember_new(&old);
+                return self.start();
+            }
+            Ok(_) => ItemError::Unsettled,
+            Err(error) => error,
+        };
+        Step::Done(vec![Err(error); self.hashes.len()])
+    }
+
+    /// Keeps the answers of an insert for the next pass, which finds the items that this one
+    /// inserted.
+    fn remember_new(&mut self, old: &[crate::metadata::GenerationRecord]) {
+        let is_asked = |used: &&Use| used.reads && used.writes;
+        let Some(asked) = self.pass.uses.iter().find(is_asked) else { return };
+        let id = old[asked.generation].id;
+        let is_new = (0..self.hashes.len())
+            .map(|item| self.is_new(item) && self.pass.errors[item].is_none())
+            .collect();
+        self.new_before = Some((id, is_new));
+    }
+
+    fn is_new(&self, item: usize) -> bool {
+        let reads = self.pass.uses.iter().zip(&self.pass.found).filter(|(used, _)| used.reads);
+        !reads.map(|(_, found)| found[item]).any(|is_found| is_found) || self.was_new(item)
+    }
+
+    fn was_new(&self, item: usize) -> bool {
+        self.new_before.as_ref().is_some_and(|(id, is_new)| {
+            let is_same = |record: &crate::metadata::GenerationRecord| {
+                record.id == *id && record.role != Role::Building
+            };
+            is_new[item] && self.view.metadata.generations.iter().any(is_same)
+        })
+    }
+
+    fn grow(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
+        let full = std::mem::take(&mut self.pass.full);
+        if full.is_empty() {
+            return Step::Done(self.results());
+        }
+        let request = |&(generation, shard): &(usize, u32)| {
+            growth::add_layer(&self.view.generations[generation], shard)
+        };
+        let requests = full.iter().map(request).collect();
+        self.phase = Phase::Growing(full);
+        Step::Send(requests)
+    }
+
+    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<Reply>) {
+        for ((generation, shard), reply) in full.into_iter().zip(replies) {
+            let generation = &mut self.view.generations[generation];
+            match growth::layers(&generation.key(shard, 0), reply) {
+                Ok(layers) => {
+                    generation.learn_layers(shard, layers);
+                    self.view.growth_error = None;
+                }
+                Err(error) => self.view.growth_error = Some(error),
+            }
+        }
+    }
+
+    fn results(&mut self) -> Vec<Result<bool, ItemError>> {
+        let errors = std::mem::take(&mut self.pass.errors);
+        let result = |(item, error): (usize, Option<ItemError>)| {
+            let is_found = || self.pass.found.iter().any(|found| found[item]);
+            match (self.kind, error) {
+                (Kind::Lookup, _) if is_found() => Ok(true),
+                (_, Some(error)) => Err(error),
+                (Kind::Lookup, None) => Ok(false),
+                (Kind::Insert, None) => Ok(self.is_new(item)),
+            }
+        };
+        errors.into_iter().enumerate().map(result).collect()
+    }
+}
+
+impl Operation for Batch<'_> {
+    type Output = Vec<Result<bool, ItemError>>;
+
+    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+        match std::mem::replace(&mut self.phase, Phase::Start) {
+            Phase::Start => self.start(),
+            Phase::Probing(probes) => {
+                let next = self.evaluate(probes, replies);
+                self.send(next)
+            }
+            Phase::Rereading => {
+                let reply = replies.into_iter().next().expect("one reply for each request");
+                self.reread(reply)
+            }
+            Phase::Growing(full) => {
+                self.grown(full, replies);
+                Step::Done(self.results())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! The errors of operations on a filter.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::metadata::MetadataError;
+use crate::shard_keys::NameError;
+
+/// Why one item of a batch has no answer. The other items of the batch have theirs.
+///
+/// Repeating an operation is safe. An item whose insert failed may have been inserted; a repeated
+/// insert then answers that it is not new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItemError {
+    /// The key of a shard is missing: the server evicted it, it expired, or a client deleted it.
+    /// The items of the shard are lost.
+    MissingShard {
+        /// The key.
+        key: Arc<str>,
+    },
+    /// The filter has no metadata: it expired or a client deleted it.
+    NoFilter {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// A client deleted the filter and created another one with another hash function. Open it
+    /// again.
+    Replaced {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// The metadata cannot be read.
+    Metadata {
+        /// The name.
+        name: Arc<str>,
+        /// The reason.
+        source: MetadataError,
+    },
+    /// A key holds a value of another type.
+    WrongType {
+        /// The key.
+        key: Arc<str>,
+    },
+    /// The server replied with an error.
+    Server {
+        /// The key.
+        key: Arc<str>,
+        /// The first word of the error.
+        code: Arc<str>,
+        /// The rest of the error.
+        message: Arc<str>,
+    },
+    /// The connection failed, or the reply did not arrive in time.
+    Connection {
+        /// The error of the connection.
+        message: Arc<str>,
+    },
+    /// Other clients changed the filter again and again while the operation ran.
+    Unsettled,
+}
+
+impl ItemError {
+    pub(crate) fn of_server(key: &[u8], code: &str, message: &str) -> Self {
+        let key = printable(key);
+        match code {
+            "WRONGTYPE" => Self::WrongType { key },
+            _ => Self::Server { key, code: code.into(), message: message.into() },
+        }
+    }
+
+    pub(crate) fn unexpected(key: &[u8], what: &str) -> Self {
+        Self::of_server(key, "reply", what)
+    }
+}
+
+/// Returns a key as text for messages.
+pub(crate) fn printable(key: &[u8]) -> Arc<str> {
+    String::from_utf8_lossy(key).into()
+}
+
+impl fmt::Display for ItemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingShard { key } => write!(
+                f,
+                "the key {key:?} of the filter is missing: it was evicted, expired or deleted, and \
+                 its items are lost; build the filter again, and set maxmemory-policy noeviction"
+            ),
+            Self::NoFilter { name } => {
+                write!(f, "there is no filter {name:?}: it expired or was deleted")
+            }
+            Self::Replaced { name } => write!(
+                f,
+                "the filter {name:?} was deleted and created with another hash function: open it \
+                 again"
+            ),
+            Self::Metadata { name, source } => write!(f, "the key {name:?}: {source}"),
+            Self::WrongType { key } => {
+                write!(f, "the key {key:?} holds another type of value: delete or rename it")
+            }
+            Self::Server { key, code, message } => write!(f, "the key {key:?}: {code} {message}"),
+            Self::Connection { message } => write!(f, "the connection to Redis failed: {message}"),
+            Self::Unsettled => f.write_str("other clients kept changing the filter: try again"),
+        }
+    }
+}
+
+impl std::error::Error for ItemError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Metadata { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Why a filter was not created.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// The name cannot be used.
+    Name(NameError),
+    /// A filter with this name exists. It was not changed.
+    Exists {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// The server or the connection failed.
+    Redis(ItemError),
+}
+
+/// Why a filter was not opened.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The name cannot be used.
+    Name(NameError),
+    /// There is no filter with this name.
+    NotFound {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// The key holds something else.
+    Metadata {
+        /// The name.
+        name: Arc<str>,
+        /// The reason.
+        source: MetadataError,
+    },
+    /// The filter has other parameters than the plan.
+    Differs {
+        /// The name.
+        name: Arc<str>,
+        /// What differs: the parameter, its planned value, its value in Redis.
+        differences: Vec<Difference>,
+    },
+    /// The server or the connection failed.
+    Redis(ItemError),
+}
+
+/// A parameter of a filter that is not as planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The name of the parameter.
+    pub parameter: &'static str,
+    /// The value of the plan.
+    pub planned: String,
+    /// The value in Redis.
+    pub found: String,
+}
+
+impl Difference {
+    /// Returns the difference of two values, if there is one.
+    pub(crate) fn of<T: PartialEq + fmt::Debug>(
+        parameter: &'static str,
+        planned: &T,
+        found: &T,
+    ) -> Option<Self> {
+        (planned != found).then(|| Self {
+            parameter,
+            planned: format!("{planned:?}"),
+            found: format!("{found:?}"),
+        })
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, planned {}", self.parameter, self.found, self.planned)
+    }
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Exists { name } => write!(f, "the key {name:?} exists: open it, or delete it"),
+            Self::Redis(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::NotFound { name } => write!(f, "there is no filter {name:?}: create it"),
+            Self::Metadata { name, source } => write!(f, "the key {name:?}: {source}"),
+            Self::Differs { name, differences } => {
+                write!(f, "the filter {name:?} differs from the plan: ")?;
+                for (i, difference) in differences.iter().enumerate() {
+                    write!(f, "{}{difference}", if i == 0 { "" } else { "; " })?;
+                }
+                Ok(())
+            }
+            Self::Redis(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CreateError {}
+impl std::error::Error for OpenError {}
+
+impl From<NameError> for CreateError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl From<ItemError> for CreateError {
+    fn from(error: ItemError) -> Self {
+        Self::Redis(error)
+    }
+}
+
+impl From<NameError> for OpenError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl From<ItemError> for OpenError {
+    fn from(error: ItemError) -> Self {
+        Self::Redis(error)
+    }
+}
+
+impl ItemError {
+    /// Tests whether the server does not know the command. Redis has no code for this error.
+    pub(crate) fn is_unknown_command(&self) -> bool {
+        matches!(self, Self::Server { message, .. } if message.starts_with("unknown command"))
+    }
+}

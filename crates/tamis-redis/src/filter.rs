@@ -1,0 +1,189 @@
+//! A filter on plain Redis bitmaps: the blocking client.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tamis::Item;
+
+use crate::batch::{Batch, Kind};
+use crate::error::{CreateError, Difference, ItemError, OpenError};
+use crate::lifecycle::{Create, Open, current};
+use crate::metadata::Metadata;
+use crate::plan::RedisPlan;
+use crate::request::{Operation, Step};
+use crate::transport::Transport;
+use crate::view::View;
+
+/// The largest number of items that one round trip handles.
+pub(crate) const MAX_BATCH: usize = 10_000;
+
+/// A Bloom filter in plain Redis strings. Other programs and machines can use it at the same time.
+///
+/// A batch takes one round trip for each node. Repeating an insert is safe: the bits stay set, and
+/// the repeated insert may answer that an item is not new.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedisFilter, RedisPlan, SingleNode};
+///
+/// let node = SingleNode::new("redis://localhost", Patience::default())?;
+/// let plan = RedisPlan::new(1_000_000, 0.01)?;
+/// let mut users = RedisFilter::open_or_create(node, "users", &plan)?;
+/// for result in users.insert_each(&["alice", "bob"]) {
+///     println!("new: {}", result?);
+/// }
+/// assert!(users.contains("alice")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RedisFilter<T> {
+    pub(crate) transport: T,
+    pub(crate) view: View,
+}
+
+/// Runs an operation to its end.
+pub(crate) fn run<T: Transport, O: Operation>(transport: &mut T, mut operation: O) -> O::Output {
+    let mut replies = Vec::new();
+    loop {
+        match operation.step(replies) {
+            Step::Send(requests) => replies = transport.send(&requests),
+            Step::Done(output) => return output,
+        }
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+}
+
+/// Returns what differs between a plan and a filter.
+pub(crate) fn differences(plan: &RedisPlan, view: &View) -> Vec<Difference> {
+    let found = current(view);
+    [
+        Difference::of("items", &plan.items(), &found.items),
+        Difference::of("rate", &plan.rate(), &found.rate),
+        Difference::of("growth", &plan.growth(), &found.growth),
+        Difference::of("hash", &plan.hash_function(), &view.metadata.hasher),
+        Difference::of("shards", &plan.shards(), &found.geometry.shards),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Returns an error if the filter differs from the plan.
+pub(crate) fn checked(plan: &RedisPlan, view: View) -> Result<View, OpenError> {
+    let differences = differences(plan, &view);
+    if differences.is_empty() {
+        return Ok(view);
+    }
+    Err(OpenError::Differs { name: crate::error::printable(view.name()), differences })
+}
+
+impl<T: Transport> RedisFilter<T> {
+    /// Creates a filter. Its memory is allocated at once. The first client wins.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError::Exists`] if the key `name` exists; [`CreateError::Name`] for a name with a
+    /// brace; [`CreateError::Redis`] if the server or the connection fails.
+    pub fn create(mut transport: T, name: &str, plan: &RedisPlan) -> Result<Self, CreateError> {
+        let create = Create::new(name.as_bytes(), Metadata::new(plan))?;
+        let view = run(&mut transport, create)?;
+        Ok(Self { transport, view })
+    }
+
+    /// Opens a filter.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::NotFound`] without a filter of this name; [`OpenError::Metadata`] if the key
+    /// holds something else; [`OpenError::Redis`] if the server or the connection fails.
+    pub fn open(mut transport: T, name: &str) -> Result<Self, OpenError> {
+        let view = run(&mut transport, Open::new(name.as_bytes()))?;
+        Ok(Self { transport, view })
+    }
+
+    /// Opens a filter, or creates it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); [`OpenError::Differs`] if the filter has other parameters than the
+    /// plan.
+    pub fn open_or_create(
+        mut transport: T,
+        name: &str,
+        plan: &RedisPlan,
+    ) -> Result<Self, OpenError> {
+        let view = match run(&mut transport, Open::new(name.as_bytes())) {
+            Err(OpenError::NotFound { .. }) => {
+                let create = Create::new(name.as_bytes(), Metadata::new(plan));
+                match create.and_then(|create| run(&mut transport, create)) {
+                    Ok(view) => view,
+                    Err(CreateError::Exists { .. }) => {
+                        run(&mut transport, Open::new(name.as_bytes()))?
+                    }
+                    Err(CreateError::Name(error)) => return Err(OpenError::Name(error)),
+                    Err(CreateError::Redis(error)) => return Err(OpenError::Redis(error)),
+                }
+            }
+            opened => opened?,
+        };
+        Ok(Self { transport, view: checked(plan, view)? })
+    }
+
+    /// Inserts an item. Returns true if it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`]. The item may have been inserted.
+    pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+        let hash = self.view.metadata.hasher.hash_item(item);
+        self.batch(Kind::Insert, vec![hash]).remove(0)
+    }
+
+    /// Tests whether an item may be in the filter. False is certain.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`]. A shard that the server lost is an error, never a false answer.
+    pub fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+        let hash = self.view.metadata.hasher.hash_item(item);
+        self.batch(Kind::Lookup, vec![hash]).remove(0)
+    }
+
+    /// Inserts a batch of items. The results are in the order of the items: true if the item is
+    /// new. An item that is twice in the batch is new once.
+    ///
+    /// Takes one round trip for 10,000 items, and two for shards that have grown.
+    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        self.each(Kind::Insert, items)
+    }
+
+    /// Tests a batch of items. The results are in the order of the items.
+    ///
+    /// Takes one round trip for 10,000 items.
+    pub fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        self.each(Kind::Lookup, items)
+    }
+
+    /// Returns the transport.
+    #[must_use]
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
+    fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        let mut results = Vec::with_capacity(items.len());
+        for items in items.chunks(MAX_BATCH) {
+            let mut hashes = vec![0; items.len()];
+            I::hash_each(items, &self.view.metadata.hasher, &mut hashes);
+            results.append(&mut self.batch(kind, hashes));
+        }
+        results
+    }
+
+    fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
+        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now()))
+    }
+}

@@ -1,0 +1,35 @@
+//! Bloom filters in plain Redis strings, for servers where no module may be loaded.
+//!
+//! The native layout ([`RedisFilter`]) spreads a filter over bounded shards. A batch of items takes
+//! one round trip for each node. A shard that the server lost is an error, never a false answer.
+//!
+//! The core builds commands and evaluates replies without input and output. A [`Transport`] sends
+//! the commands. `docs/redis-bitmaps.md` describes the layout.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod error;
+mod filter;
+mod growth;
+mod header;
+mod lifecycle;
+mod metadata;
+#[cfg(test)]
+mod model;
+mod plan;
+mod probe;
+mod rates;
+mod request;
+mod shard_keys;
+mod slot;
+mod transport;
+mod view;
+
+pub use error::{CreateError, Difference, ItemError, OpenError};
+pub use filter::RedisFilter;
+pub use metadata::{MetadataError, WindowSpan};
+pub use plan::{Growth, PlanError, RedisPlan};
+pub use request::{Reply, Request, SendError};
+pub use shard_keys::NameError;
+pub use slot::slot;
+pub use transport::{Patience, SingleNode, Transport};

@@ -1,0 +1,197 @@
+//! Creates, opens and deletes filters.
+//!
+//! A filter is created shards first. The metadata follows with `SET NX`: the first client wins, and
+//! a filter whose metadata can be read has all its shards. The keys of the shards contain a random
+//! generation, so that two clients never write to each other's shards.
+
+use redis::Value;
+
+use crate::error::{CreateError, ItemError, OpenError, printable};
+use crate::header::{State, header};
+use crate::metadata::{GenerationRecord, Metadata};
+use crate::request::{Operation, Reply, Request, Step, bytes, value};
+use crate::view::{Generation, View};
+
+/// How many shards a pipeline creates. The server clears up to 4 MiB for each.
+const SHARDS_AT_ONCE: u32 = 32;
+
+/// Creates the shards of a generation.
+pub(crate) struct CreateShards {
+    generation: Generation,
+    expires_at: Option<u64>,
+    sent: u32,
+    is_waiting: bool,
+}
+
+impl CreateShards {
+    /// Prepares the shards of `record`. With `expires_at`, a time in milliseconds, they expire.
+    pub(crate) fn new(generation: Generation, expires_at: Option<u64>) -> Self {
+        Self { generation, expires_at, sent: 0, is_waiting: false }
+    }
+
+    fn requests(&self, shard: u32) -> impl Iterator<Item = Request> + use<> {
+        let layer = self.generation.layer(0);
+        let header = header(State::new(self.generation.record.id), layer);
+        let key = self.generation.key(shard, 0);
+        // A string that is created at its full length takes no spare memory.
+        let mut whole = Request::new("SETRANGE", key.clone());
+        whole.command.arg(layer.bytes() - 1).arg(&b"\0"[..]);
+        let mut start = Request::new("SETRANGE", key.clone());
+        start.command.arg(0).arg(&header[..]);
+        let expiry = self.expires_at.map(|at| expire_at(key, at));
+        [whole, start].into_iter().chain(expiry)
+    }
+}
+
+impl Operation for CreateShards {
+    type Output = Result<(), ItemError>;
+
+    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+        if std::mem::take(&mut self.is_waiting)
+            && let Some(error) = replies.into_iter().find_map(|reply| value(b"", reply).err())
+        {
+            return Step::Done(Err(error));
+        }
+        let next = self.sent..(self.sent + SHARDS_AT_ONCE).min(self.generation.shards());
+        if next.is_empty() {
+            return Step::Done(Ok(()));
+        }
+        self.sent = next.end;
+        self.is_waiting = true;
+        Step::Send(next.flat_map(|shard| self.requests(shard)).collect())
+    }
+}
+
+/// Returns the request that lets a key expire at a time in milliseconds since 1970.
+pub(crate) fn expire_at(key: Vec<u8>, millis: u64) -> Request {
+    let mut request = Request::new("PEXPIREAT", key);
+    request.command.arg(millis);
+    request
+}
+
+/// Creates a filter.
+pub(crate) struct Create {
+    name: Vec<u8>,
+    metadata: Metadata,
+    shards: CreateShards,
+    phase: CreatePhase,
+}
+
+enum CreatePhase {
+    Start,
+    Looking,
+    Filling,
+    Publishing,
+    Comparing,
+    Removing(CreateError),
+}
+
+impl Create {
+    pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, CreateError> {
+        let record = metadata.generations[0].clone();
+        let shards = CreateShards::new(Generation::new(name, record)?, None);
+        Ok(Self { name: name.to_vec(), metadata, shards, phase: CreatePhase::Start })
+    }
+
+    fn exists(&self) -> CreateError {
+        CreateError::Exists { name: printable(&self.name) }
+    }
+
+    fn fill(&mut self, replies: Vec<Reply>) -> Step<Result<View, CreateError>> {
+        match self.shards.step(replies) {
+            Step::Send(requests) => {
+                self.phase = CreatePhase::Filling;
+                Step::Send(requests)
+            }
+            Step::Done(Ok(())) => {
+                self.phase = CreatePhase::Publishing;
+                let mut request = Request::new("SET", self.name.clone());
+                request.command.arg(self.metadata.encode()).arg("NX");
+                Step::Send(vec![request])
+            }
+            Step::Done(Err(error)) => self.remove(error.into()),
+        }
+    }
+
+    fn remove(&mut self, error: CreateError) -> Step<Result<View, CreateError>> {
+        self.phase = CreatePhase::Removing(error);
+        let generation = &self.shards.generation;
+        let request = |shard| Request::new("UNLINK", generation.key(shard, 0));
+        Step::Send((0..self.shards.sent).map(request).collect())
+    }
+
+    fn created(&self) -> Step<Result<View, CreateError>> {
+        Step::Done(View::new(&self.name, self.metadata.clone()).map_err(Into::into))
+    }
+}
+
+impl Operation for Create {
+    type Output = Result<View, CreateError>;
+
+    fn step(&mut self, mut replies: Vec<Reply>) -> Step<Self::Output> {
+        match std::mem::replace(&mut self.phase, CreatePhase::Start) {
+            CreatePhase::Start => {
+                self.phase = CreatePhase::Looking;
+                Step::Send(vec![Request::new("EXISTS", self.name.clone())])
+            }
+            CreatePhase::Looking => match value(&self.name, replies.remove(0)) {
+                Ok(Value::Int(0)) => self.fill(Vec::new()),
+                Ok(_) => Step::Done(Err(self.exists())),
+                Err(error) => Step::Done(Err(error.into())),
+            },
+            CreatePhase::Filling => self.fill(replies),
+            CreatePhase::Publishing => match value(&self.name, replies.remove(0)) {
+                Ok(Value::Nil) => {
+                    // The driver may have sent the command twice, so the key may be our own.
+                    self.phase = CreatePhase::Comparing;
+                    Step::Send(vec![Request::new("GET", self.name.clone())])
+                }
+                Ok(_) => self.created(),
+                // The server may have executed the command, so the shards stay.
+                Err(error) => Step::Done(Err(error.into())),
+            },
+            CreatePhase::Comparing => match bytes(&self.name, replies.remove(0)) {
+                Ok(Some(text)) if text == self.metadata.encode().as_bytes() => self.created(),
+                Ok(_) | Err(ItemError::WrongType { .. }) => self.remove(self.exists()),
+                Err(error) => Step::Done(Err(error.into())),
+            },
+            CreatePhase::Removing(error) => Step::Done(Err(error)),
+        }
+    }
+}
+
+/// Opens a filter.
+pub(crate) struct Open {
+    name: Vec<u8>,
+    is_sent: bool,
+}
+
+impl Open {
+    pub(crate) fn new(name: &[u8]) -> Self {
+        Self { name: name.to_vec(), is_sent: false }
+    }
+}
+
+impl Operation for Open {
+    type Output = Result<View, OpenError>;
+
+    fn step(&mut self, mut replies: Vec<Reply>) -> Step<Self::Output> {
+        if !std::mem::replace(&mut self.is_sent, true) {
+            return Step::Send(vec![Request::new("GET", self.name.clone())]);
+        }
+        let name = || printable(&self.name);
+        let view =
+            bytes(&self.name, replies.remove(0)).map_err(OpenError::Redis).and_then(|text| {
+                let text = text.ok_or_else(|| OpenError::NotFound { name: name() })?;
+                let metadata = Metadata::decode(&text)
+                    .map_err(|source| OpenError::Metadata { name: name(), source })?;
+                Ok(View::new(&self.name, metadata)?)
+            });
+        Step::Done(view)
+    }
+}
+
+/// Returns the generation that answers lookups of a filter without a window.
+pub(crate) fn current(view: &View) -> &GenerationRecord {
+    &view.metadata.generations[0]
+}

@@ -1,0 +1,246 @@
+//! The metadata of a filter: the string under its name.
+//!
+//! ```text
+//! tamis-redis 1
+//! hash 4 00000000000000000000000000000000
+//! window 7 86400000
+//! generation 9f3a01bc current items=1000000 rate=0.01 growth=fixed shards=1 bits=12582400 probes=3 capacity=1000000
+//! ```
+//!
+//! `hash` has the number of the function and its seed or key. `window` has the number of slices and
+//! the milliseconds of a slice; only windows have this line. A generation is `current`, `building`,
+//! or the number of a slice. Unknown lines and fields are errors, because an older client could not
+//! keep their promises.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use tamis::Hasher;
+
+use crate::plan::{Growth, RedisPlan, ShardGeometry};
+
+const FIRST_LINE: &str = "tamis-redis 1";
+
+/// Everything that the clients of a filter share.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Metadata {
+    pub(crate) hasher: Hasher,
+    pub(crate) window: Option<WindowSpan>,
+    /// Oldest first.
+    pub(crate) generations: Vec<GenerationRecord>,
+}
+
+/// How long a window reaches back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSpan {
+    /// The number of slices that a lookup tests.
+    pub slices: u32,
+    /// The length of a slice in milliseconds.
+    pub slice_millis: u64,
+}
+
+/// A generation as the metadata states it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GenerationRecord {
+    pub(crate) id: u32,
+    pub(crate) role: Role,
+    pub(crate) items: u64,
+    pub(crate) rate: f64,
+    pub(crate) growth: Growth,
+    pub(crate) geometry: ShardGeometry,
+}
+
+/// What a generation is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Lookups and inserts.
+    Current,
+    /// Inserts only: it replaces the current one later.
+    Building,
+    /// The items of one slice of time: the time divided by the length of a slice.
+    Slice(u64),
+}
+
+/// Why the string under a name is not the metadata of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataError {
+    line: usize,
+    why: String,
+}
+
+impl fmt::Display for MetadataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} of the metadata {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for MetadataError {}
+
+impl GenerationRecord {
+    /// Returns a new generation of a plan with a random identifier.
+    pub(crate) fn new(plan: &RedisPlan, role: Role) -> Self {
+        Self {
+            id: random_id(),
+            role,
+            items: plan.items(),
+            rate: plan.rate(),
+            growth: plan.growth(),
+            geometry: plan.geometry,
+        }
+    }
+}
+
+/// Returns a random number. The standard library seeds each map at random.
+fn random_id() -> u32 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now()) as u32
+}
+
+impl Metadata {
+    /// Returns the metadata of a new filter.
+    pub(crate) fn new(plan: &RedisPlan) -> Self {
+        let current = GenerationRecord::new(plan, Role::Current);
+        Self { hasher: plan.hash_function(), window: None, generations: vec![current] }
+    }
+
+    /// Encodes the metadata.
+    pub(crate) fn encode(&self) -> String {
+        let (number, seed) = self.hasher.to_parts();
+        let seed = u128::from_be_bytes(seed);
+        let mut text = format!("{FIRST_LINE}\nhash {number} {seed:032x}\n");
+        if let Some(WindowSpan { slices, slice_millis }) = self.window {
+            writeln!(text, "window {slices} {slice_millis}").expect("a string takes all");
+        }
+        for GenerationRecord { id, role, items, rate, growth, geometry } in &self.generations {
+            let role = match role {
+                Role::Current => "current".to_owned(),
+                Role::Building => "building".to_owned(),
+                Role::Slice(number) => number.to_string(),
+            };
+            let growth = match growth {
+                Growth::Fixed => "fixed",
+                Growth::Doubling => "doubling",
+            };
+            let ShardGeometry { shards, bits, probes, capacity } = geometry;
+            writeln!(
+                text,
+                "generation {id:08x} {role} items={items} rate={rate} growth={growth} \
+                 shards={shards} bits={bits} probes={probes} capacity={capacity}"
+            )
+            .expect("a string takes all");
+        }
+        text
+    }
+
+    /// Decodes the metadata.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, MetadataError> {
+        let error = |line: usize, why: &str| MetadataError { line, why: why.to_owned() };
+        let text = std::str::from_utf8(bytes).map_err(|_| error(1, "is not text"))?;
+        let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
+        if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {
+            return Err(error(1, "is not \"tamis-redis 1\": another program wrote this key"));
+        }
+        let (mut hasher, mut window, mut generations) = (None, None, Vec::new());
+        for (number, line) in lines {
+            let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let is_read = match name {
+                "hash" => hasher_of(rest).map(|read| hasher = Some(read)),
+                "window" => window_of(rest).map(|read| window = Some(read)),
+                "generation" => generation_of(rest).map(|read| generations.push(read)),
+                _ => None,
+            };
+            if is_read.is_none() {
+                return Err(error(number, "is not one that this version of Tamis can read"));
+            }
+        }
+        let hasher = hasher.ok_or_else(|| error(2, "has no hash function"))?;
+        if generations.is_empty() {
+            return Err(error(3, "has no generation"));
+        }
+        Ok(Self { hasher, window, generations })
+    }
+}
+
+fn hasher_of(text: &str) -> Option<Hasher> {
+    let (number, seed) = text.split_once(' ')?;
+    let seed = u128::from_str_radix(seed, 16).ok()?;
+    Hasher::from_parts(number.parse().ok()?, seed.to_be_bytes())
+}
+
+fn window_of(text: &str) -> Option<WindowSpan> {
+    let (slices, slice_millis) = text.split_once(' ')?;
+    let span =
+        WindowSpan { slices: slices.parse().ok()?, slice_millis: slice_millis.parse().ok()? };
+    (span.slices > 0 && span.slice_millis > 0).then_some(span)
+}
+
+fn generation_of(text: &str) -> Option<GenerationRecord> {
+    let mut words = text.split(' ');
+    let id = u32::from_str_radix(words.next()?, 16).ok()?;
+    let role = match words.next()? {
+        "current" => Role::Current,
+        "building" => Role::Building,
+        number => Role::Slice(number.parse().ok()?),
+    };
+    let items = field(words.next()?, "items")?;
+    let rate = field(words.next()?, "rate").filter(|rate| (0.0..1.0).contains(rate))?;
+    let growth = match words.next()? {
+        "growth=fixed" => Growth::Fixed,
+        "growth=doubling" => Growth::Doubling,
+        _ => return None,
+    };
+    let geometry = ShardGeometry {
+        shards: field(words.next()?, "shards").filter(|shards| (1..=1 << 20).contains(shards))?,
+        // A string of Redis has less than 2³² bits.
+        bits: field(words.next()?, "bits").filter(|bits| (8..1 << 31).contains(bits))?,
+        probes: field(words.next()?, "probes").filter(|probes| (1..=1000).contains(probes))?,
+        capacity: field(words.next()?, "capacity")
+            .filter(|capacity| (1..1 << 31).contains(capacity))?,
+    };
+    words.next().is_none().then_some(GenerationRecord { id, role, items, rate, growth, geometry })
+}
+
+fn field<T: FromStr>(word: &str, name: &str) -> Option<T> {
+    word.strip_prefix(name)?.strip_prefix('=')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> Metadata {
+        let plan = RedisPlan::new(1_000_000, 0.01).unwrap().hasher(Hasher::keyed([1, 2]));
+        let mut metadata = Metadata::new(&plan);
+        metadata.generations.push(GenerationRecord::new(&plan, Role::Building));
+        metadata.generations.push(GenerationRecord::new(&plan, Role::Slice(20_000)));
+        metadata
+    }
+
+    #[test]
+    fn metadata_is_decoded_as_it_was_encoded() {
+        let mut metadata = metadata();
+        for window in [None, Some(WindowSpan { slices: 7, slice_millis: 86_400_000 })] {
+            metadata.window = window;
+            let text = metadata.encode();
+            assert_eq!(Metadata::decode(text.as_bytes()).unwrap(), metadata, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_truncated_or_changed_text_is_rejected_or_equal() {
+        let text = metadata().encode();
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] = b'x';
+            // Only a byte of the hexadecimal identifiers may change without notice.
+            let _ = Metadata::decode(&bytes);
+            let _ = Metadata::decode(&text.as_bytes()[..at]);
+        }
+        for wrong in ["", "hello", "tamis-redis 1\n", "tamis-redis 2\nhash 4 0\n"] {
+            assert!(Metadata::decode(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        let unknown = format!("{text}colour blue\n");
+        let error = Metadata::decode(unknown.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "line 6 of the metadata is not one that this version of Tamis can read");
+    }
+}

@@ -1,0 +1,113 @@
+//! A model of Redis strings in memory, for unit tests of operations.
+
+use std::collections::HashMap;
+
+use redis::{Arg, Value};
+
+use crate::request::{Reply, Request, SendError};
+use crate::transport::Transport;
+
+/// The strings of a server, and how many round trips and commands it served.
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(crate) strings: HashMap<Vec<u8>, Vec<u8>>,
+    pub(crate) round_trips: usize,
+    pub(crate) commands: Vec<String>,
+    /// The keys whose commands fail as by a broken connection, after they are executed.
+    pub(crate) unreachable: Vec<Vec<u8>>,
+}
+
+impl Transport for Model {
+    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+        self.round_trips += 1;
+        requests.iter().map(|request| self.reply(request)).collect()
+    }
+}
+
+impl Model {
+    fn reply(&mut self, request: &Request) -> Reply {
+        let args: Vec<&[u8]> = request
+            .command
+            .args_iter()
+            .map(|arg| match arg {
+                Arg::Simple(bytes) => bytes,
+                _ => panic!("no cursors"),
+            })
+            .collect();
+        let name = std::str::from_utf8(args[0]).unwrap();
+        self.commands.push(name.to_owned());
+        let value = match name {
+            "EXISTS" => Value::Int(self.strings.contains_key(args[1]).into()),
+            "GET" => match self.strings.get(args[1]) {
+                Some(string) => Value::BulkString(string.clone()),
+                None => Value::Nil,
+            },
+            "SET" if self.strings.contains_key(args[1]) => Value::Nil,
+            "SET" => {
+                self.strings.insert(args[1].to_vec(), args[2].to_vec());
+                Value::Okay
+            }
+            "SETRANGE" => {
+                let (string, at) = (self.string(args[1]), number(args[2]) as usize);
+                string.resize(string.len().max(at + args[3].len()), 0);
+                string[at..][..args[3].len()].copy_from_slice(args[3]);
+                Value::Int(string.len() as i64)
+            }
+            "UNLINK" => Value::Int(self.strings.remove(args[1]).is_some().into()),
+            "BITFIELD" | "BITFIELD_RO" => self.bitfield(args[1], &args[2..]),
+            // The only script of these tests is the one that removes remains.
+            "EVAL" => {
+                let key = args[3];
+                if self.strings.get(key).is_some_and(|string| !string.starts_with(b"TM")) {
+                    self.strings.remove(key);
+                }
+                Value::Int(0)
+            }
+            _ => panic!("no command {name}"),
+        };
+        if self.unreachable.contains(&request.key) {
+            return Err(SendError { message: "closed".into() });
+        }
+        Ok(value)
+    }
+
+    fn string(&mut self, key: &[u8]) -> &mut Vec<u8> {
+        self.strings.entry(key.to_vec()).or_default()
+    }
+
+    fn bitfield(&mut self, key: &[u8], mut args: &[&[u8]]) -> Value {
+        let mut values = Vec::new();
+        while let [name, kind, offset, rest @ ..] = args {
+            let (width, offset) = (number(&kind[1..]), number(offset));
+            let mut string = self.strings.get(key).cloned().unwrap_or_default();
+            string.resize(string.len().max((offset + width).div_ceil(8) as usize), 0);
+            let old = (offset..offset + width).fold(0_u64, |word, at| {
+                word << 1 | u64::from(string[at as usize / 8] >> (7 - at % 8) & 1)
+            });
+            let new = match *name {
+                b"GET" => None,
+                b"SET" => Some(number(rest[0])),
+                b"INCRBY" => Some(old.wrapping_add(number(rest[0]))),
+                _ => panic!("no operation"),
+            };
+            args = &rest[usize::from(new.is_some())..];
+            let is_counter = *name == b"INCRBY";
+            let value = if is_counter { new.unwrap() } else { old };
+            values.push(Value::Int(value.cast_signed()));
+            if let Some(new) = new {
+                for at in offset..offset + width {
+                    let (byte, bit) = (at as usize / 8, 7 - at % 8);
+                    let value = new >> (offset + width - 1 - at) & 1;
+                    string[byte] = string[byte] & !(1 << bit) | (value as u8) << bit;
+                }
+                self.strings.insert(key.to_vec(), string);
+            }
+        }
+        Value::Array(values)
+    }
+}
+
+fn number(text: &[u8]) -> u64 {
+    let text = std::str::from_utf8(text).unwrap();
+    text.parse::<i64>().map_or_else(|_| text.parse().unwrap(), i64::cast_unsigned)
+}

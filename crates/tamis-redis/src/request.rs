@@ -1,0 +1,100 @@
+//! What the core asks a driver to send, and the replies.
+
+use redis::{Cmd, Value};
+
+use crate::error::ItemError;
+
+/// A command on one key. A driver sends it to the node of that key.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The key that decides the slot.
+    pub key: Vec<u8>,
+    /// The command with its arguments. Sending it twice is safe.
+    pub command: Cmd,
+}
+
+/// The reply to a request: a value, which may be [`Value::ServerError`], or the error of the
+/// connection.
+pub type Reply = Result<Value, SendError>;
+
+/// Why a request has no reply. The server may or may not have executed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendError {
+    /// The error of the connection.
+    pub message: String,
+}
+
+/// What an operation does next.
+pub(crate) enum Step<T> {
+    /// The driver sends the requests, and passes the replies in the same order.
+    Send(Vec<Request>),
+    /// The operation is complete.
+    Done(T),
+}
+
+/// An operation on a filter, without input and output. A driver calls `step` with no replies
+/// first, then with the replies to each [`Step::Send`].
+pub(crate) trait Operation {
+    /// The result.
+    type Output;
+
+    /// Evaluates replies and returns what is next.
+    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output>;
+}
+
+impl Request {
+    /// Returns a request for a command whose first argument is the key.
+    pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {
+        let mut command = Cmd::new();
+        command.arg(name).arg(&key);
+        Self { key, command }
+    }
+
+    /// Returns a request for a script. The first key decides the slot.
+    pub(crate) fn script(text: &'static str, keys: &[Vec<u8>]) -> Self {
+        let mut command = Cmd::new();
+        command.arg("EVAL").arg(text).arg(keys.len()).arg(keys);
+        Self { key: keys[0].clone(), command }
+    }
+}
+
+/// Returns the integers of an array reply.
+pub(crate) fn integers(key: &[u8], reply: Reply) -> Result<Vec<i64>, ItemError> {
+    let Value::Array(values) = value(key, reply)? else {
+        return Err(ItemError::unexpected(key, "is not an array"));
+    };
+    let integer = |value| match value {
+        Value::Int(integer) => Ok(integer),
+        _ => Err(ItemError::unexpected(key, "is not an array of integers")),
+    };
+    values.into_iter().map(integer).collect()
+}
+
+/// Returns the integer of a reply.
+pub(crate) fn integer(key: &[u8], reply: Reply) -> Result<i64, ItemError> {
+    match value(key, reply)? {
+        Value::Int(integer) => Ok(integer),
+        _ => Err(ItemError::unexpected(key, "is not an integer")),
+    }
+}
+
+/// Returns the string of a reply, or `None` for a missing key.
+pub(crate) fn bytes(key: &[u8], reply: Reply) -> Result<Option<Vec<u8>>, ItemError> {
+    match value(key, reply)? {
+        Value::BulkString(bytes) => Ok(Some(bytes)),
+        Value::Nil => Ok(None),
+        _ => Err(ItemError::unexpected(key, "is not a string")),
+    }
+}
+
+/// Returns the value of a reply, or the error of the server.
+pub(crate) fn value(key: &[u8], reply: Reply) -> Result<Value, ItemError> {
+    match reply {
+        Ok(Value::ServerError(error)) => {
+            let detail = error.details().unwrap_or_default();
+            Err(ItemError::of_server(key, error.code(), detail))
+        }
+        Ok(value) => Ok(value),
+        Err(error) => Err(ItemError::Connection { message: error.message.into() }),
+    }
+}

@@ -1,0 +1,247 @@
+//! Connections to one server, with timeouts and retries.
+
+use std::time::Duration;
+
+use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
+
+use crate::request::{Reply, Request, SendError};
+
+/// Sends requests and returns their replies in the same order.
+///
+/// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
+pub trait Transport {
+    /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
+    fn send(&mut self, requests: &[Request]) -> Vec<Reply>;
+}
+
+/// How long a transport waits, and how often it tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The longest time to open a connection.
+    pub connect: Duration,
+    /// The longest time to wait for a reply.
+    pub response: Duration,
+    /// How often requests without a reply are sent again.
+    pub retries: u32,
+    /// The pause before the first retry. Each further pause is twice as long.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    /// Returns two seconds to connect, five seconds for a reply, and four retries within a second.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(2),
+            response: Duration::from_secs(5),
+            retries: 4,
+            pause: Duration::from_millis(60),
+        }
+    }
+}
+
+impl Patience {
+    /// Returns the pause before a retry, counted from 1.
+    pub(crate) fn pause_before(&self, retry: u32) -> Duration {
+        self.pause * 2_u32.saturating_pow(retry - 1)
+    }
+}
+
+/// The requests that still have no usable reply.
+pub(crate) struct Attempts {
+    replies: Vec<Option<Reply>>,
+    retry: u32,
+}
+
+impl Attempts {
+    pub(crate) fn new(requests: usize) -> Self {
+        Self { replies: vec![None; requests], retry: 0 }
+    }
+
+    /// Returns the numbers of the requests to send, and the pause before. Returns `None` if every
+    /// request has a reply or all retries are used.
+    pub(crate) fn next(&mut self, patience: &Patience) -> Option<(Vec<usize>, Duration)> {
+        let open: Vec<usize> =
+            (0..self.replies.len()).filter(|&i| !is_final(self.replies[i].as_ref())).collect();
+        if open.is_empty() || self.retry > patience.retries {
+            return None;
+        }
+        let pause = match self.retry {
+            0 => Duration::ZERO,
+            retry => patience.pause_before(retry),
+        };
+        self.retry += 1;
+        Some((open, pause))
+    }
+
+    /// Records the replies to the requests that were sent.
+    pub(crate) fn record(&mut self, sent: &[usize], replies: impl IntoIterator<Item = Reply>) {
+        for (&i, reply) in sent.iter().zip(replies) {
+            self.replies[i] = Some(reply);
+        }
+    }
+
+    /// Tests whether a server refused a request because it is no longer the primary.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.replies.iter().flatten().any(|reply| code(reply) == Some("READONLY"))
+    }
+
+    pub(crate) fn into_replies(self) -> Vec<Reply> {
+        let lost = || Err(SendError { message: "no attempt was made".into() });
+        self.replies.into_iter().map(|reply| reply.unwrap_or_else(lost)).collect()
+    }
+}
+
+fn code(reply: &Reply) -> Option<&str> {
+    match reply {
+        Ok(Value::ServerError(error)) => Some(error.code()),
+        _ => None,
+    }
+}
+
+/// Tests whether a reply will not change if the request is sent again soon.
+fn is_final(reply: Option<&Reply>) -> bool {
+    const TRANSIENT: [&str; 6] =
+        ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY"];
+    match reply {
+        None | Some(Err(_)) => false,
+        Some(Ok(_)) => reply.and_then(code).is_none_or(|code| !TRANSIENT.contains(&code)),
+    }
+}
+
+/// A source of connections: the address of a server, or a Sentinel that knows it.
+pub(crate) trait Connect {
+    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
+}
+
+impl Connect for Client {
+    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
+        self.get_connection_with_timeout(timeout)
+    }
+}
+
+/// One connection, which is opened again when it fails.
+pub(crate) struct Line<C> {
+    source: C,
+    connection: Option<Connection>,
+    patience: Patience,
+}
+
+impl<C: Connect> Line<C> {
+    pub(crate) fn new(source: C, patience: Patience) -> Self {
+        Self { source, connection: None, patience }
+    }
+
+    /// Sends requests once. Returns the replies until the connection fails, and its error.
+    fn exchange<'r>(
+        &mut self,
+        requests: impl Iterator<Item = &'r Request>,
+        replies: &mut Vec<Reply>,
+    ) -> Result<(), RedisError> {
+        let connection = match &mut self.connection {
+            Some(connection) if connection.is_open() => connection,
+            _ => {
+                let connection = self.source.connect(self.patience.connect)?;
+                connection.set_read_timeout(Some(self.patience.response))?;
+                connection.set_write_timeout(Some(self.patience.response))?;
+                self.connection.insert(connection)
+            }
+        };
+        let (mut packed, mut count) = (Vec::new(), 0);
+        for request in requests {
+            request.command.write_packed_command(&mut packed);
+            count += 1;
+        }
+        connection.send_packed_command(&packed)?;
+        for _ in 0..count {
+            replies.push(Ok(connection.recv_response()?));
+        }
+        Ok(())
+    }
+}
+
+impl<C: Connect> Transport for Line<C> {
+    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+        let mut attempts = Attempts::new(requests.len());
+        while let Some((open, pause)) = attempts.next(&self.patience) {
+            std::thread::sleep(pause);
+            let mut replies = Vec::with_capacity(open.len());
+            if let Err(error) = self.exchange(open.iter().map(|&i| &requests[i]), &mut replies) {
+                // Later replies on this connection would answer other requests.
+                self.connection = None;
+                let message = error.to_string();
+                replies.resize(open.len(), Err(SendError { message }));
+            }
+            attempts.record(&open, replies);
+            if attempts.has_moved() {
+                self.connection = None;
+            }
+        }
+        attempts.into_replies()
+    }
+}
+
+/// A connection to one server. It is opened with the first request, and again when it fails.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedisFilter, SingleNode};
+///
+/// let node = SingleNode::new("redis://user:password@localhost:6379/0", Patience::default())?;
+/// let mut users = RedisFilter::open(node, "users")?;
+/// assert!(users.contains("alice")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SingleNode(Line<Client>);
+
+impl SingleNode {
+    /// Parses a URL such as `redis://user:password@host:port/database`. With the feature `tls`, the
+    /// scheme `rediss` encrypts the connection. Opens no connection yet.
+    ///
+    /// # Errors
+    ///
+    /// If the URL cannot be parsed.
+    pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
+        Ok(Self(Line::new(Client::open(url)?, patience)))
+    }
+
+    /// Wraps a client of the crate `redis`.
+    #[must_use]
+    pub fn of_client(client: Client, patience: Patience) -> Self {
+        Self(Line::new(client, patience))
+    }
+}
+
+impl Transport for SingleNode {
+    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+        self.0.send(requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        connect: Duration::ZERO,
+        response: Duration::ZERO,
+        retries: 2,
+        pause: Duration::from_millis(10),
+    };
+
+    #[test]
+    fn only_requests_without_a_reply_are_sent_again() {
+        let mut attempts = Attempts::new(3);
+        let failed = || Err(SendError { message: "closed".into() });
+        let (open, pause) = attempts.next(&PATIENCE).unwrap();
+        assert_eq!((open.clone(), pause), (vec![0, 1, 2], Duration::ZERO));
+        attempts.record(&open, [Ok(Value::Int(1)), failed(), failed()]);
+        let (open, pause) = attempts.next(&PATIENCE).unwrap();
+        assert_eq!((open.clone(), pause), (vec![1, 2], Duration::from_millis(10)));
+        attempts.record(&open, [Ok(Value::Int(2)), failed()]);
+        let (open, pause) = attempts.next(&PATIENCE).unwrap();
+        assert_eq!((open, pause), (vec![2], Duration::from_millis(20)));
+        assert!(attempts.next(&PATIENCE).is_none());
+        assert_eq!(attempts.into_replies()[..2], [Ok(Value::Int(1)), Ok(Value::Int(2))]);
+    }
+}

@@ -1,0 +1,218 @@
+//! What a client knows about a filter: its generations and the layers of their shards.
+//!
+//! The knowledge may be stale. Each reply has the state word of its shard, which shows what is new:
+//! another layer, a newer generation, a retired or missing shard.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{ItemError, printable};
+use crate::header::State;
+use crate::metadata::{GenerationRecord, Metadata, Role};
+use crate::plan::LayerGeometry;
+use crate::shard_keys::{NameError, ShardKeys};
+
+/// What a client knows about a filter.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    name: Arc<[u8]>,
+    pub(crate) metadata: Metadata,
+    /// Of `metadata`, in the same order.
+    pub(crate) generations: Vec<Generation>,
+    /// Whether the server knows `BITFIELD_RO`, which Redis has since 6.2.
+    pub(crate) has_bitfield_ro: bool,
+    /// Why the last shard that was full did not grow.
+    pub(crate) growth_error: Option<ItemError>,
+}
+
+/// What a client knows about a generation.
+#[derive(Clone, Debug)]
+pub(crate) struct Generation {
+    pub(crate) record: GenerationRecord,
+    keys: ShardKeys,
+    /// The known number of layers of each shard.
+    layers: Vec<u8>,
+    /// How many items each layer counted although they were not new, by shard and layer. The next
+    /// insert subtracts them.
+    pub(crate) repeats: HashMap<(u32, u8), i64>,
+}
+
+/// What an operation does with a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) generation: usize,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// The effect of metadata that was read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// The generations are those that the client knew.
+    Unchanged,
+    /// The operation starts again with the new generations.
+    Changed,
+}
+
+impl View {
+    /// Creates the view of a filter with this metadata.
+    pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, NameError> {
+        let generations = metadata
+            .generations
+            .iter()
+            .map(|record| Generation::new(name, record.clone()))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: name.into(),
+            metadata,
+            generations,
+            has_bitfield_ro: true,
+            growth_error: None,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Adopts the bytes of the metadata key.
+    pub(crate) fn update(&mut self, bytes: Option<&[u8]>) -> Result<Update, ItemError> {
+        let name = || printable(&self.name);
+        let bytes = bytes.ok_or_else(|| ItemError::NoFilter { name: name() })?;
+        let metadata = Metadata::decode(bytes)
+            .map_err(|source| ItemError::Metadata { name: name(), source })?;
+        if metadata == self.metadata {
+            return Ok(Update::Unchanged);
+        }
+        if metadata.hasher != self.metadata.hasher || metadata.window != self.metadata.window {
+            return Err(ItemError::Replaced { name: name() });
+        }
+        let mut known = std::mem::take(&mut self.generations);
+        for record in &metadata.generations {
+            let same = known.iter().position(|old| {
+                old.record.id == record.id && old.record.geometry == record.geometry
+            });
+            let generation = match same {
+                Some(i) => Generation { record: record.clone(), ..known.swap_remove(i) },
+                None => Generation::new(&self.name, record.clone())
+                    .expect("the name was checked when the view was created"),
+            };
+            self.generations.push(generation);
+        }
+        self.metadata = metadata;
+        Ok(Update::Changed)
+    }
+
+    /// Returns the number of the slice at a time in milliseconds. Zero without a window.
+    pub(crate) fn slice_at(&self, now: u64) -> u64 {
+        self.metadata.window.map_or(0, |window| now / window.slice_millis)
+    }
+
+    /// Returns which generations an insert or a lookup uses.
+    pub(crate) fn uses(&self, is_insert: bool, now: u64) -> Vec<Use> {
+        let slices = self.metadata.window.map_or(0, |window| u64::from(window.slices));
+        let (slice, last) = (self.slice_at(now), self.generations.len() - 1);
+        let of = |(generation, known): (usize, &Generation)| {
+            let (reads, writes) = match known.record.role {
+                Role::Current => (true, is_insert),
+                Role::Building => (false, is_insert),
+                Role::Slice(number) => (number + slices > slice, is_insert && generation == last),
+            };
+            (reads || writes).then_some(Use { generation, reads, writes })
+        };
+        self.generations.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Tests whether the state of a shard shows that the metadata may have changed.
+    pub(crate) fn is_outdated_by(&self, generation: usize, state: State) -> bool {
+        state.is_retired || (state.has_next && generation + 1 == self.generations.len())
+    }
+}
+
+impl Generation {
+    pub(crate) fn new(name: &[u8], record: GenerationRecord) -> Result<Self, NameError> {
+        let shards = record.geometry.shards;
+        let keys = ShardKeys::new(name, shards)?;
+        Ok(Self { record, keys, layers: vec![1; shards as usize], repeats: HashMap::new() })
+    }
+
+    pub(crate) fn key(&self, shard: u32, layer: u8) -> Vec<u8> {
+        self.keys.key(shard, self.record.id, layer)
+    }
+
+    pub(crate) fn shards(&self) -> u32 {
+        self.record.geometry.shards
+    }
+
+    pub(crate) fn layer(&self, layer: u8) -> LayerGeometry {
+        self.record.geometry.layer(layer)
+    }
+
+    pub(crate) fn layers(&self, shard: u32) -> u8 {
+        self.layers[shard as usize]
+    }
+
+    /// Learns the number of layers of a shard. Layers are never removed.
+    pub(crate) fn learn_layers(&mut self, shard: u32, layers: u8) {
+        let known = &mut self.layers[shard as usize];
+        *known = layers.max(*known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::WindowSpan;
+    use crate::plan::RedisPlan;
+
+    fn metadata(roles: &[Role]) -> Metadata {
+        let plan = RedisPlan::new(1000, 0.01).unwrap();
+        let mut metadata = Metadata::new(&plan);
+        metadata.generations =
+            roles.iter().map(|&role| GenerationRecord::new(&plan, role)).collect();
+        metadata
+    }
+
+    fn used(view: &View, is_insert: bool, now: u64) -> Vec<(usize, bool, bool)> {
+        let uses = view.uses(is_insert, now);
+        uses.iter().map(|used| (used.generation, used.reads, used.writes)).collect()
+    }
+
+    #[test]
+    fn a_generation_that_is_being_built_takes_inserts_and_no_lookups() {
+        let view = View::new(b"a", metadata(&[Role::Current, Role::Building])).unwrap();
+        assert_eq!(used(&view, false, 0), [(0, true, false)]);
+        assert_eq!(used(&view, true, 0), [(0, true, true), (1, false, true)]);
+    }
+
+    #[test]
+    fn a_window_reads_the_live_slices_and_writes_the_newest() {
+        let mut metadata = metadata(&[Role::Slice(7), Role::Slice(8), Role::Slice(9)]);
+        metadata.window = Some(WindowSpan { slices: 2, slice_millis: 1000 });
+        let view = View::new(b"a", metadata).unwrap();
+        assert_eq!(used(&view, false, 9_500), [(1, true, false), (2, true, false)]);
+        assert_eq!(used(&view, true, 9_500), [(1, true, false), (2, true, true)]);
+    }
+
+    #[test]
+    fn changed_metadata_keeps_what_is_known_about_old_generations() {
+        let mut new = metadata(&[Role::Current]);
+        let mut view = View::new(b"a", new.clone()).unwrap();
+        view.generations[0].learn_layers(0, 3);
+        assert_eq!(view.update(Some(new.encode().as_bytes())), Ok(Update::Unchanged));
+        new.generations.push(metadata(&[Role::Building]).generations.remove(0));
+        assert_eq!(view.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
+        assert_eq!((view.generations[0].layers(0), view.generations.len()), (3, 2));
+    }
+
+    #[test]
+    fn lost_and_replaced_metadata_are_errors() {
+        let mut new = metadata(&[Role::Current]);
+        let mut view = View::new(b"a", new.clone()).unwrap();
+        assert!(matches!(view.update(None), Err(ItemError::NoFilter { .. })));
+        assert!(matches!(view.update(Some(b"text")), Err(ItemError::Metadata { .. })));
+        new.hasher = tamis::Hasher::keyed([1, 2]);
+        let text = new.encode();
+        assert!(matches!(view.update(Some(text.as_bytes())), Err(ItemError::Replaced { .. })));
+    }
+}

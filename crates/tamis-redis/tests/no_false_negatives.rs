@@ -1,0 +1,259 @@
+//! A filter finds every item whose insert was acknowledged, whatever happens.
+
+mod support;
+
+use std::collections::HashSet;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use support::{Server, ask, node_at, patience};
+use tamis_redis::{
+    CreateError, ItemError, OpenError, RedisFilter, RedisPlan, SingleNode, Transport,
+};
+
+fn acknowledged<T: Transport>(filter: &mut RedisFilter<T>, items: &[u64]) -> HashSet<u64> {
+    let results = filter.insert_each(items);
+    items.iter().zip(results).filter(|(_, result)| result.is_ok()).map(|(&item, _)| item).collect()
+}
+
+fn assert_holds<T: Transport>(filter: &mut RedisFilter<T>, items: &HashSet<u64>) {
+    let items: Vec<u64> = items.iter().copied().collect();
+    for (item, found) in items.iter().zip(filter.contains_each(&items)) {
+        assert_eq!(found, Ok(true), "{item}");
+    }
+}
+
+#[test]
+fn threads_that_insert_at_once_lose_nothing() {
+    let server = Server::start();
+    let plan = RedisPlan::new(200_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let (server, plan) = (&server, &plan);
+            scope.spawn(move || {
+                let mut filter = RedisFilter::open_or_create(server.node(), "f", plan).unwrap();
+                let items: Vec<u64> = (0..50_000).map(|i| 4 * i + thread).collect();
+                for items in items.chunks(500) {
+                    assert_eq!(acknowledged(&mut filter, items).len(), items.len());
+                }
+            });
+        }
+    });
+    let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+    assert_holds(&mut filter, &(0..200_000).collect());
+}
+
+#[test]
+fn the_measured_rate_is_at_most_the_planned_rate() {
+    let server = Server::start();
+    for (i, (items, rate, shard_bytes)) in
+        [(20_000, 0.01, 4 << 20), (300_000, 0.01, 8192), (100_000, 0.001, 4096), (5, 0.1, 4096)]
+            .into_iter()
+            .enumerate()
+    {
+        let plan = RedisPlan::new(items, rate).unwrap().max_shard_bytes(shard_bytes).unwrap();
+        let mut filter = RedisFilter::create(server.node(), &format!("f{i}"), &plan).unwrap();
+        let present: Vec<u64> = (0..items).collect();
+        assert_eq!(acknowledged(&mut filter, &present).len(), present.len());
+        let absent: Vec<u64> = (1 << 40..(1 << 40) + 200_000).collect();
+        let found = filter.contains_each(&absent);
+        let found = found.into_iter().filter(|found| *found.as_ref().unwrap()).count();
+        support::assert_at_most(found, absent.len(), rate);
+    }
+}
+
+#[test]
+fn the_answers_of_inserts_are_those_of_lookups_before() {
+    let server = Server::start();
+    let plan = RedisPlan::new(10_000, 0.05).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    for start in (0..20_000_u64).step_by(500) {
+        let items: Vec<u64> = (start..start + 500).map(|i| i * i % 9973).collect();
+        let found = filter.contains_each(&items[..1]).remove(0).unwrap();
+        let new = filter.insert_each(&items[..1]).remove(0).unwrap();
+        assert_eq!(new, !found);
+        acknowledged(&mut filter, &items);
+    }
+}
+
+#[test]
+fn an_evicted_shard_is_an_error_and_never_a_no() {
+    let server = Server::start();
+    let plan = RedisPlan::new(100_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let items: Vec<u64> = (0..10_000).collect();
+    acknowledged(&mut filter, &items);
+    let mut redis = server.connection();
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    for key in &keys[..3] {
+        let _: i64 = ask(&mut redis, &["DEL", key]);
+    }
+    for results in [filter.contains_each(&items), filter.insert_each(&items)] {
+        let lost = results.iter().filter(|result| result.is_err()).count();
+        assert!(lost > 100 && lost < 2000, "{lost}");
+        for result in results {
+            match result {
+                Ok(_) => {}
+                Err(ItemError::MissingShard { key }) => {
+                    assert!(keys[..3].contains(&key.to_string()))
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    let left: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    assert_eq!(left.len(), keys.len() - 3, "an insert leaves no key without a header");
+    let _: String = ask(&mut redis, &["FLUSHALL"]);
+    assert!(matches!(filter.contains(&1_u64), Err(ItemError::NoFilter { .. })));
+}
+
+#[test]
+fn a_key_of_another_type_is_an_error() {
+    let server = Server::start();
+    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let mut redis = server.connection();
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
+    let _: i64 = ask(&mut redis, &["LPUSH", &keys[0], "x"]);
+    assert!(matches!(filter.insert("a"), Err(ItemError::WrongType { .. })));
+    assert!(matches!(filter.contains("a"), Err(ItemError::WrongType { .. })));
+    let _: i64 = ask(&mut redis, &["LPUSH", "list", "x"]);
+    let _: String = ask(&mut redis, &["SET", "text", "x"]);
+    assert!(matches!(
+        RedisFilter::open(server.node(), "list"),
+        Err(OpenError::Redis(ItemError::WrongType { .. }))
+    ));
+    assert!(matches!(RedisFilter::open(server.node(), "text"), Err(OpenError::Metadata { .. })));
+    for name in ["list", "text", "f"] {
+        let created = RedisFilter::create(server.node(), name, &plan);
+        assert!(matches!(created, Err(CreateError::Exists { .. })), "{name}");
+    }
+}
+
+#[test]
+fn the_first_of_many_clients_creates_the_filter() {
+    let server = Server::start();
+    let created: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|i| {
+                let node = server.node();
+                let plan = RedisPlan::new(1000 + i, 0.01).unwrap();
+                scope.spawn(move || RedisFilter::create(node, "f", &plan).is_ok())
+            })
+            .collect();
+        threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+    });
+    assert_eq!(created, 1);
+    let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "*"]);
+    assert_eq!(keys.len(), 2, "the other clients remove their shards: {keys:?}");
+    let plan = RedisPlan::new(5000, 0.02).unwrap();
+    let error = RedisFilter::open_or_create(server.node(), "f", &plan).err().unwrap();
+    let OpenError::Differs { differences, .. } = &error else { panic!("{error}") };
+    let names: Vec<_> = differences.iter().map(|difference| difference.parameter).collect();
+    assert_eq!(names, ["items", "rate"], "{error}");
+}
+
+/// A proxy that cuts each connection after some bytes of replies.
+struct Proxy {
+    port: u16,
+    cuts: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    fn start(server: u16, mut bytes_until_cut: impl FnMut() -> usize + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let cuts = Arc::new(AtomicUsize::new(0));
+        let counted = cuts.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, upstream) =
+                    (client.unwrap(), TcpStream::connect(("127.0.0.1", server)).unwrap());
+                let limit = bytes_until_cut();
+                let (from, to) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
+                std::thread::spawn(move || forward(from, to, usize::MAX));
+                let counted = counted.clone();
+                std::thread::spawn(move || {
+                    if forward(upstream, client, limit) {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        Self { port, cuts }
+    }
+}
+
+/// Copies bytes. Returns true if it cut the connection at the limit.
+fn forward(mut from: TcpStream, mut to: TcpStream, mut limit: usize) -> bool {
+    let mut buffer = [0; 4096];
+    loop {
+        let read = from.read(&mut buffer).unwrap_or(0);
+        let written = read.min(limit);
+        let is_over = read == 0 || to.write_all(&buffer[..written]).is_err() || written < read;
+        limit -= written.min(limit);
+        if is_over {
+            let _ = to.shutdown(std::net::Shutdown::Both);
+            let _ = from.shutdown(std::net::Shutdown::Both);
+            return read > written;
+        }
+    }
+}
+
+#[test]
+fn a_cut_connection_in_the_middle_of_a_batch_loses_no_acknowledged_insert() {
+    let server = Server::start();
+    let mut cut = 0;
+    let proxy = Proxy::start(server.port, move || {
+        cut = (cut * 7919 + 1) % 20_011;
+        2000 + cut
+    });
+    let plan = RedisPlan::new(100_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let mut filter = loop {
+        if let Ok(filter) = RedisFilter::open(node_at(proxy.port), "f") {
+            break filter;
+        }
+    };
+    let items: Vec<u64> = (0..60_000).collect();
+    let mut known = HashSet::new();
+    for items in items.chunks(777) {
+        known.extend(acknowledged(&mut filter, items));
+    }
+    let cuts = proxy.cuts.load(Ordering::Relaxed);
+    assert!(cuts > 20 && known.len() > 10_000, "{cuts} cuts, {} acknowledged", known.len());
+    assert_holds(&mut RedisFilter::open(server.node(), "f").unwrap(), &known);
+}
+
+#[test]
+fn a_client_reconnects_after_a_restart_of_the_server() {
+    let mut server = Server::start();
+    let plan = RedisPlan::new(1000, 0.01).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    assert_eq!(filter.insert("a"), Ok(true));
+    let port = server.port;
+    server.kill();
+    assert!(matches!(filter.contains("a"), Err(ItemError::Connection { .. })));
+    // This server has no data: the answer is an error, not a no.
+    let _server = Server::at(port, &[]);
+    assert!(matches!(filter.contains("a"), Err(ItemError::NoFilter { .. })));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_an_error_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let patience = tamis_redis::Patience {
+        connect: std::time::Duration::from_millis(100),
+        response: std::time::Duration::from_millis(50),
+        retries: 1,
+        ..patience()
+    };
+    let start = std::time::Instant::now();
+    let opened = RedisFilter::open(SingleNode::new(&url, patience).unwrap(), "f");
+    assert!(matches!(opened, Err(OpenError::Redis(ItemError::Connection { .. }))));
+    assert!(start.elapsed().as_millis() < 2000, "{:?}", start.elapsed());
+}

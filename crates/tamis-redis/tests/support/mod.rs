@@ -1,0 +1,96 @@
+//! A Redis server for a test: started on a free port, stopped when dropped.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tamis_redis::{Patience, SingleNode};
+
+pub struct Server {
+    process: Child,
+    pub port: u16,
+}
+
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    pub fn with(options: &[&str]) -> Self {
+        Self::at(free_port(), options)
+    }
+
+    pub fn at(port: u16, options: &[&str]) -> Self {
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--appendonly", "no", "--dir", "/tmp"])
+            .args(options)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed");
+        let server = Self { process, port };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "the server does not start");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub fn node(&self) -> SingleNode {
+        node_at(self.port)
+    }
+
+    pub fn connection(&self) -> redis::Connection {
+        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+pub fn node_at(port: u16) -> SingleNode {
+    SingleNode::new(&format!("redis://127.0.0.1:{port}"), patience()).unwrap()
+}
+
+pub fn patience() -> Patience {
+    Patience {
+        connect: Duration::from_secs(1),
+        response: Duration::from_secs(5),
+        retries: 2,
+        pause: Duration::from_millis(10),
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs a command and returns its reply as text lines or an integer.
+pub fn ask<T: redis::FromRedisValue>(connection: &mut redis::Connection, words: &[&str]) -> T {
+    let mut command = redis::Cmd::new();
+    for word in words {
+        command.arg(word);
+    }
+    command.query(connection).unwrap()
+}
+
+/// Asserts that a number of false positives is within five standard deviations of the expected.
+pub fn assert_at_most(found: usize, of: usize, rate: f64) {
+    let (found, expected) = (found as f64, of as f64 * rate);
+    let limit = expected + 5.0 * (expected * (1.0 - rate)).sqrt();
+    assert!(found <= limit, "{found} of {of}: more than {limit:.0}");
+}
