@@ -1,8 +1,9 @@
 //! Inserts and lookups of a batch of items.
 //!
 //! A lookup is one round trip: for each shard a command on each layer. An insert is one round trip
-//! for shards with one layer. A shard with more layers takes two: the first tests all layers, the
-//! second inserts the absent items into the newest.
+//! for shards with one layer that takes all items. Other shards take two: the first tests all
+//! layers, the second inserts the absent items into the newest. A layer never takes more items than
+//! it is planned for, as far as the client knows its counter.
 //!
 //! The state words of the replies decide what follows:
 //!
@@ -10,12 +11,13 @@
 //! * missing, retired, or a newer generation than known: the operation reads the metadata again. If
 //!   the generations have changed, it starts again with the new ones. Otherwise a missing shard is
 //!   an error of its items;
-//! * full: a script adds a layer.
+//! * full: a script adds a layer, which takes the rest of the items.
+
+use std::collections::HashSet;
 
 use crate::error::ItemError;
 use crate::growth;
 use crate::metadata::Role;
-use crate::plan::{Growth, MAX_LAYERS};
 use crate::probe::{Outcome, Probe, by_shard};
 use crate::request::{Operation, Reply, Request, Step, bytes};
 use crate::view::{Update, Use, View};
@@ -60,11 +62,11 @@ struct Pass {
     errors: Vec<Option<ItemError>>,
     /// The uses and shards whose absent items are inserted when all layers are tested.
     unwritten: Vec<(usize, u32, Vec<u32>)>,
+    /// The generations and shards that cannot grow. Their newest layer takes all items.
+    overfull: HashSet<(usize, u32)>,
     must_reread: bool,
     /// The keys that inserts created because they were missing.
     created: Vec<Vec<u8>>,
-    /// The generations and shards that are full.
-    full: Vec<(usize, u32)>,
 }
 
 impl<'v> Batch<'v> {
@@ -88,7 +90,8 @@ impl<'v> Batch<'v> {
             for (shard, items) in by_shard(self.view, generation, &self.hashes, 0..count as u32) {
                 let layers = self.view.generations[generation].layers(shard);
                 let first = Probe { generation, shard, layer: 0, items: vec![], is_write: writes };
-                if writes && layers == 1 {
+                let room = self.view.generations[generation].room(shard);
+                if writes && layers == 1 && room.is_some_and(|room| room >= items.len() as i64) {
                     probes.extend(first.each(self.view, &items));
                     continue;
                 }
@@ -105,6 +108,9 @@ impl<'v> Batch<'v> {
     }
 
     fn send(&mut self, probes: Vec<Probe>) -> Step<Vec<Result<bool, ItemError>>> {
+        if probes.is_empty() && !self.pass.unwritten.is_empty() {
+            return self.grow();
+        }
         if probes.is_empty() {
             return self.finish_pass();
         }
@@ -114,7 +120,7 @@ impl<'v> Batch<'v> {
     }
 
     /// Evaluates the replies to probes, and returns the probes that they make necessary.
-    fn evaluate(&mut self, probes: Vec<Probe>, replies: Vec<Reply>) -> Vec<Probe> {
+    fn evaluate(&mut self, probes: &[Probe], replies: Vec<Reply>) -> Vec<Probe> {
         let known: Vec<u8> = probes
             .iter()
             .map(|probe| self.view.generations[probe.generation].layers(probe.shard))
@@ -157,16 +163,10 @@ impl<'v> Batch<'v> {
         if probe.layer == 0 {
             generation.learn_layers(probe.shard, outcome.state.layers);
         }
-        let Some(counter) = outcome.counter else { return };
-        let pending = generation.repeats.entry((probe.shard, probe.layer)).or_default();
-        *pending += repeats;
-        let is_full = counter - *pending >= generation.layer(probe.layer).capacity as i64;
-        let is_newest = probe.layer + 1 == generation.layers(probe.shard);
-        let can_grow = generation.record.growth == Growth::Doubling && probe.layer + 1 < MAX_LAYERS;
-        let full = (probe.generation, probe.shard);
-        if is_full && is_newest && can_grow && !self.pass.full.contains(&full) {
-            self.pass.full.push(full);
+        if probe.is_write {
+            *generation.repeats.entry((probe.shard, probe.layer)).or_default() += repeats;
         }
+        generation.learn_count(probe.shard, probe.layer, outcome.counter);
     }
 
     fn fail(&mut self, probe: &Probe, error: &ItemError) {
@@ -184,18 +184,41 @@ impl<'v> Batch<'v> {
         }
     }
 
-    /// Returns the inserts into shards whose layers are all tested.
+    /// Returns the inserts into shards whose layers are all tested. Items that do not fit the newest
+    /// layer stay behind.
     fn writes(&mut self) -> Vec<Probe> {
         let mut probes = Vec::new();
         for (used, shard, mut items) in std::mem::take(&mut self.pass.unwritten) {
             let (found, errors) = (&self.pass.found[used], &self.pass.errors);
             items.retain(|&item| !found[item as usize] && errors[item as usize].is_none());
             let generation = self.pass.uses[used].generation;
-            let layer = self.view.generations[generation].layers(shard) - 1;
+            let known = &self.view.generations[generation];
+            let room = match self.pass.overfull.contains(&(generation, shard)) {
+                true => usize::MAX,
+                false => usize::try_from(known.room(shard).unwrap_or(0)).unwrap_or(0),
+            };
+            let layer = known.layers(shard) - 1;
+            let rest = items.split_off(room.min(items.len()));
+            if !rest.is_empty() {
+                let rest = self.without_repeats(used, &items, rest);
+                self.pass.unwritten.push((used, shard, rest));
+            }
             let write = Probe { generation, shard, layer, items: vec![], is_write: true };
             probes.extend(write.each(self.view, &items));
         }
         probes
+    }
+
+    /// Removes the items that are also among the items before. They are not new.
+    fn without_repeats(&mut self, used: usize, before: &[u32], mut rest: Vec<u32>) -> Vec<u32> {
+        let hash = |item: u32| self.hashes[item as usize];
+        let before: HashSet<u64> = before.iter().map(|&item| hash(item)).collect();
+        rest.retain(|&item| {
+            let is_repeat = before.contains(&hash(item));
+            self.pass.found[used][item as usize] |= is_repeat;
+            !is_repeat
+        });
+        rest
     }
 
     fn used(&self, probe: &Probe) -> usize {
@@ -205,7 +228,7 @@ impl<'v> Batch<'v> {
 
     fn finish_pass(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
         if !std::mem::take(&mut self.pass.must_reread) {
-            return self.grow();
+            return Step::Done(self.results());
         }
         let name = self.view.name().to_vec();
         let mut requests = vec![Request::new("GET", name)];
@@ -223,7 +246,9 @@ impl<'v> Batch<'v> {
         let old = self.view.metadata.generations.clone();
         let update = bytes(&name, reply).and_then(|bytes| self.view.update(bytes.as_deref()));
         let error = match update {
-            Ok(Update::Unchanged) if !has_lookups_to_repeat => return self.grow(),
+            Ok(Update::Unchanged) if !has_lookups_to_repeat => {
+                return Step::Done(self.results());
+            }
             Ok(_) if self.restarts < MAX_RESTARTS => {
                 self.restarts += 1;
                 self.remember_new(&old);
@@ -248,8 +273,8 @@ impl<'v> Batch<'v> {
     }
 
     fn is_new(&self, item: usize) -> bool {
-        let reads = self.pass.uses.iter().zip(&self.pass.found).filter(|(used, _)| used.reads);
-        !reads.map(|(_, found)| found[item]).any(|is_found| is_found) || self.was_new(item)
+        let mut reads = self.pass.uses.iter().zip(&self.pass.found).filter(|(used, _)| used.reads);
+        !reads.any(|(_, found)| found[item]) || self.was_new(item)
     }
 
     fn was_new(&self, item: usize) -> bool {
@@ -261,11 +286,14 @@ impl<'v> Batch<'v> {
         })
     }
 
+    /// Adds layers for the items that do not fit.
     fn grow(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
-        let full = std::mem::take(&mut self.pass.full);
-        if full.is_empty() {
-            return Step::Done(self.results());
-        }
+        let full: Vec<(usize, u32)> = self
+            .pass
+            .unwritten
+            .iter()
+            .map(|&(used, shard, _)| (self.pass.uses[used].generation, shard))
+            .collect();
         let request = |&(generation, shard): &(usize, u32)| {
             growth::add_layer(&self.view.generations[generation], shard)
         };
@@ -274,17 +302,27 @@ impl<'v> Batch<'v> {
         Step::Send(requests)
     }
 
-    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<Reply>) {
-        for ((generation, shard), reply) in full.into_iter().zip(replies) {
-            let generation = &mut self.view.generations[generation];
+    /// Learns the new layers, and returns the inserts into them.
+    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<Reply>) -> Vec<Probe> {
+        for ((number, shard), reply) in full.into_iter().zip(replies) {
+            let generation = &mut self.view.generations[number];
+            let known = generation.layers(shard);
             match growth::layers(&generation.key(shard, 0), reply) {
-                Ok(layers) => {
+                Ok((layers, counter)) => {
                     generation.learn_layers(shard, layers);
+                    generation.learn_count(shard, layers - 1, counter);
                     self.view.growth_error = None;
+                    if layers <= known {
+                        self.pass.overfull.insert((number, shard));
+                    }
                 }
-                Err(error) => self.view.growth_error = Some(error),
+                Err(error) => {
+                    self.view.growth_error = Some(error);
+                    self.pass.overfull.insert((number, shard));
+                }
             }
         }
+        self.writes()
     }
 
     fn results(&mut self) -> Vec<Result<bool, ItemError>> {
@@ -309,7 +347,7 @@ impl Operation for Batch<'_> {
         match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => self.start(),
             Phase::Probing(probes) => {
-                let next = self.evaluate(probes, replies);
+                let next = self.evaluate(&probes, replies);
                 self.send(next)
             }
             Phase::Rereading => {
@@ -317,8 +355,8 @@ impl Operation for Batch<'_> {
                 self.reread(reply)
             }
             Phase::Growing(full) => {
-                self.grown(full, replies);
-                Step::Done(self.results())
+                let next = self.grown(full, replies);
+                self.send(next)
             }
         }
     }

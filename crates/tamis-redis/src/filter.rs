@@ -6,10 +6,12 @@ use tamis::Item;
 
 use crate::batch::{Batch, Kind};
 use crate::error::{CreateError, Difference, ItemError, OpenError};
-use crate::lifecycle::{Create, Open, current};
+use crate::info::RedisFilterInfo;
+use crate::lifecycle::{Create, Open, current, expire_at};
 use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
-use crate::request::{Operation, Step};
+use crate::request::{Operation, Request, Step};
+use crate::sweep::{SendAll, Sweep, Visit, corrections};
 use crate::transport::Transport;
 use crate::view::View;
 
@@ -165,6 +167,64 @@ impl<T: Transport> RedisFilter<T> {
     /// Takes one round trip for 10,000 items.
     pub fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
         self.each(Kind::Lookup, items)
+    }
+
+    /// Reports the number of items, the present rate and the missing keys.
+    ///
+    /// Takes one round trip for 1024 shards, and another one for further layers.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails.
+    pub fn info(&mut self) -> Result<RedisFilterInfo, ItemError> {
+        self.flush()?;
+        let used: Vec<usize> =
+            self.view.uses(false, now()).iter().map(|used| used.generation).collect();
+        let visited = run(&mut self.transport, Sweep::new(&mut self.view, Visit::Read, used))?;
+        Ok(RedisFilterInfo::new(&self.view, &visited))
+    }
+
+    /// Subtracts from the counters the items that this client counted although they were not new.
+    /// Inserts do so too; a program calls this after its last insert. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails. The counters are then too high.
+    pub fn flush(&mut self) -> Result<(), ItemError> {
+        let requests = corrections(&mut self.view);
+        run(&mut self.transport, SendAll::new(requests)).map(|_| ())
+    }
+
+    /// Lets all keys of the filter expire at the same time, in milliseconds since 1970. `None` makes
+    /// them permanent. Later layers expire with the others.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails. Some keys may have the new expiry;
+    /// repeat the call.
+    pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
+        let all = 0..self.view.generations.len();
+        run(&mut self.transport, Sweep::new(&mut self.view, Visit::Expire(millis), all))?;
+        let name = self.view.name().to_vec();
+        let request = match millis {
+            Some(at) => expire_at(name, at),
+            None => Request::new("PERSIST", name),
+        };
+        run(&mut self.transport, SendAll::new(vec![request])).map(|_| ())
+    }
+
+    /// Deletes the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails. Some keys may be deleted; repeat the
+    /// call.
+    pub fn delete(&mut self) -> Result<(), ItemError> {
+        let all = 0..self.view.generations.len();
+        run(&mut self.transport, Sweep::new(&mut self.view, Visit::Delete, all))?;
+        // The metadata comes last, so that a deletion that failed can be repeated.
+        let request = Request::new("UNLINK", self.view.name().to_vec());
+        run(&mut self.transport, SendAll::new(vec![request])).map(|_| ())
     }
 
     /// Returns the transport.

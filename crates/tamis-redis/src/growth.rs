@@ -2,20 +2,24 @@
 
 use crate::error::{ItemError, printable};
 use crate::header::{State, header};
-use crate::request::{Reply, Request, integer};
+use crate::request::{Reply, Request, integers};
 use crate::view::Generation;
 
 /// Adds a layer, unless another client was faster. Keys: layer 0, the new layer. Arguments: the
 /// number of layers that the client knows, the last byte of the new string, its header. Replies
-/// with the number of layers, or 0 if layer 0 is missing.
+/// with the number of layers, or 0 if layer 0 is missing, and with the counter of the new layer.
 ///
 /// Takes the flags of layer 0, and its expiry. A string that is created at its full length takes no
 /// spare memory.
 const ADD_LAYER: &str = "\
 local state = redis.call('GETRANGE', KEYS[1], 0, 7)
-if #state < 8 or string.sub(state, 1, 2) ~= 'TM' then return 0 end
+if #state < 8 or string.sub(state, 1, 2) ~= 'TM' then return {0, 0} end
 local layers = string.byte(state, 4)
-if layers ~= tonumber(ARGV[1]) then return layers end
+local known = tonumber(ARGV[1])
+if layers == known + 1 then
+  return {layers, redis.call('BITFIELD', KEYS[2], 'GET', 'i64', '64')[1]}
+end
+if layers ~= known then return {layers, 0} end
 layers = layers + 1
 redis.call('DEL', KEYS[2])
 redis.call('SETRANGE', KEYS[2], ARGV[2], '\\0')
@@ -24,7 +28,7 @@ redis.call('SETRANGE', KEYS[2], 2, string.sub(state, 3, 3) .. string.char(layers
 local ttl = redis.call('PTTL', KEYS[1])
 if ttl > 0 then redis.call('PEXPIRE', KEYS[2], ttl) end
 redis.call('SETRANGE', KEYS[1], 3, string.char(layers))
-return layers";
+return {layers, 0}";
 
 /// Deletes a key that an insert created because its shard was missing.
 const REMOVE_REMAINS: &str = "\
@@ -43,10 +47,11 @@ pub(crate) fn add_layer(generation: &Generation, shard: u32) -> Request {
     request
 }
 
-/// Returns the number of layers from the reply of [`add_layer`].
-pub(crate) fn layers(key: &[u8], reply: Reply) -> Result<u8, ItemError> {
-    match u8::try_from(integer(key, reply)?) {
-        Ok(layers @ 1..) => Ok(layers),
+/// Returns the number of layers and the counter of the newest from the reply of [`add_layer`].
+pub(crate) fn layers(key: &[u8], reply: Reply) -> Result<(u8, i64), ItemError> {
+    let numbers = integers(key, reply)?;
+    match (numbers.first().map(|&layers| u8::try_from(layers)), numbers.get(1)) {
+        (Some(Ok(layers @ 1..)), Some(&counter)) => Ok((layers, counter)),
         _ => Err(ItemError::MissingShard { key: printable(key) }),
     }
 }

@@ -12,6 +12,7 @@ mod error;
 mod filter;
 mod growth;
 mod header;
+mod info;
 mod lifecycle;
 mod metadata;
 #[cfg(test)]
@@ -22,11 +23,13 @@ mod rates;
 mod request;
 mod shard_keys;
 mod slot;
+mod sweep;
 mod transport;
 mod view;
 
 pub use error::{CreateError, Difference, ItemError, OpenError};
 pub use filter::RedisFilter;
+pub use info::RedisFilterInfo;
 pub use metadata::{MetadataError, WindowSpan};
 pub use plan::{Growth, PlanError, RedisPlan};
 pub use request::{Reply, Request, SendError};

@@ -47,7 +47,7 @@ pub enum Growth {
 /// use tamis_redis::RedisPlan;
 ///
 /// let plan = RedisPlan::new(100_000_000, 0.01)?;
-/// assert_eq!((plan.probes(), plan.shards()), (3, 50));
+/// assert_eq!((plan.probes(), plan.shards()), (3, 59));
 /// assert!(plan.bytes() < 160_000_000);
 /// # Ok::<(), tamis_redis::PlanError>(())
 /// ```

@@ -1,7 +1,7 @@
 //! A command on one layer of one shard: the state word and the bits of items, read or set at once.
 //!
 //! ```text
-//! lookup   BITFIELD_RO key GET i64 0                      GET u1 p  GET u1 q  …
+//! lookup   BITFIELD_RO key GET i64 0  GET i64 64          GET u1 p  GET u1 q  …
 //! insert   BITFIELD    key GET i64 0  INCRBY i64 64 n     SET u1 p 1  SET u1 q 1  …
 //! ```
 //!
@@ -33,8 +33,8 @@ pub(crate) struct Probe {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) state: State,
-    /// The counter of the layer after an insert.
-    pub(crate) counter: Option<i64>,
+    /// The counter of the layer, after an insert.
+    pub(crate) counter: i64,
     bits: Vec<i64>,
     probes: usize,
 }
@@ -76,6 +76,8 @@ impl Probe {
             let repeats = generation.repeats.remove(&(self.shard, self.layer)).unwrap_or(0);
             let count = self.items.len() as i64 - repeats;
             command.arg("INCRBY").arg("i64").arg(COUNTER_OFFSET).arg(count);
+        } else {
+            command.arg("GET").arg("i64").arg(COUNTER_OFFSET);
         }
         for &item in &self.items {
             for offset in layer.offsets(hashes[item as usize]) {
@@ -95,15 +97,14 @@ impl Probe {
         let mut bits = integers(&key, reply)?;
         let generation = &view.generations[self.generation];
         let probes = generation.layer(self.layer).probes as usize;
-        let before = if self.is_write { 2 } else { 1 };
-        if bits.len() != before + probes * self.items.len() {
+        if bits.len() != 2 + probes * self.items.len() {
             return Err(ItemError::unexpected(&key, "has a wrong number of values"));
         }
-        let counter = self.is_write.then(|| bits[1]);
+        let counter = bits[1];
         let state = State::decode(bits[0])
             .filter(|state| state.generation == generation.record.id)
             .ok_or_else(|| ItemError::MissingShard { key: printable(&key) })?;
-        bits.drain(..before);
+        bits.drain(..2);
         Ok(Outcome { state, counter, bits, probes })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{ItemError, printable};
 use crate::header::State;
 use crate::metadata::{GenerationRecord, Metadata, Role};
-use crate::plan::LayerGeometry;
+use crate::plan::{Growth, LayerGeometry, MAX_LAYERS};
 use crate::shard_keys::{NameError, ShardKeys};
 
 /// What a client knows about a filter.
@@ -32,6 +32,9 @@ pub(crate) struct Generation {
     keys: ShardKeys,
     /// The known number of layers of each shard.
     layers: Vec<u8>,
+    /// How many more items the newest layer of each shard takes, if the client knows. Only of
+    /// generations that grow.
+    room: Vec<Option<i64>>,
     /// How many items each layer counted although they were not new, by shard and layer. The next
     /// insert subtracts them.
     pub(crate) repeats: HashMap<(u32, u8), i64>,
@@ -133,7 +136,12 @@ impl Generation {
     pub(crate) fn new(name: &[u8], record: GenerationRecord) -> Result<Self, NameError> {
         let shards = record.geometry.shards;
         let keys = ShardKeys::new(name, shards)?;
-        Ok(Self { record, keys, layers: vec![1; shards as usize], repeats: HashMap::new() })
+        let room = match record.growth {
+            Growth::Fixed => Vec::new(),
+            Growth::Doubling => vec![None; shards as usize],
+        };
+        let layers = vec![1; shards as usize];
+        Ok(Self { record, keys, layers, room, repeats: HashMap::new() })
     }
 
     pub(crate) fn key(&self, shard: u32, layer: u8) -> Vec<u8> {
@@ -155,7 +163,35 @@ impl Generation {
     /// Learns the number of layers of a shard. Layers are never removed.
     pub(crate) fn learn_layers(&mut self, shard: u32, layers: u8) {
         let known = &mut self.layers[shard as usize];
-        *known = layers.max(*known);
+        if layers > *known {
+            *known = layers;
+            self.set_room(shard, None);
+        }
+    }
+
+    /// Learns the counter of a layer.
+    pub(crate) fn learn_count(&mut self, shard: u32, layer: u8, counter: i64) {
+        if layer + 1 == self.layers(shard) {
+            let items = counter - self.repeats.get(&(shard, layer)).unwrap_or(&0);
+            let room = self.layer(layer).capacity.cast_signed() - items;
+            self.set_room(shard, Some(room));
+        }
+    }
+
+    fn set_room(&mut self, shard: u32, room: Option<i64>) {
+        if let Some(known) = self.room.get_mut(shard as usize) {
+            *known = room;
+        }
+    }
+
+    /// Returns how many more items the newest layer of a shard takes. Returns `None` if the client
+    /// does not know.
+    pub(crate) fn room(&self, shard: u32) -> Option<i64> {
+        match self.room.get(shard as usize) {
+            Some(_) if self.layers(shard) >= MAX_LAYERS => Some(i64::MAX),
+            Some(room) => *room,
+            None => Some(i64::MAX),
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn an_evicted_shard_is_an_error_and_never_a_no() {
             match result {
                 Ok(_) => {}
                 Err(ItemError::MissingShard { key }) => {
-                    assert!(keys[..3].contains(&key.to_string()))
+                    assert!(keys[..3].contains(&key.to_string()));
                 }
                 Err(error) => panic!("{error}"),
             }

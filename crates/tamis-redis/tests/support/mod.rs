@@ -1,4 +1,6 @@
 //! A Redis server for a test: started on a free port, stopped when dropped.
+// Each test file uses a part of this module.
+#![allow(dead_code)]
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};

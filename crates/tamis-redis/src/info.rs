@@ -1,0 +1,83 @@
+//! What is reported about a filter.
+
+use crate::error::ItemError;
+use crate::sweep::Visited;
+use crate::view::View;
+
+/// What is reported about a filter on Redis bitmaps.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RedisFilterInfo {
+    /// The items that the filter is planned for.
+    pub items_planned: u64,
+    /// The planned false positive rate.
+    pub rate_planned: f64,
+    /// How many distinct items were inserted. The number may be too high: a client that stops
+    /// without [`flush`](crate::RedisFilter::flush) does not subtract its last repeats.
+    pub items: u64,
+    /// The present false positive rate that follows from the number of items.
+    pub rate: f64,
+    /// The number of shards.
+    pub shards: u32,
+    /// The number of probes of an item in the first layer.
+    pub probes: u32,
+    /// The largest number of layers of a shard. 1 if no shard has grown.
+    pub layers: u8,
+    /// The bytes of all strings.
+    pub bytes: u64,
+    /// The keys that are missing: their items are lost.
+    pub missing: Vec<String>,
+    /// Why the last full shard did not grow, if it failed.
+    pub growth_error: Option<ItemError>,
+}
+
+impl RedisFilterInfo {
+    /// Summarizes the layers that lookups test.
+    pub(crate) fn new(view: &View, visited: &[Visited]) -> Self {
+        let mut info = Self {
+            items_planned: 0,
+            rate_planned: 0.0,
+            items: 0,
+            rate: 0.0,
+            shards: 0,
+            probes: 0,
+            layers: 0,
+            bytes: 0,
+            missing: Vec::new(),
+            growth_error: view.growth_error.clone(),
+        };
+        // The probability that no layer of a shard has a false positive.
+        let mut clean: Vec<Vec<f64>> = view
+            .generations
+            .iter()
+            .map(|generation| vec![1.0; generation.shards() as usize])
+            .collect();
+        for &Visited { generation, shard, layer, items } in visited {
+            let known = &view.generations[generation];
+            let geometry = known.layer(layer);
+            info.layers = info.layers.max(layer + 1);
+            let Some(items) = items else {
+                info.missing.push(String::from_utf8_lossy(&known.key(shard, layer)).into_owned());
+                continue;
+            };
+            let items = items.max(0).cast_unsigned();
+            info.items += items;
+            info.bytes += geometry.bytes();
+            clean[generation][shard as usize] *= 1.0 - geometry.rate(items as f64);
+        }
+        let mut clean_of_all = 1.0;
+        let mut used: Vec<usize> = visited.iter().map(|visited| visited.generation).collect();
+        used.dedup();
+        for generation in used {
+            let known = &view.generations[generation];
+            let sum: f64 = clean[generation].iter().sum();
+            clean_of_all *= sum / f64::from(known.shards());
+            info.items_planned += known.record.items;
+            info.rate_planned = known.record.rate;
+            info.shards += known.shards();
+            info.probes = known.record.geometry.probes;
+        }
+        info.rate = 1.0 - clean_of_all;
+        info
+    }
+}

@@ -1,0 +1,198 @@
+//! Operations on all keys of a filter: info, counters, expiry, deletion.
+
+use crate::error::ItemError;
+use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
+use crate::lifecycle::expire_at;
+use crate::request::{Operation, Reply, Request, Step, integers, value};
+use crate::view::View;
+
+/// How many shards a pipeline visits.
+const SHARDS_AT_ONCE: usize = 1024;
+
+/// A flag of the state word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flag {
+    Retired,
+    HasNext,
+}
+
+impl Flag {
+    fn offset(self) -> u64 {
+        match self {
+            Self::Retired => RETIRED_OFFSET,
+            Self::HasNext => HAS_NEXT_OFFSET,
+        }
+    }
+}
+
+/// What a sweep does with each key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// Reads the header.
+    Read,
+    /// Sets or removes the expiry, a time in milliseconds since 1970.
+    Expire(Option<u64>),
+    /// Sets a flag.
+    Mark(Flag),
+    /// Deletes the key.
+    Delete,
+}
+
+/// A layer that a sweep has visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Visited {
+    pub(crate) generation: usize,
+    pub(crate) shard: u32,
+    pub(crate) layer: u8,
+    /// The counter of items, or `None` if the key is missing.
+    pub(crate) items: Option<i64>,
+}
+
+/// Visits all keys of some generations: the first layers, then the others.
+///
+/// The order matters. A layer that is added later takes the flags and the expiry of layer 0. A
+/// layer that was added before is in the number of layers that the visit of layer 0 reads.
+pub(crate) struct Sweep<'v> {
+    view: &'v mut View,
+    visit: Visit,
+    /// Generation and shard, last first.
+    shards: Vec<(usize, u32)>,
+    waiting: Vec<(usize, u32, u8)>,
+    visited: Vec<Visited>,
+}
+
+impl<'v> Sweep<'v> {
+    /// Prepares a visit of the generations with these numbers in the view.
+    pub(crate) fn new(
+        view: &'v mut View,
+        visit: Visit,
+        generations: impl IntoIterator<Item = usize>,
+    ) -> Self {
+        let mut shards: Vec<_> = generations
+            .into_iter()
+            .flat_map(|generation| {
+                let shards = view.generations[generation].shards();
+                (0..shards).map(move |shard| (generation, shard))
+            })
+            .collect();
+        shards.reverse();
+        Self { view, visit, shards, waiting: Vec::new(), visited: Vec::new() }
+    }
+
+    /// Returns the requests for a key. The first reads the header, except where a deletion follows.
+    fn requests(&self, (generation, shard, layer): (usize, u32, u8)) -> Vec<Request> {
+        let key = self.view.generations[generation].key(shard, layer);
+        let name = match self.visit {
+            Visit::Mark(_) => "BITFIELD",
+            _ if !self.view.has_bitfield_ro => "BITFIELD",
+            _ => "BITFIELD_RO",
+        };
+        let mut read = Request::new(name, key.clone());
+        let command = &mut read.command;
+        command.arg("GET").arg("i64").arg(0).arg("GET").arg("i64").arg(COUNTER_OFFSET);
+        match self.visit {
+            Visit::Read => vec![read],
+            // The expiry of layer 0 precedes the reading of the number of layers.
+            Visit::Expire(Some(at)) => vec![expire_at(key, at), read],
+            Visit::Expire(None) => vec![Request::new("PERSIST", key), read],
+            Visit::Mark(flag) => {
+                command.arg("SET").arg("u1").arg(flag.offset()).arg(1);
+                vec![read]
+            }
+            Visit::Delete => vec![read, Request::new("UNLINK", key)],
+        }
+    }
+
+    fn send(&mut self, keys: Vec<(usize, u32, u8)>) -> Step<Result<Vec<Visited>, ItemError>> {
+        let requests = keys.iter().flat_map(|&key| self.requests(key)).collect();
+        self.waiting = keys;
+        Step::Send(requests)
+    }
+
+    /// Evaluates the replies. Returns the further layers.
+    fn evaluate(&mut self, replies: Vec<Reply>) -> Result<Vec<(usize, u32, u8)>, ItemError> {
+        let (at, each) = match self.visit {
+            Visit::Read | Visit::Mark(_) => (0, 1),
+            Visit::Expire(_) => (1, 2),
+            Visit::Delete => (0, 2),
+        };
+        let mut replies = replies.into_iter();
+        let mut further = Vec::new();
+        for (generation, shard, layer) in std::mem::take(&mut self.waiting) {
+            let known = &mut self.view.generations[generation];
+            let key = known.key(shard, layer);
+            let mut header = None;
+            for (i, reply) in replies.by_ref().take(each).enumerate() {
+                if i == at {
+                    header = Some(integers(&key, reply)?);
+                } else {
+                    value(&key, reply)?;
+                }
+            }
+            let header = header.expect("a visit reads the header");
+            let state = header.first().copied().and_then(State::decode);
+            let items = state.and(header.get(1).copied());
+            self.visited.push(Visited { generation, shard, layer, items });
+            if let (Some(state), 0) = (state, layer) {
+                known.learn_layers(shard, state.layers);
+            }
+            if layer == 0 {
+                further.extend((1..known.layers(shard)).map(|layer| (generation, shard, layer)));
+            }
+        }
+        Ok(further)
+    }
+}
+
+impl Operation for Sweep<'_> {
+    type Output = Result<Vec<Visited>, ItemError>;
+
+    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+        match self.evaluate(replies) {
+            Err(error) => Step::Done(Err(error)),
+            Ok(further) if !further.is_empty() => self.send(further),
+            Ok(_) if self.shards.is_empty() => Step::Done(Ok(std::mem::take(&mut self.visited))),
+            Ok(_) => {
+                let rest = self.shards.len().saturating_sub(SHARDS_AT_ONCE);
+                let next = self.shards.split_off(rest).into_iter().rev();
+                self.send(next.map(|(generation, shard)| (generation, shard, 0)).collect())
+            }
+        }
+    }
+}
+
+/// Sends requests, and returns the first error or all values.
+pub(crate) struct SendAll(Option<Vec<Request>>);
+
+impl SendAll {
+    pub(crate) fn new(requests: Vec<Request>) -> Self {
+        Self(Some(requests))
+    }
+}
+
+impl Operation for SendAll {
+    type Output = Result<Vec<redis::Value>, ItemError>;
+
+    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+        match self.0.take() {
+            Some(requests) if !requests.is_empty() => Step::Send(requests),
+            _ => Step::Done(replies.into_iter().map(|reply| value(b"", reply)).collect()),
+        }
+    }
+}
+
+/// Returns the requests that correct the counters by the known repeats.
+pub(crate) fn corrections(view: &mut View) -> Vec<Request> {
+    let mut requests = Vec::new();
+    for generation in &mut view.generations {
+        for ((shard, layer), repeats) in std::mem::take(&mut generation.repeats) {
+            if repeats != 0 {
+                let mut request = Request::new("BITFIELD", generation.key(shard, layer));
+                let command = request.command.arg("INCRBY").arg("i64").arg(COUNTER_OFFSET);
+                command.arg(-repeats);
+                requests.push(request);
+            }
+        }
+    }
+    requests
+}
