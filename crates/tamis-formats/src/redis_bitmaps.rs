@@ -82,6 +82,15 @@ impl RedisBitmaps {
         Ok(Self { bitmaps: vec![first], ones: 0 })
     }
 
+    /// Plans one bitmap for `items` at `rate`, without its memory.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`] if Guava refuses the plan.
+    pub fn plan(items: u64, rate: f64) -> Result<Rule, CreateError> {
+        planned(items, rate)
+    }
+
     /// Inserts an item, as `put` does. Returns true if it is certainly new.
     ///
     /// # Errors

@@ -39,6 +39,23 @@ impl Rule {
         self.0.sizes().1
     }
 
+    /// Returns the bit numbers of an item, as many as the rule has probes. A number may repeat.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::RedisBitmaps;
+    ///
+    /// let rule = RedisBitmaps::plan(10, 0.1)?;
+    /// assert_eq!((rule.bits(), rule.probes()), (64, 3));
+    /// assert_eq!(rule.offsets(b"x1").len(), 3);
+    /// # Ok::<(), tamis_formats::CreateError>(())
+    /// ```
+    #[must_use]
+    pub fn offsets(&self, key: &[u8]) -> Vec<u64> {
+        self.0.offsets(key)
+    }
+
     /// Returns the length of every item in bytes. Returns `None` if items can have any length.
     pub(crate) fn item_bytes(&self) -> Option<usize> {
         self.0.item_bytes()
@@ -75,6 +92,8 @@ pub(crate) trait AnyRule: Any + fmt::Debug + Send + Sync {
     fn sizes(&self) -> (u64, u32);
     fn name(&self) -> String;
     fn item_bytes(&self) -> Option<usize>;
+    /// Returns the bit numbers of an item.
+    fn offsets(&self, key: &[u8]) -> Vec<u64>;
     /// Tests one item.
     fn contains(&self, words: &[u64], key: &[u8]) -> bool;
     /// Inserts one item. Returns how many bits changed.
@@ -103,6 +122,10 @@ impl<R: ProbeRule> AnyRule for R {
 
     fn item_bytes(&self) -> Option<usize> {
         R::ITEM_BYTES
+    }
+
+    fn offsets(&self, key: &[u8]) -> Vec<u64> {
+        self.each_probe(self.hash(key)).collect()
     }
 
     fn contains(&self, words: &[u64], key: &[u8]) -> bool {

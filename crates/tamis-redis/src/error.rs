@@ -30,6 +30,11 @@ pub enum ItemError {
         /// The name.
         name: Arc<str>,
     },
+    /// The settings of a filter of Redisson are not those with which it was opened.
+    ConfigChanged {
+        /// The name.
+        name: Arc<str>,
+    },
     /// The metadata cannot be read.
     Metadata {
         /// The name.
@@ -95,6 +100,9 @@ impl fmt::Display for ItemError {
                 "the filter {name:?} was deleted and created with another hash function: open it \
                  again"
             ),
+            Self::ConfigChanged { name } => {
+                write!(f, "the settings of the filter {name:?} were changed: open it again")
+            }
             Self::Metadata { name, source } => write!(f, "the key {name:?}: {source}"),
             Self::WrongType { key } => {
                 write!(f, "the key {key:?} holds another type of value: delete or rename it")
@@ -147,6 +155,11 @@ pub enum OpenError {
         name: Arc<str>,
         /// The reason.
         source: MetadataError,
+    },
+    /// The other system refuses the plan.
+    Plan {
+        /// The reason.
+        why: String,
     },
     /// The filter has other parameters than the plan.
     Differs {
@@ -207,6 +220,7 @@ impl fmt::Display for OpenError {
             Self::Name(error) => error.fmt(f),
             Self::NotFound { name } => write!(f, "there is no filter {name:?}: create it"),
             Self::Metadata { name, source } => write!(f, "the key {name:?}: {source}"),
+            Self::Plan { why } => f.write_str(why),
             Self::Differs { name, differences } => {
                 write!(f, "the filter {name:?} differs from the plan: ")?;
                 for (i, difference) in differences.iter().enumerate() {

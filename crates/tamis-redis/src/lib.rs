@@ -8,10 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod bitmaps_filter;
+mod bits;
 mod error;
 mod filter;
 mod growth;
 mod header;
+mod helper_filter;
 mod info;
 mod lifecycle;
 mod metadata;
@@ -20,6 +23,7 @@ mod model;
 mod plan;
 mod probe;
 mod rates;
+mod redisson_filter;
 mod request;
 mod shard_keys;
 mod slot;
@@ -27,11 +31,14 @@ mod sweep;
 mod transport;
 mod view;
 
+pub use bitmaps_filter::BitmapsFilter;
 pub use error::{CreateError, Difference, ItemError, OpenError};
 pub use filter::RedisFilter;
+pub use helper_filter::HelperFilter;
 pub use info::RedisFilterInfo;
 pub use metadata::{MetadataError, WindowSpan};
 pub use plan::{Growth, PlanError, RedisPlan};
+pub use redisson_filter::RedissonFilter;
 pub use request::{Reply, Request, SendError};
 pub use shard_keys::NameError;
 pub use slot::slot;
