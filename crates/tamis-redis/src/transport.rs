@@ -50,11 +50,13 @@ impl Patience {
 pub(crate) struct Attempts {
     replies: Vec<Option<Reply>>,
     retry: u32,
+    /// Whether the requests without a reply were all sent to another node than the right one.
+    is_redirected: bool,
 }
 
 impl Attempts {
     pub(crate) fn new(requests: usize) -> Self {
-        Self { replies: vec![None; requests], retry: 0 }
+        Self { replies: vec![None; requests], retry: 0, is_redirected: false }
     }
 
     /// Returns the numbers of the requests to send, and the pause before. Returns `None` if every
@@ -67,6 +69,7 @@ impl Attempts {
         }
         let pause = match self.retry {
             0 => Duration::ZERO,
+            _ if std::mem::take(&mut self.is_redirected) => Duration::ZERO,
             retry => patience.pause_before(retry),
         };
         self.retry += 1;
@@ -78,6 +81,11 @@ impl Attempts {
         for (&i, reply) in sent.iter().zip(replies) {
             self.replies[i] = Some(reply);
         }
+    }
+
+    /// Lets the next attempt follow at once, because it goes to other nodes.
+    pub(crate) fn redirect(&mut self) {
+        self.is_redirected = true;
     }
 
     /// Tests whether a server refused a request because it is no longer the primary.
@@ -100,8 +108,8 @@ fn code(reply: &Reply) -> Option<&str> {
 
 /// Tests whether a reply will not change if the request is sent again soon.
 fn is_final(reply: Option<&Reply>) -> bool {
-    const TRANSIENT: [&str; 6] =
-        ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY"];
+    const TRANSIENT: [&str; 8] =
+        ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "MOVED", "ASK"];
     match reply {
         None | Some(Err(_)) => false,
         Some(Ok(_)) => reply.and_then(code).is_none_or(|code| !TRANSIENT.contains(&code)),
@@ -131,12 +139,8 @@ impl<C: Connect> Line<C> {
         Self { source, connection: None, patience }
     }
 
-    /// Sends requests once. Returns the replies until the connection fails, and its error.
-    fn exchange<'r>(
-        &mut self,
-        requests: impl Iterator<Item = &'r Request>,
-        replies: &mut Vec<Reply>,
-    ) -> Result<(), RedisError> {
+    /// Sends packed commands.
+    pub(crate) fn start(&mut self, packed: &[u8]) -> Result<(), RedisError> {
         let connection = match &mut self.connection {
             Some(connection) if connection.is_open() => connection,
             _ => {
@@ -146,17 +150,46 @@ impl<C: Connect> Line<C> {
                 self.connection.insert(connection)
             }
         };
-        let (mut packed, mut count) = (Vec::new(), 0);
-        for request in requests {
-            request.command.write_packed_command(&mut packed);
-            count += 1;
-        }
-        connection.send_packed_command(&packed)?;
-        for _ in 0..count {
-            replies.push(Ok(connection.recv_response()?));
-        }
-        Ok(())
+        connection.send_packed_command(packed)
     }
+
+    /// Receives replies to the commands that were sent, until the connection fails.
+    pub(crate) fn finish(&mut self, count: usize) -> (Vec<Value>, Option<RedisError>) {
+        let mut values = Vec::with_capacity(count);
+        let Some(connection) = &mut self.connection else { return (values, None) };
+        for _ in 0..count {
+            match connection.recv_response() {
+                Ok(value) => values.push(value),
+                Err(error) => return (values, Some(error)),
+            }
+        }
+        (values, None)
+    }
+
+    /// Closes the connection. Later replies on it would answer other requests.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+}
+
+/// Returns one reply for each of `count` requests: the values, then the error.
+pub(crate) fn replies(
+    values: Vec<Value>,
+    error: Option<&RedisError>,
+    count: usize,
+) -> impl Iterator<Item = Reply> {
+    let message = error.map_or_else(|| "the connection was closed".to_owned(), ToString::to_string);
+    let lost = Err(SendError { message });
+    values.into_iter().map(Ok).chain(std::iter::repeat(lost)).take(count)
+}
+
+/// Returns requests as the bytes of a pipeline.
+pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r Request>) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for request in requests {
+        request.command.write_packed_command(&mut packed);
+    }
+    packed
 }
 
 impl<C: Connect> Transport for Line<C> {
@@ -164,16 +197,14 @@ impl<C: Connect> Transport for Line<C> {
         let mut attempts = Attempts::new(requests.len());
         while let Some((open, pause)) = attempts.next(&self.patience) {
             std::thread::sleep(pause);
-            let mut replies = Vec::with_capacity(open.len());
-            if let Err(error) = self.exchange(open.iter().map(|&i| &requests[i]), &mut replies) {
-                // Later replies on this connection would answer other requests.
-                self.connection = None;
-                let message = error.to_string();
-                replies.resize(open.len(), Err(SendError { message }));
-            }
-            attempts.record(&open, replies);
-            if attempts.has_moved() {
-                self.connection = None;
+            let packed = pack(open.iter().map(|&i| &requests[i]));
+            let (values, error) = match self.start(&packed) {
+                Ok(()) => self.finish(open.len()),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            attempts.record(&open, replies(values, error.as_ref(), open.len()));
+            if error.is_some() || attempts.has_moved() {
+                self.close();
             }
         }
         attempts.into_replies()

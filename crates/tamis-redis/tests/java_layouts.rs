@@ -77,8 +77,8 @@ fn redisson_filters_have_the_bits_the_settings_and_the_count_of_redisson() {
         assert!(ok(filter.insert_each(&items)).contains(&true));
         assert!(!ok(filter.insert_each(&items)).contains(&true));
         let mut redis = server.connection();
-        let written = hex(&string(&mut redis, &name));
-        assert_eq!(written, case["redis_string_hex"].as_str().unwrap());
+        let Some(bits) = case["redis_string_hex"].as_str() else { continue };
+        assert_eq!(hex(&string(&mut redis, &name)), bits);
         // All bits of the smallest filter are set: the golden file has the text "infinite".
         let count = case["count_estimate"].as_u64().unwrap_or(u64::MAX);
         assert_eq!(filter.count().unwrap(), count);

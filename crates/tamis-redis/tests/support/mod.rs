@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,10 +12,19 @@ use tamis_redis::{Patience, SingleNode};
 pub struct Server {
     process: Child,
     pub port: u16,
+    /// The directory of the server. It loads no files of another one.
+    directory: PathBuf,
 }
 
+/// Returns a port that is free, and whose cluster bus port is a valid number.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        if port < 50_000 {
+            return port;
+        }
+    }
 }
 
 impl Server {
@@ -27,14 +37,18 @@ impl Server {
     }
 
     pub fn at(port: u16, options: &[&str]) -> Self {
+        let directory = std::env::temp_dir().join(format!("tamis-redis-{port}"));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir(&directory).unwrap();
         let process = Command::new("redis-server")
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .args(["--appendonly", "no", "--dir", "/tmp"])
+            .args(["--appendonly", "no", "--dir"])
+            .arg(&directory)
             .args(options)
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is installed");
-        let server = Self { process, port };
+        let server = Self { process, port, directory };
         let deadline = Instant::now() + Duration::from_secs(10);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < deadline, "the server does not start");
@@ -78,6 +92,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -1,0 +1,87 @@
+//! A connection to the primary that Sentinels know.
+
+use std::time::Duration;
+
+use redis::{Client, Connection, ConnectionInfo, RedisError};
+
+use crate::cluster::{at, no_address};
+use crate::request::{Reply, Request};
+use crate::transport::{Connect, Line, Patience, Transport};
+
+/// A primary that Sentinels know.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedisFilter, SentinelNode};
+///
+/// let sentinels = ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"];
+/// let node = "redis://user:password@localhost/0";
+/// let primary = SentinelNode::new(sentinels, "mymaster", node, Patience::default())?;
+/// let mut users = RedisFilter::open(primary, "users")?;
+/// assert!(users.contains("alice")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SentinelNode(Line<Sentinels>);
+
+struct Sentinels {
+    sentinels: Vec<Client>,
+    service: String,
+    node: ConnectionInfo,
+}
+
+impl SentinelNode {
+    /// Parses the URLs of the Sentinels. `node` is a URL whose user, password, database and TLS are
+    /// those of the primary; its host has no effect. Opens no connection yet.
+    ///
+    /// # Errors
+    ///
+    /// If a URL cannot be parsed.
+    pub fn new<'u>(
+        sentinels: impl IntoIterator<Item = &'u str>,
+        service: &str,
+        node: &str,
+        patience: Patience,
+    ) -> Result<Self, RedisError> {
+        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<_, _>>()?;
+        let node = Client::open(node)?.get_connection_info().clone();
+        Ok(Self(Line::new(Sentinels { sentinels, service: service.into(), node }, patience)))
+    }
+}
+
+impl Transport for SentinelNode {
+    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+        self.0.send(requests)
+    }
+}
+
+impl Sentinels {
+    /// Connects to the primary that a Sentinel names.
+    fn connect_by(&self, sentinel: &Client, timeout: Duration) -> Result<Connection, RedisError> {
+        let mut sentinel = sentinel.get_connection_with_timeout(timeout)?;
+        sentinel.set_read_timeout(Some(timeout))?;
+        let (host, port): (String, String) = redis::cmd("SENTINEL")
+            .arg("GET-MASTER-ADDR-BY-NAME")
+            .arg(&self.service)
+            .query(&mut sentinel)?;
+        let client = Client::open(at(&self.node, &format!("{host}:{port}")))?;
+        client.get_connection_with_timeout(timeout)
+    }
+}
+
+impl Connect for Sentinels {
+    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
+        let mut last = None;
+        for i in 0..self.sentinels.len() {
+            match self.connect_by(&self.sentinels[i], timeout) {
+                Ok(connection) => {
+                    // The Sentinel that answered is asked first the next time.
+                    self.sentinels.swap(0, i);
+                    return Ok(connection);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(no_address))
+    }
+}

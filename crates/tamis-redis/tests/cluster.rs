@@ -1,0 +1,233 @@
+//! A filter on a cluster of three masters, and behind a Sentinel.
+
+mod support;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use support::{Server, ask, assert_at_most, free_port, patience};
+use tamis_redis::{
+    ClusterNodes, ItemError, Patience, RedisFilter, RedisPlan, RedissonFilter, SentinelNode,
+};
+
+struct Cluster {
+    servers: Vec<Server>,
+}
+
+fn redis_cli(arguments: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let servers: Vec<_> = (0..3)
+            .map(|_| {
+                Server::with(&[
+                    "--cluster-enabled",
+                    "yes",
+                    "--cluster-node-timeout",
+                    "2000",
+                    "--cluster-require-full-coverage",
+                    "no",
+                ])
+            })
+            .collect();
+        let nodes: Vec<String> = servers.iter().map(|s| format!("127.0.0.1:{}", s.port)).collect();
+        let mut arguments = vec!["--cluster", "create"];
+        arguments.extend(nodes.iter().map(String::as_str));
+        arguments.push("--cluster-yes");
+        let output = redis_cli(&arguments);
+        assert!(output.contains("All 16384 slots covered"), "{output}");
+        let cluster = Self { servers };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        for server in &cluster.servers {
+            let mut redis = server.connection();
+            while !ask::<String>(&mut redis, &["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+                assert!(Instant::now() < deadline, "the cluster does not start");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        cluster
+    }
+
+    fn nodes(&self) -> ClusterNodes {
+        let patience = Patience { retries: 8, ..patience() };
+        ClusterNodes::new([&self.servers[0].url()[..], &self.servers[1].url()], patience).unwrap()
+    }
+}
+
+fn count(results: &[Result<bool, ItemError>]) -> usize {
+    results.iter().filter(|result| *result.as_ref().unwrap()).count()
+}
+
+#[test]
+fn a_filter_is_balanced_over_three_masters_and_keeps_its_rate() {
+    let cluster = Cluster::start();
+    let plan = RedisPlan::new(4_000_000, 0.01).unwrap();
+    let mut filter = RedisFilter::create(cluster.nodes(), "f", &plan).unwrap();
+    let items: Vec<u64> = (0..100_000).collect();
+    assert!(filter.insert_each(&items).iter().all(Result::is_ok));
+    assert_eq!(count(&filter.contains_each(&items)), items.len());
+    let absent: Vec<u64> = (1 << 40..(1 << 40) + 100_000).collect();
+    assert_at_most(count(&filter.contains_each(&absent)), absent.len(), 0.01);
+    let sizes: Vec<i64> =
+        cluster.servers.iter().map(|server| ask(&mut server.connection(), &["DBSIZE"])).collect();
+    let mean = sizes.iter().sum::<i64>() as f64 / 3.0;
+    assert!(sizes.iter().all(|&size| (size as f64 / mean - 1.0).abs() < 0.1), "{sizes:?}");
+    let info = filter.info().unwrap();
+    assert!(info.items > 99_990 && info.missing.is_empty(), "{info:?}");
+    filter.expire_at(Some(1 << 45)).unwrap();
+    filter.delete().unwrap();
+    for server in &cluster.servers {
+        assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), 0);
+    }
+}
+
+#[test]
+fn growing_and_redisson_filters_work_on_a_cluster() {
+    let cluster = Cluster::start();
+    let plan = RedisPlan::new(10_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = plan.growing().unwrap();
+    let mut filter = RedisFilter::create(cluster.nodes(), "f", &plan).unwrap();
+    let items: Vec<u64> = (0..60_000).collect();
+    assert!(filter.insert_each(&items).iter().all(Result::is_ok));
+    assert_eq!(count(&filter.contains_each(&items)), items.len());
+    let info = filter.info().unwrap();
+    assert!(info.layers >= 3 && info.rate <= 0.01, "{info:?}");
+    let (mut redisson, _) = RedissonFilter::try_init(cluster.nodes(), "users", 1000, 0.01).unwrap();
+    assert_eq!(redisson.insert_each(&["a", "b"]), [Ok(true), Ok(true)]);
+    assert_eq!(redisson.contains_each(&["a", "c"]), [Ok(true), Ok(false)]);
+}
+
+#[test]
+fn slots_that_move_under_load_lose_nothing() {
+    let cluster = Cluster::start();
+    let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    RedisFilter::create(cluster.nodes(), "f", &plan).unwrap();
+    let is_over = AtomicBool::new(false);
+    let known = std::thread::scope(|scope| {
+        let (is_over, cluster) = (&is_over, &cluster);
+        let writer = scope.spawn(move || {
+            let mut filter = RedisFilter::open(cluster.nodes(), "f").unwrap();
+            let (mut known, mut next) = (Vec::new(), 0_u64);
+            while !is_over.load(Ordering::Relaxed) {
+                let items: Vec<u64> = (next..next + 200).collect();
+                next += 200;
+                let results = filter.insert_each(&items);
+                known.extend(items.iter().zip(&results).filter(|r| r.1.is_ok()).map(|r| *r.0));
+                // What was acknowledged is found while slots move.
+                for (item, found) in items.iter().zip(filter.contains_each(&items)) {
+                    if known.contains(item) {
+                        assert_ne!(found, Ok(false), "{item}");
+                    }
+                }
+            }
+            known
+        });
+        let id = |i: usize| -> String {
+            ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
+        };
+        let output = redis_cli(&[
+            "--cluster",
+            "reshard",
+            &format!("127.0.0.1:{}", cluster.servers[0].port),
+            "--cluster-from",
+            &id(0),
+            "--cluster-to",
+            &id(1),
+            "--cluster-slots",
+            "1500",
+            "--cluster-yes",
+        ]);
+        assert!(output.contains("Moving slot"), "{output}");
+        is_over.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    assert!(known.len() > 1000, "{}", known.len());
+    let mut filter = RedisFilter::open(cluster.nodes(), "f").unwrap();
+    assert_eq!(count(&filter.contains_each(&known)), known.len());
+}
+
+#[test]
+fn a_killed_node_is_an_error_of_its_items_only() {
+    let mut cluster = Cluster::start();
+    let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let patience = Patience { retries: 1, ..patience() };
+    let url = cluster.servers[0].url();
+    let nodes = ClusterNodes::new([&url[..]], patience).unwrap();
+    let mut filter = RedisFilter::create(nodes, "f", &plan).unwrap();
+    let items: Vec<u64> = (0..10_000).collect();
+    assert!(filter.insert_each(&items).iter().all(Result::is_ok));
+    cluster.servers[2].kill();
+    let results = filter.contains_each(&items);
+    let lost = results.iter().filter(|result| result.is_err()).count();
+    assert!((2500..4500).contains(&lost), "{lost}");
+    assert!(!results.contains(&Ok(false)));
+}
+
+#[test]
+fn a_client_follows_a_sentinel_to_the_new_primary() {
+    let primary = Server::start();
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &primary.port.to_string()]);
+    let port = free_port();
+    let file = format!("/tmp/sentinel-{port}.conf");
+    let config = format!(
+        "port {port}\nbind 127.0.0.1\nsentinel monitor mine 127.0.0.1 {} 1\n\
+         sentinel down-after-milliseconds mine 1000\n",
+        primary.port
+    );
+    std::fs::write(&file, config).unwrap();
+    let mut process = Command::new("redis-server")
+        .args([&file, "--sentinel"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let sentinel = format!("redis://127.0.0.1:{port}");
+    let result = std::panic::catch_unwind(|| follow_failover(&sentinel, &primary, &replica));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let _ = std::fs::remove_file(&file);
+    result.unwrap();
+}
+
+fn follow_failover(sentinel: &str, primary: &Server, replica: &Server) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut redis = loop {
+        let client = redis::Client::open(sentinel).unwrap();
+        if let Ok(connection) = client.get_connection() {
+            break connection;
+        }
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    while !ask::<String>(&mut redis, &["INFO", "sentinel"]).contains("slaves=1") {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let dead = "redis://127.0.0.1:1";
+    let node =
+        SentinelNode::new([dead, sentinel], "mine", "redis://localhost", patience()).unwrap();
+    let plan = RedisPlan::new(10_000, 0.01).unwrap();
+    let mut filter = RedisFilter::create(node, "f", &plan).unwrap();
+    let items: Vec<u64> = (0..1000).collect();
+    assert!(filter.insert_each(&items).iter().all(Result::is_ok));
+    let synced: i64 = ask(&mut primary.connection(), &["WAIT", "1", "5000"]);
+    assert_eq!(synced, 1);
+    let _: String = ask(&mut redis, &["SENTINEL", "FAILOVER", "mine"]);
+    while !ask::<Vec<String>>(&mut redis, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mine"])
+        .contains(&replica.port.to_string())
+    {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    while !ask::<String>(&mut primary.connection(), &["INFO", "replication"]).contains("role:slave")
+    {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The old primary refuses the insert, or has closed the connection.
+    assert_eq!(filter.insert(&5000_u64), Ok(true));
+    assert_eq!(count(&filter.contains_each(&items)), items.len());
+}
