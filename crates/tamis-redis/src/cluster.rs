@@ -107,7 +107,7 @@ impl ClusterNodes {
                 Some((node.clone(), self.line(node).start(&packed).err()?))
             })
             .collect();
-        let mut is_redirected = true;
+        state.is_redirected = true;
         for (node, routed) in nodes {
             let (values, error) = match failed.get(&node) {
                 Some(_) => (Vec::new(), None),
@@ -116,32 +116,60 @@ impl ClusterNodes {
             let error = error.as_ref().or(failed.get(&node));
             if error.is_some() {
                 self.line(&node).close();
-                self.routes.expire();
-                is_redirected = false;
             }
-            let sent: Vec<usize> = routed.iter().map(|routed| routed.request).collect();
-            let values = without_asking(values, &routed);
-            let replies: Vec<Reply> = replies(values, error, sent.len()).collect();
-            for (&request, reply) in sent.iter().zip(&replies) {
-                let is_new = self.routes.learn(&node, request, reply, &mut state.asks);
-                is_redirected &= is_new || !matches!(reply, Ok(Value::ServerError(_)));
-            }
-            state.attempts.record(&sent, replies);
+            state.evaluate(&mut self.routes, &node, &routed, values, error);
         }
-        if is_redirected {
-            state.attempts.redirect();
+        state.finish();
+    }
+}
+
+/// What is known about the requests of a call.
+pub(crate) struct State {
+    pub(crate) attempts: Attempts,
+    pub(crate) asks: Asks,
+    /// Whether all requests of this attempt that failed were redirected.
+    pub(crate) is_redirected: bool,
+}
+
+impl State {
+    pub(crate) fn new(requests: usize) -> Self {
+        Self { attempts: Attempts::new(requests), asks: Asks::new(), is_redirected: false }
+    }
+
+    /// Evaluates the replies of a node.
+    pub(crate) fn evaluate(
+        &mut self,
+        routes: &mut Routes,
+        node: &str,
+        routed: &[Routed],
+        values: Vec<Value>,
+        error: Option<&RedisError>,
+    ) {
+        if error.is_some() {
+            routes.expire();
+            self.is_redirected = false;
+        }
+        let sent: Vec<usize> = routed.iter().map(|routed| routed.request).collect();
+        let values = without_asking(values, routed);
+        let replies: Vec<Reply> = replies(values, error, sent.len()).collect();
+        for (&request, reply) in sent.iter().zip(&replies) {
+            let is_new = routes.learn(node, request, reply, &mut self.asks);
+            self.is_redirected &= is_new || !matches!(reply, Ok(Value::ServerError(_)));
+        }
+        self.attempts.record(&sent, replies);
+    }
+
+    /// Lets the next attempt follow at once if all failures were redirections.
+    pub(crate) fn finish(&mut self) {
+        if self.is_redirected {
+            self.attempts.redirect();
         }
     }
 }
 
-struct State {
-    attempts: Attempts,
-    asks: Asks,
-}
-
 impl Transport for ClusterNodes {
     fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
-        let mut state = State { attempts: Attempts::new(requests.len()), asks: Asks::new() };
+        let mut state = State::new(requests.len());
         while let Some((open, pause)) = state.attempts.next(&self.patience) {
             std::thread::sleep(pause);
             self.attempt(requests, &open, &mut state);
@@ -201,7 +229,7 @@ pub(crate) fn no_address() -> RedisError {
 }
 
 /// Returns the address of a client.
-fn address_of(client: &Client) -> Address {
+pub(crate) fn address_of(client: &Client) -> Address {
     match client.get_connection_info().addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             format!("{host}:{port}").into()

@@ -5,13 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tamis::Item;
 
 use crate::batch::{Batch, Kind};
-use crate::error::{CreateError, Difference, ItemError, OpenError};
+use crate::error::{CreateError, ItemError, OpenError};
 use crate::info::RedisFilterInfo;
-use crate::lifecycle::{Create, Open, current, expire_at};
+use crate::lifecycle::{Create, Open, OpenOrCreate};
 use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
-use crate::request::{Operation, Request, Step};
-use crate::sweep::{SendAll, Sweep, Visit, corrections};
+use crate::request::{Operation, Step};
+use crate::sweep::{SendAll, Sweep, corrections};
 use crate::transport::Transport;
 use crate::view::View;
 
@@ -58,30 +58,6 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }
 
-/// Returns what differs between a plan and a filter.
-pub(crate) fn differences(plan: &RedisPlan, view: &View) -> Vec<Difference> {
-    let found = current(view);
-    [
-        Difference::of("items", &plan.items(), &found.items),
-        Difference::of("rate", &plan.rate(), &found.rate),
-        Difference::of("growth", &plan.growth(), &found.growth),
-        Difference::of("hash", &plan.hash_function(), &view.metadata.hasher),
-        Difference::of("shards", &plan.shards(), &found.geometry.shards),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// Returns an error if the filter differs from the plan.
-pub(crate) fn checked(plan: &RedisPlan, view: View) -> Result<View, OpenError> {
-    let differences = differences(plan, &view);
-    if differences.is_empty() {
-        return Ok(view);
-    }
-    Err(OpenError::Differs { name: crate::error::printable(view.name()), differences })
-}
-
 impl<T: Transport> RedisFilter<T> {
     /// Creates a filter. Its memory is allocated at once. The first client wins.
     ///
@@ -117,21 +93,8 @@ impl<T: Transport> RedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, OpenError> {
-        let view = match run(&mut transport, Open::new(name.as_bytes())) {
-            Err(OpenError::NotFound { .. }) => {
-                let create = Create::new(name.as_bytes(), Metadata::new(plan));
-                match create.and_then(|create| run(&mut transport, create)) {
-                    Ok(view) => view,
-                    Err(CreateError::Exists { .. }) => {
-                        run(&mut transport, Open::new(name.as_bytes()))?
-                    }
-                    Err(CreateError::Name(error)) => return Err(OpenError::Name(error)),
-                    Err(CreateError::Redis(error)) => return Err(OpenError::Redis(error)),
-                }
-            }
-            opened => opened?,
-        };
-        Ok(Self { transport, view: checked(plan, view)? })
+        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan))?;
+        Ok(Self { transport, view })
     }
 
     /// Inserts an item. Returns true if it is new.
@@ -178,9 +141,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`ItemError`] if the server or the connection fails.
     pub fn info(&mut self) -> Result<RedisFilterInfo, ItemError> {
         self.flush()?;
-        let used: Vec<usize> =
-            self.view.uses(false, now()).iter().map(|used| used.generation).collect();
-        let visited = run(&mut self.transport, Sweep::new(&mut self.view, Visit::Read, used))?;
+        let visited = run(&mut self.transport, Sweep::of_lookups(&mut self.view, now()))?;
         Ok(RedisFilterInfo::new(&self.view, &visited))
     }
 
@@ -203,14 +164,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`ItemError`] if the server or the connection fails. Some keys may have the new expiry;
     /// repeat the call.
     pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
-        let all = 0..self.view.generations.len();
-        run(&mut self.transport, Sweep::new(&mut self.view, Visit::Expire(millis), all))?;
-        let name = self.view.name().to_vec();
-        let request = match millis {
-            Some(at) => expire_at(name, at),
-            None => Request::new("PERSIST", name),
-        };
-        run(&mut self.transport, SendAll::new(vec![request])).map(|_| ())
+        run(&mut self.transport, Sweep::expire(&mut self.view, millis)).map(|_| ())
     }
 
     /// Deletes the filter.
@@ -220,11 +174,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`ItemError`] if the server or the connection fails. Some keys may be deleted; repeat the
     /// call.
     pub fn delete(&mut self) -> Result<(), ItemError> {
-        let all = 0..self.view.generations.len();
-        run(&mut self.transport, Sweep::new(&mut self.view, Visit::Delete, all))?;
-        // The metadata comes last, so that a deletion that failed can be repeated.
-        let request = Request::new("UNLINK", self.view.name().to_vec());
-        run(&mut self.transport, SendAll::new(vec![request])).map(|_| ())
+        run(&mut self.transport, Sweep::delete(&mut self.view)).map(|_| ())
     }
 
     /// Returns the transport.

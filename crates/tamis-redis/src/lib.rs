@@ -7,6 +7,10 @@
 //! the commands. `docs/redis-bitmaps.md` describes the layout.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "async")]
+mod async_filter;
+#[cfg(feature = "async")]
+mod async_transport;
 mod batch;
 mod bitmaps_filter;
 mod bits;
@@ -34,6 +38,10 @@ mod sweep;
 mod transport;
 mod view;
 
+#[cfg(feature = "async")]
+pub use async_filter::AsyncRedisFilter;
+#[cfg(feature = "async")]
+pub use async_transport::{AsyncClusterNodes, AsyncSentinelNode, AsyncSingleNode, AsyncTransport};
 pub use bitmaps_filter::BitmapsFilter;
 pub use cluster::ClusterNodes;
 pub use error::{CreateError, Difference, ItemError, OpenError};

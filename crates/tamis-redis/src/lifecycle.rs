@@ -6,9 +6,10 @@
 
 use redis::Value;
 
-use crate::error::{CreateError, ItemError, OpenError, printable};
+use crate::error::{CreateError, Difference, ItemError, OpenError, printable};
 use crate::header::{State, header};
 use crate::metadata::{GenerationRecord, Metadata};
+use crate::plan::RedisPlan;
 use crate::request::{Operation, Reply, Request, Step, bytes, value};
 use crate::view::{Generation, View};
 
@@ -191,7 +192,89 @@ impl Operation for Open {
     }
 }
 
+/// Opens a filter, or creates it if it does not exist. Compares it with the plan.
+pub(crate) struct OpenOrCreate {
+    plan: RedisPlan,
+    name: Vec<u8>,
+    phase: OpenOrCreatePhase,
+}
+
+enum OpenOrCreatePhase {
+    Opening(Open),
+    Creating(Create),
+    /// Another client was faster.
+    Reopening(Open),
+}
+
+impl OpenOrCreate {
+    pub(crate) fn new(name: &[u8], plan: &RedisPlan) -> Self {
+        let phase = OpenOrCreatePhase::Opening(Open::new(name));
+        Self { plan: plan.clone(), name: name.to_vec(), phase }
+    }
+}
+
+impl Operation for OpenOrCreate {
+    type Output = Result<View, OpenError>;
+
+    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+        let opened = match &mut self.phase {
+            OpenOrCreatePhase::Opening(open) => match open.step(replies) {
+                Step::Done(Err(OpenError::NotFound { .. })) => {
+                    match Create::new(&self.name, Metadata::new(&self.plan)) {
+                        Ok(create) => self.phase = OpenOrCreatePhase::Creating(create),
+                        Err(error) => return Step::Done(Err(open_error(error, &self.name))),
+                    }
+                    return self.step(Vec::new());
+                }
+                step => step,
+            },
+            OpenOrCreatePhase::Creating(create) => match create.step(replies) {
+                Step::Done(Err(CreateError::Exists { .. })) => {
+                    self.phase = OpenOrCreatePhase::Reopening(Open::new(&self.name));
+                    return self.step(Vec::new());
+                }
+                Step::Done(Err(error)) => Step::Done(Err(open_error(error, &self.name))),
+                Step::Done(Ok(view)) => Step::Done(Ok(view)),
+                Step::Send(requests) => Step::Send(requests),
+            },
+            OpenOrCreatePhase::Reopening(open) => open.step(replies),
+        };
+        match opened {
+            Step::Done(Ok(view)) => Step::Done(checked(&self.plan, view)),
+            step => step,
+        }
+    }
+}
+
+fn open_error(error: CreateError, name: &[u8]) -> OpenError {
+    match error {
+        CreateError::Name(error) => OpenError::Name(error),
+        CreateError::Redis(error) => OpenError::Redis(error),
+        CreateError::Exists { .. } => OpenError::NotFound { name: printable(name) },
+    }
+}
+
+/// Returns an error if the filter differs from the plan.
+fn checked(plan: &RedisPlan, view: View) -> Result<View, OpenError> {
+    let found = current(&view);
+    let differences: Vec<Difference> = [
+        Difference::of("items", &plan.items(), &found.items),
+        Difference::of("rate", &plan.rate(), &found.rate),
+        Difference::of("growth", &plan.growth(), &found.growth),
+        Difference::of("hash", &plan.hash_function(), &view.metadata.hasher),
+        Difference::of("shards", &plan.shards(), &found.geometry.shards),
+        Difference::of("window", &None, &view.metadata.window),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if differences.is_empty() {
+        return Ok(view);
+    }
+    Err(OpenError::Differs { name: printable(view.name()), differences })
+}
+
 /// Returns the generation that answers lookups of a filter without a window.
-pub(crate) fn current(view: &View) -> &GenerationRecord {
+fn current(view: &View) -> &GenerationRecord {
     &view.metadata.generations[0]
 }

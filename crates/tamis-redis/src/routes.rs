@@ -12,7 +12,7 @@ use crate::slot::{SLOTS, slot};
 pub(crate) type Address = Arc<str>;
 
 /// The nodes of all slots.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     /// Empty before the first answer of a node.
     slots: Vec<Option<Address>>,

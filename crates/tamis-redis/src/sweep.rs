@@ -59,6 +59,9 @@ pub(crate) struct Sweep<'v> {
     shards: Vec<(usize, u32)>,
     waiting: Vec<(usize, u32, u8)>,
     visited: Vec<Visited>,
+    /// Requests that follow when all keys are visited.
+    last: Vec<Request>,
+    is_last_sent: bool,
 }
 
 impl<'v> Sweep<'v> {
@@ -76,7 +79,30 @@ impl<'v> Sweep<'v> {
             })
             .collect();
         shards.reverse();
-        Self { view, visit, shards, waiting: Vec::new(), visited: Vec::new() }
+        let (waiting, visited, last) = (Vec::new(), Vec::new(), Vec::new());
+        Self { view, visit, shards, waiting, visited, last, is_last_sent: false }
+    }
+
+    /// Sets or removes the expiry of all keys. The metadata comes last.
+    pub(crate) fn expire(view: &'v mut View, millis: Option<u64>) -> Self {
+        let (all, name) = (0..view.generations.len(), view.name().to_vec());
+        let last = match millis {
+            Some(at) => expire_at(name, at),
+            None => Request::new("PERSIST", name),
+        };
+        Self { last: vec![last], ..Self::new(view, Visit::Expire(millis), all) }
+    }
+
+    /// Deletes all keys. The metadata comes last, so that a deletion that failed can be repeated.
+    pub(crate) fn delete(view: &'v mut View) -> Self {
+        let (all, name) = (0..view.generations.len(), view.name().to_vec());
+        Self { last: vec![Request::new("UNLINK", name)], ..Self::new(view, Visit::Delete, all) }
+    }
+
+    /// Reads the headers of the generations that lookups test, after the counters are corrected.
+    pub(crate) fn of_lookups(view: &'v mut View, now: u64) -> Self {
+        let used: Vec<_> = view.uses(false, now).iter().map(|used| used.generation).collect();
+        Self::new(view, Visit::Read, used)
     }
 
     /// Returns the requests for a key. The first reads the header, except where a deletion follows.
@@ -124,7 +150,11 @@ impl<'v> Sweep<'v> {
             let mut header = None;
             for (i, reply) in replies.by_ref().take(each).enumerate() {
                 if i == at {
-                    header = Some(integers(&key, reply)?);
+                    header = Some(match integers(&key, reply) {
+                        // Another program's value: the shard is missing.
+                        Err(ItemError::WrongType { .. }) => Vec::new(),
+                        header => header?,
+                    });
                 } else {
                     value(&key, reply)?;
                 }
@@ -148,9 +178,17 @@ impl Operation for Sweep<'_> {
     type Output = Result<Vec<Visited>, ItemError>;
 
     fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+        if self.is_last_sent {
+            let error = replies.into_iter().find_map(|reply| value(b"", reply).err());
+            return Step::Done(error.map_or_else(|| Ok(std::mem::take(&mut self.visited)), Err));
+        }
         match self.evaluate(replies) {
             Err(error) => Step::Done(Err(error)),
             Ok(further) if !further.is_empty() => self.send(further),
+            Ok(_) if self.shards.is_empty() && !self.last.is_empty() => {
+                self.is_last_sent = true;
+                Step::Send(std::mem::take(&mut self.last))
+            }
             Ok(_) if self.shards.is_empty() => Step::Done(Ok(std::mem::take(&mut self.visited))),
             Ok(_) => {
                 let rest = self.shards.len().saturating_sub(SHARDS_AT_ONCE);

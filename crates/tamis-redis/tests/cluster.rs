@@ -6,56 +6,16 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use support::cluster::{Cluster, redis_cli};
 use support::{Server, ask, assert_at_most, free_port, patience};
 use tamis_redis::{
     ClusterNodes, ItemError, Patience, RedisFilter, RedisPlan, RedissonFilter, SentinelNode,
 };
 
-struct Cluster {
-    servers: Vec<Server>,
-}
-
-fn redis_cli(arguments: &[&str]) -> String {
-    let output = Command::new("redis-cli").args(arguments).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-impl Cluster {
-    fn start() -> Self {
-        let servers: Vec<_> = (0..3)
-            .map(|_| {
-                Server::with(&[
-                    "--cluster-enabled",
-                    "yes",
-                    "--cluster-node-timeout",
-                    "2000",
-                    "--cluster-require-full-coverage",
-                    "no",
-                ])
-            })
-            .collect();
-        let nodes: Vec<String> = servers.iter().map(|s| format!("127.0.0.1:{}", s.port)).collect();
-        let mut arguments = vec!["--cluster", "create"];
-        arguments.extend(nodes.iter().map(String::as_str));
-        arguments.push("--cluster-yes");
-        let output = redis_cli(&arguments);
-        assert!(output.contains("All 16384 slots covered"), "{output}");
-        let cluster = Self { servers };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        for server in &cluster.servers {
-            let mut redis = server.connection();
-            while !ask::<String>(&mut redis, &["CLUSTER", "INFO"]).contains("cluster_state:ok") {
-                assert!(Instant::now() < deadline, "the cluster does not start");
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        }
-        cluster
-    }
-
-    fn nodes(&self) -> ClusterNodes {
-        let patience = Patience { retries: 8, ..patience() };
-        ClusterNodes::new([&self.servers[0].url()[..], &self.servers[1].url()], patience).unwrap()
-    }
+fn nodes(cluster: &Cluster) -> ClusterNodes {
+    let patience = Patience { retries: 8, ..patience() };
+    let urls = [cluster.servers[0].url(), cluster.servers[1].url()];
+    ClusterNodes::new(urls.iter().map(String::as_str), patience).unwrap()
 }
 
 fn count(results: &[Result<bool, ItemError>]) -> usize {
@@ -66,7 +26,7 @@ fn count(results: &[Result<bool, ItemError>]) -> usize {
 fn a_filter_is_balanced_over_three_masters_and_keeps_its_rate() {
     let cluster = Cluster::start();
     let plan = RedisPlan::new(4_000_000, 0.01).unwrap();
-    let mut filter = RedisFilter::create(cluster.nodes(), "f", &plan).unwrap();
+    let mut filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let items: Vec<u64> = (0..100_000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     assert_eq!(count(&filter.contains_each(&items)), items.len());
@@ -90,13 +50,13 @@ fn growing_and_redisson_filters_work_on_a_cluster() {
     let cluster = Cluster::start();
     let plan = RedisPlan::new(10_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
     let plan = plan.growing().unwrap();
-    let mut filter = RedisFilter::create(cluster.nodes(), "f", &plan).unwrap();
+    let mut filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let items: Vec<u64> = (0..60_000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     assert_eq!(count(&filter.contains_each(&items)), items.len());
     let info = filter.info().unwrap();
     assert!(info.layers >= 3 && info.rate <= 0.01, "{info:?}");
-    let (mut redisson, _) = RedissonFilter::try_init(cluster.nodes(), "users", 1000, 0.01).unwrap();
+    let (mut redisson, _) = RedissonFilter::try_init(nodes(&cluster), "users", 1000, 0.01).unwrap();
     assert_eq!(redisson.insert_each(&["a", "b"]), [Ok(true), Ok(true)]);
     assert_eq!(redisson.contains_each(&["a", "c"]), [Ok(true), Ok(false)]);
 }
@@ -105,12 +65,12 @@ fn growing_and_redisson_filters_work_on_a_cluster() {
 fn slots_that_move_under_load_lose_nothing() {
     let cluster = Cluster::start();
     let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
-    RedisFilter::create(cluster.nodes(), "f", &plan).unwrap();
+    RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let is_over = AtomicBool::new(false);
     let known = std::thread::scope(|scope| {
         let (is_over, cluster) = (&is_over, &cluster);
         let writer = scope.spawn(move || {
-            let mut filter = RedisFilter::open(cluster.nodes(), "f").unwrap();
+            let mut filter = RedisFilter::open(nodes(cluster), "f").unwrap();
             let (mut known, mut next) = (Vec::new(), 0_u64);
             while !is_over.load(Ordering::Relaxed) {
                 let items: Vec<u64> = (next..next + 200).collect();
@@ -146,7 +106,7 @@ fn slots_that_move_under_load_lose_nothing() {
         writer.join().unwrap()
     });
     assert!(known.len() > 1000, "{}", known.len());
-    let mut filter = RedisFilter::open(cluster.nodes(), "f").unwrap();
+    let mut filter = RedisFilter::open(nodes(&cluster), "f").unwrap();
     assert_eq!(count(&filter.contains_each(&known)), known.len());
 }
 

@@ -2,6 +2,8 @@
 // Each test file uses a part of this module.
 #![allow(dead_code)]
 
+pub mod cluster;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

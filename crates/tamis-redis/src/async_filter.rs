@@ -1,0 +1,175 @@
+//! A filter on plain Redis bitmaps: the client that does not block a thread.
+
+use tamis::Item;
+
+use crate::async_transport::AsyncTransport;
+use crate::batch::{Batch, Kind};
+use crate::error::{CreateError, ItemError, OpenError};
+use crate::filter::{MAX_BATCH, now};
+use crate::info::RedisFilterInfo;
+use crate::lifecycle::{Create, Open, OpenOrCreate};
+use crate::metadata::Metadata;
+use crate::plan::RedisPlan;
+use crate::request::{Operation, Step};
+use crate::sweep::{SendAll, Sweep, corrections};
+use crate::view::View;
+
+/// [`RedisFilter`](crate::RedisFilter) for asynchronous programs, on tokio.
+///
+/// A dropped future may have inserted some of its items. The filter stays usable.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use tamis_redis::{AsyncRedisFilter, AsyncSingleNode, Patience, RedisPlan};
+///
+/// let node = AsyncSingleNode::new("redis://localhost", Patience::default())?;
+/// let plan = RedisPlan::new(1_000_000, 0.01)?;
+/// let mut users = AsyncRedisFilter::open_or_create(node, "users", &plan).await?;
+/// assert_eq!(users.insert("alice").await, Ok(true));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct AsyncRedisFilter<T> {
+    transport: T,
+    view: View,
+}
+
+/// Runs an operation to its end.
+async fn run<T: AsyncTransport, O: Operation>(transport: &mut T, mut operation: O) -> O::Output {
+    let mut replies = Vec::new();
+    loop {
+        match operation.step(replies) {
+            Step::Send(requests) => replies = transport.send(requests).await,
+            Step::Done(output) => return output,
+        }
+    }
+}
+
+impl<T: AsyncTransport> AsyncRedisFilter<T> {
+    /// Creates a filter, as [`RedisFilter::create`](crate::RedisFilter::create).
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`].
+    pub async fn create(
+        mut transport: T,
+        name: &str,
+        plan: &RedisPlan,
+    ) -> Result<Self, CreateError> {
+        let create = Create::new(name.as_bytes(), Metadata::new(plan))?;
+        let view = run(&mut transport, create).await?;
+        Ok(Self { transport, view })
+    }
+
+    /// Opens a filter, as [`RedisFilter::open`](crate::RedisFilter::open).
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    pub async fn open(mut transport: T, name: &str) -> Result<Self, OpenError> {
+        let view = run(&mut transport, Open::new(name.as_bytes())).await?;
+        Ok(Self { transport, view })
+    }
+
+    /// Opens a filter, or creates it if it does not exist, as
+    /// [`RedisFilter::open_or_create`](crate::RedisFilter::open_or_create).
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    pub async fn open_or_create(
+        mut transport: T,
+        name: &str,
+        plan: &RedisPlan,
+    ) -> Result<Self, OpenError> {
+        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan)).await?;
+        Ok(Self { transport, view })
+    }
+
+    /// Inserts an item. Returns true if it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`]. The item may have been inserted.
+    pub async fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+        let hash = self.view.metadata.hasher.hash_item(item);
+        self.batch(Kind::Insert, vec![hash]).await.remove(0)
+    }
+
+    /// Tests whether an item may be in the filter. False is certain.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`]. A shard that the server lost is an error, never a false answer.
+    pub async fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+        let hash = self.view.metadata.hasher.hash_item(item);
+        self.batch(Kind::Lookup, vec![hash]).await.remove(0)
+    }
+
+    /// Inserts a batch of items, as [`RedisFilter::insert_each`](crate::RedisFilter::insert_each).
+    pub async fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        self.each(Kind::Insert, items).await
+    }
+
+    /// Tests a batch of items, as [`RedisFilter::contains_each`](crate::RedisFilter::contains_each).
+    pub async fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        self.each(Kind::Lookup, items).await
+    }
+
+    /// Reports the number of items, the present rate and the missing keys.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails.
+    pub async fn info(&mut self) -> Result<RedisFilterInfo, ItemError> {
+        self.flush().await?;
+        let sweep = Sweep::of_lookups(&mut self.view, now());
+        let visited = run(&mut self.transport, sweep).await?;
+        Ok(RedisFilterInfo::new(&self.view, &visited))
+    }
+
+    /// Corrects the counters, as [`RedisFilter::flush`](crate::RedisFilter::flush).
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails. The counters are then too high.
+    pub async fn flush(&mut self) -> Result<(), ItemError> {
+        let requests = corrections(&mut self.view);
+        run(&mut self.transport, SendAll::new(requests)).await.map(|_| ())
+    }
+
+    /// Lets all keys expire at a time, as [`RedisFilter::expire_at`](crate::RedisFilter::expire_at).
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails. Repeat the call.
+    pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
+        run(&mut self.transport, Sweep::expire(&mut self.view, millis)).await.map(|_| ())
+    }
+
+    /// Deletes the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`ItemError`] if the server or the connection fails. Repeat the call.
+    pub async fn delete(&mut self) -> Result<(), ItemError> {
+        run(&mut self.transport, Sweep::delete(&mut self.view)).await.map(|_| ())
+    }
+
+    async fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        let mut results = Vec::with_capacity(items.len());
+        for items in items.chunks(MAX_BATCH) {
+            let mut hashes = vec![0; items.len()];
+            I::hash_each(items, &self.view.metadata.hasher, &mut hashes);
+            results.append(&mut self.batch(kind, hashes).await);
+        }
+        results
+    }
+
+    async fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
+        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now())).await
+    }
+}

@@ -1,0 +1,110 @@
+//! The client that does not block a thread gives the same answers.
+#![cfg(feature = "async")]
+
+mod support;
+
+use support::cluster::Cluster;
+use support::{Server, patience};
+use tamis_redis::{
+    AsyncClusterNodes, AsyncRedisFilter, AsyncSentinelNode, AsyncSingleNode, CreateError,
+    ItemError, OpenError, Patience, RedisFilter, RedisPlan,
+};
+
+fn node(server: &Server) -> AsyncSingleNode {
+    AsyncSingleNode::new(&server.url(), patience()).unwrap()
+}
+
+fn count(results: &[Result<bool, ItemError>]) -> usize {
+    results.iter().filter(|result| *result.as_ref().unwrap()).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_insert_at_once_lose_nothing() {
+    let server = Server::start();
+    let plan = RedisPlan::new(20_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = plan.growing().unwrap();
+    let filter = AsyncRedisFilter::create(node(&server), "f", &plan).await.unwrap();
+    let created = AsyncRedisFilter::create(node(&server), "f", &plan).await;
+    assert!(matches!(created, Err(CreateError::Exists { .. })));
+    let tasks: Vec<_> = (0..4_u64)
+        .map(|task| {
+            let mut filter = filter.clone();
+            tokio::spawn(async move {
+                let items: Vec<u64> = (0..10_000).map(|i| 4 * i + task).collect();
+                for items in items.chunks(500) {
+                    assert!(filter.insert_each(items).await.iter().all(Result::is_ok));
+                }
+                filter.flush().await.unwrap();
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut filter = AsyncRedisFilter::open(node(&server), "f").await.unwrap();
+    let items: Vec<u64> = (0..40_000).collect();
+    assert_eq!(count(&filter.contains_each(&items).await), items.len());
+    let info = filter.info().await.unwrap();
+    assert!(info.layers > 1 && info.rate <= 0.01 && info.items > 39_500, "{info:?}");
+    // Both clients read the same filter.
+    let mut blocking = RedisFilter::open(server.node(), "f").unwrap();
+    assert_eq!(count(&blocking.contains_each(&items)), items.len());
+    filter.expire_at(Some(1)).await.unwrap();
+    assert!(matches!(filter.contains("a").await, Err(ItemError::NoFilter { .. })));
+}
+
+#[tokio::test]
+async fn errors_are_those_of_the_blocking_client() {
+    let mut server = Server::start();
+    let opened = AsyncRedisFilter::open(node(&server), "f").await;
+    assert!(matches!(opened, Err(OpenError::NotFound { .. })));
+    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let mut filter = AsyncRedisFilter::open_or_create(node(&server), "f", &plan).await.unwrap();
+    assert_eq!(filter.insert("a").await, Ok(true));
+    assert_eq!(filter.insert("a").await, Ok(false));
+    let mut redis = server.connection();
+    let keys: Vec<String> = support::ask(&mut redis, &["KEYS", "f:*"]);
+    let _: i64 = support::ask(&mut redis, &["DEL", &keys[0]]);
+    assert!(matches!(filter.contains("a").await, Err(ItemError::MissingShard { .. })));
+    let _: i64 = support::ask(&mut redis, &["LPUSH", &keys[0], "x"]);
+    assert!(matches!(filter.insert("a").await, Err(ItemError::WrongType { .. })));
+    filter.delete().await.unwrap();
+    assert_eq!(support::ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    server.kill();
+    assert!(matches!(filter.contains("a").await, Err(ItemError::Connection { .. })));
+    let sentinel = format!("redis://127.0.0.1:{}", server.port);
+    let nowhere =
+        AsyncSentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
+    let opened = AsyncRedisFilter::open(nowhere, "f").await;
+    assert!(matches!(opened, Err(OpenError::Redis(ItemError::Connection { .. }))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_takes_batches_and_moves_slots() {
+    let cluster = Cluster::start();
+    let urls: Vec<String> = cluster.servers.iter().map(Server::url).collect();
+    let patience = Patience { retries: 8, ..patience() };
+    let nodes = AsyncClusterNodes::new(urls.iter().map(String::as_str), patience).unwrap();
+    let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let mut filter = AsyncRedisFilter::create(nodes, "f", &plan).await.unwrap();
+    let items: Vec<u64> = (0..20_000).collect();
+    assert!(filter.insert_each(&items).await.iter().all(Result::is_ok));
+    let id = |i: usize| -> String {
+        support::ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
+    };
+    let output = support::cluster::redis_cli(&[
+        "--cluster",
+        "reshard",
+        &format!("127.0.0.1:{}", cluster.servers[0].port),
+        "--cluster-from",
+        &id(0),
+        "--cluster-to",
+        &id(1),
+        "--cluster-slots",
+        "500",
+        "--cluster-yes",
+    ]);
+    assert!(output.contains("Moving slot"), "{output}");
+    assert_eq!(count(&filter.contains_each(&items).await), items.len());
+    assert_eq!(filter.info().await.unwrap().missing, Vec::<String>::new());
+}

@@ -1,0 +1,48 @@
+//! A cluster of three masters for a test.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{Server, ask};
+
+pub struct Cluster {
+    pub servers: Vec<Server>,
+}
+
+pub fn redis_cli(arguments: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+impl Cluster {
+    pub fn start() -> Self {
+        let servers: Vec<_> = (0..3)
+            .map(|_| {
+                Server::with(&[
+                    "--cluster-enabled",
+                    "yes",
+                    "--cluster-node-timeout",
+                    "2000",
+                    "--cluster-require-full-coverage",
+                    "no",
+                ])
+            })
+            .collect();
+        let nodes: Vec<String> = servers.iter().map(|s| format!("127.0.0.1:{}", s.port)).collect();
+        let mut arguments = vec!["--cluster", "create"];
+        arguments.extend(nodes.iter().map(String::as_str));
+        arguments.push("--cluster-yes");
+        let output = redis_cli(&arguments);
+        assert!(output.contains("All 16384 slots covered"), "{output}");
+        let cluster = Self { servers };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        for server in &cluster.servers {
+            let mut redis = server.connection();
+            while !ask::<String>(&mut redis, &["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+                assert!(Instant::now() < deadline, "the cluster does not start");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        cluster
+    }
+}
