@@ -1,16 +1,20 @@
 //! A filter on plain Redis bitmaps: the client that does not block a thread.
 
+use std::future::Future;
+
 use tamis::Item;
 
 use crate::async_transport::AsyncTransport;
 use crate::batch::{Batch, Kind};
 use crate::error::{CreateError, ItemError, OpenError};
+use crate::exchange::Exchange;
 use crate::filter::{MAX_BATCH, now};
+use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
 use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
-use crate::request::{Operation, Step};
+use crate::request::{Operation, Reply, Request, Step};
 use crate::sweep::{SendAll, Sweep, corrections};
 use crate::view::View;
 
@@ -37,6 +41,15 @@ pub struct AsyncRedisFilter<T> {
     view: View,
 }
 
+/// A transport as an [`Exchange`].
+struct Waiting<'t, T>(&'t mut T);
+
+impl<T: AsyncTransport> Exchange for Waiting<'_, T> {
+    fn exchange(&mut self, requests: Vec<Request>) -> impl Future<Output = Vec<Reply>> + Send {
+        self.0.send(requests)
+    }
+}
+
 /// Runs an operation to its end.
 async fn run<T: AsyncTransport, O: Operation>(transport: &mut T, mut operation: O) -> O::Output {
     let mut replies = Vec::new();
@@ -59,7 +72,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, CreateError> {
-        let create = Create::new(name.as_bytes(), Metadata::new(plan))?;
+        let create = Create::new(name.as_bytes(), Metadata::new(plan, now()))?;
         let view = run(&mut transport, create).await?;
         Ok(Self { transport, view })
     }
@@ -85,7 +98,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, OpenError> {
-        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan)).await?;
+        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan, now())).await?;
         Ok(Self { transport, view })
     }
 
@@ -159,6 +172,41 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         run(&mut self.transport, Sweep::delete(&mut self.view)).await.map(|_| ())
     }
 
+    /// Starts to build the filter again, as [`RedisFilter::rebuild`](crate::RedisFilter::rebuild).
+    /// Then insert the items of the source with [`build_each`](Self::build_each), and call
+    /// [`swap`](Self::swap).
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError`].
+    pub async fn rebuild(&mut self, plan: &RedisPlan) -> Result<(), RebuildError> {
+        start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, plan, now()).await
+    }
+
+    /// Inserts a batch of items only into the filter that is being built.
+    pub async fn build_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        self.each(Kind::Build, items).await
+    }
+
+    /// Ends a rebuild: replaces the present filter, as
+    /// [`RedisRebuild::swap`](crate::RedisRebuild::swap).
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError`].
+    pub async fn swap(&mut self) -> Result<(), RebuildError> {
+        swap(&mut Waiting(&mut self.transport), &mut self.view).await
+    }
+
+    /// Ends a rebuild: deletes the new filter.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError::Redis`] if the server or the connection fails.
+    pub async fn abort_rebuild(&mut self) -> Result<(), RebuildError> {
+        abort(&mut Waiting(&mut self.transport), &mut self.view).await
+    }
+
     async fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, ItemError>> {
         let mut results = Vec::with_capacity(items.len());
         for items in items.chunks(MAX_BATCH) {
@@ -170,6 +218,13 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     }
 
     async fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
-        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now())).await
+        let now = now();
+        if kind == Kind::Insert && self.view.missing_slice(now).is_some() {
+            let mut exchange = Waiting(&mut self.transport);
+            if let Err(error) = add_slice(&mut exchange, &mut self.view, now).await {
+                return vec![Err(error); hashes.len()];
+            }
+        }
+        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now)).await
     }
 }

@@ -14,13 +14,13 @@ use crate::transport::{Attempts, Patience, replies};
 /// Sends requests and returns their replies in the same order, without blocking a thread.
 ///
 /// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
-pub trait AsyncTransport {
+pub trait AsyncTransport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
     fn send(&mut self, requests: Vec<Request>) -> impl Future<Output = Vec<Reply>> + Send;
 }
 
 /// A source of connections: the address of a server, or Sentinels that know it.
-trait AsyncConnect {
+trait AsyncConnect: Send {
     fn connect(
         &mut self,
         config: &AsyncConnectionConfig,

@@ -15,7 +15,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::ItemError;
+use crate::error::{ItemError, printable};
 use crate::growth;
 use crate::metadata::Role;
 use crate::probe::{Outcome, Probe, by_shard};
@@ -25,10 +25,12 @@ use crate::view::{Update, Use, View};
 /// How often an operation starts again before it gives up.
 const MAX_RESTARTS: u32 = 8;
 
-/// Whether items are inserted or looked up.
+/// What an operation does with its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Insert,
+    /// Inserts into the generation that is being built, and into no other.
+    Build,
     Lookup,
 }
 
@@ -77,14 +79,19 @@ impl<'v> Batch<'v> {
     }
 
     fn start(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
-        let uses = self.view.uses(self.kind == Kind::Insert, self.now);
+        let uses = self.view.uses(self.kind, self.now);
         let count = self.hashes.len();
         self.pass = Pass {
             found: vec![vec![false; count]; uses.len()],
             errors: vec![None; count],
+            must_reread: self.view.is_outdated_at(self.now, &uses),
             uses,
             ..Pass::default()
         };
+        if self.kind == Kind::Build && self.pass.uses.is_empty() {
+            let error = ItemError::NoRebuild { name: printable(self.view.name()) };
+            return Step::Done(vec![Err(error); count]);
+        }
         let mut probes = Vec::new();
         for (used, &Use { generation, writes, .. }) in self.pass.uses.iter().enumerate() {
             for (shard, items) in by_shard(self.view, generation, &self.hashes, 0..count as u32) {
@@ -333,7 +340,7 @@ impl<'v> Batch<'v> {
                 (Kind::Lookup, _) if is_found() => Ok(true),
                 (_, Some(error)) => Err(error),
                 (Kind::Lookup, None) => Ok(false),
-                (Kind::Insert, None) => Ok(self.is_new(item)),
+                (Kind::Insert | Kind::Build, None) => Ok(self.is_new(item)),
             }
         };
         errors.into_iter().enumerate().map(result).collect()

@@ -30,6 +30,11 @@ pub enum ItemError {
         /// The name.
         name: Arc<str>,
     },
+    /// No rebuild is running: another client ended it.
+    NoRebuild {
+        /// The name.
+        name: Arc<str>,
+    },
     /// The settings of a filter of Redisson are not those with which it was opened.
     ConfigChanged {
         /// The name.
@@ -100,6 +105,9 @@ impl fmt::Display for ItemError {
                 "the filter {name:?} was deleted and created with another hash function: open it \
                  again"
             ),
+            Self::NoRebuild { name } => {
+                write!(f, "no rebuild of the filter {name:?} is running: start it again")
+            }
             Self::ConfigChanged { name } => {
                 write!(f, "the settings of the filter {name:?} were changed: open it again")
             }

@@ -6,6 +6,8 @@ use tamis::Item;
 
 use crate::batch::{Batch, Kind};
 use crate::error::{CreateError, ItemError, OpenError};
+use crate::exchange::{Blocking, complete};
+use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
 use crate::metadata::Metadata;
@@ -42,6 +44,41 @@ pub struct RedisFilter<T> {
     pub(crate) view: View,
 }
 
+/// A filter that is being built beside the present one. If it is dropped, the rebuild goes on until
+/// a client [aborts](RedisFilter::abort_rebuild) it.
+pub struct RedisRebuild<'f, T> {
+    filter: &'f mut RedisFilter<T>,
+}
+
+impl<T: Transport> RedisRebuild<'_, T> {
+    /// Inserts a batch of items into the new filter only. The results are in the order of the items:
+    /// true if the item is new.
+    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+        self.filter.each(Kind::Build, items)
+    }
+
+    /// Replaces the present filter by the new one, and deletes the old one. All clients follow with
+    /// their next operation. No lookup misses an acknowledged insert.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError::NotRunning`] if another client ended the rebuild; [`RebuildError::Redis`] if
+    /// the server or the connection fails. Lookups then still use the present filter, or the new one
+    /// if only the deletion failed.
+    pub fn swap(self) -> Result<(), RebuildError> {
+        complete(swap(&mut Blocking(&mut self.filter.transport), &mut self.filter.view))
+    }
+
+    /// Deletes the new filter. The present one stays.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError::Redis`] if the server or the connection fails.
+    pub fn abort(self) -> Result<(), RebuildError> {
+        self.filter.abort_rebuild()
+    }
+}
+
 /// Runs an operation to its end.
 pub(crate) fn run<T: Transport, O: Operation>(transport: &mut T, mut operation: O) -> O::Output {
     let mut replies = Vec::new();
@@ -66,7 +103,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`CreateError::Exists`] if the key `name` exists; [`CreateError::Name`] for a name with a
     /// brace; [`CreateError::Redis`] if the server or the connection fails.
     pub fn create(mut transport: T, name: &str, plan: &RedisPlan) -> Result<Self, CreateError> {
-        let create = Create::new(name.as_bytes(), Metadata::new(plan))?;
+        let create = Create::new(name.as_bytes(), Metadata::new(plan, now()))?;
         let view = run(&mut transport, create)?;
         Ok(Self { transport, view })
     }
@@ -93,7 +130,7 @@ impl<T: Transport> RedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, OpenError> {
-        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan))?;
+        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan, now()))?;
         Ok(Self { transport, view })
     }
 
@@ -177,13 +214,58 @@ impl<T: Transport> RedisFilter<T> {
         run(&mut self.transport, Sweep::delete(&mut self.view)).map(|_| ())
     }
 
+    /// Starts to build the filter again, beside the present one, with another plan if needed.
+    ///
+    /// Lookups of all clients use the present filter until [`RedisRebuild::swap`]. Inserts of all
+    /// clients go to both. After this call returns, read the source of all items, and insert them
+    /// with [`RedisRebuild::insert_each`]. The source must have every item whose insert was
+    /// acknowledged before the call.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError::Running`] if a rebuild has not ended; [`RebuildError::Plan`] if the hash
+    /// function differs or the filter is a window; [`RebuildError::Redis`] if the server or the
+    /// connection fails. Then call [`abort_rebuild`](Self::abort_rebuild).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use tamis_redis::{Patience, RedisFilter, RedisPlan, SingleNode};
+    /// # let node = SingleNode::new("redis://localhost", Patience::default())?;
+    /// let mut users = RedisFilter::open(node, "users")?;
+    /// let mut rebuild = users.rebuild(&RedisPlan::new(2_000_000, 0.01)?)?;
+    /// for result in rebuild.insert_each(&["alice", "bob"]) {
+    ///     result?;
+    /// }
+    /// rebuild.swap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rebuild(&mut self, plan: &RedisPlan) -> Result<RedisRebuild<'_, T>, RebuildError> {
+        let mut exchange = Blocking(&mut self.transport);
+        complete(start_rebuild(&mut exchange, &mut self.view, plan, now()))?;
+        Ok(RedisRebuild { filter: self })
+    }
+
+    /// Ends a rebuild that a client left behind. The present filter stays.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError::Redis`] if the server or the connection fails. Repeat the call.
+    pub fn abort_rebuild(&mut self) -> Result<(), RebuildError> {
+        complete(abort(&mut Blocking(&mut self.transport), &mut self.view))
+    }
+
     /// Returns the transport.
     #[must_use]
     pub fn into_transport(self) -> T {
         self.transport
     }
 
-    fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub(crate) fn each<I: Item>(
+        &mut self,
+        kind: Kind,
+        items: &[I],
+    ) -> Vec<Result<bool, ItemError>> {
         let mut results = Vec::with_capacity(items.len());
         for items in items.chunks(MAX_BATCH) {
             let mut hashes = vec![0; items.len()];
@@ -193,7 +275,14 @@ impl<T: Transport> RedisFilter<T> {
         results
     }
 
-    fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
-        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now()))
+    pub(crate) fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
+        let now = now();
+        if kind == Kind::Insert && self.view.missing_slice(now).is_some() {
+            let mut exchange = Blocking(&mut self.transport);
+            if let Err(error) = complete(add_slice(&mut exchange, &mut self.view, now)) {
+                return vec![Err(error); hashes.len()];
+            }
+        }
+        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now))
     }
 }

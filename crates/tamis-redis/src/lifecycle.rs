@@ -90,7 +90,9 @@ enum CreatePhase {
 impl Create {
     pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, CreateError> {
         let record = metadata.generations[0].clone();
-        let shards = CreateShards::new(Generation::new(name, record)?, None);
+        let view = View::new(name, metadata.clone())?;
+        let expires_at = view.slice_expiry(&record);
+        let shards = CreateShards::new(Generation::new(name, record)?, expires_at);
         Ok(Self { name: name.to_vec(), metadata, shards, phase: CreatePhase::Start })
     }
 
@@ -196,6 +198,7 @@ impl Operation for Open {
 pub(crate) struct OpenOrCreate {
     plan: RedisPlan,
     name: Vec<u8>,
+    now: u64,
     phase: OpenOrCreatePhase,
 }
 
@@ -207,9 +210,9 @@ enum OpenOrCreatePhase {
 }
 
 impl OpenOrCreate {
-    pub(crate) fn new(name: &[u8], plan: &RedisPlan) -> Self {
+    pub(crate) fn new(name: &[u8], plan: &RedisPlan, now: u64) -> Self {
         let phase = OpenOrCreatePhase::Opening(Open::new(name));
-        Self { plan: plan.clone(), name: name.to_vec(), phase }
+        Self { plan: plan.clone(), name: name.to_vec(), now, phase }
     }
 }
 
@@ -220,7 +223,7 @@ impl Operation for OpenOrCreate {
         let opened = match &mut self.phase {
             OpenOrCreatePhase::Opening(open) => match open.step(replies) {
                 Step::Done(Err(OpenError::NotFound { .. })) => {
-                    match Create::new(&self.name, Metadata::new(&self.plan)) {
+                    match Create::new(&self.name, Metadata::new(&self.plan, self.now)) {
                         Ok(create) => self.phase = OpenOrCreatePhase::Creating(create),
                         Err(error) => return Step::Done(Err(open_error(error, &self.name))),
                     }
@@ -263,7 +266,7 @@ fn checked(plan: &RedisPlan, view: View) -> Result<View, OpenError> {
         Difference::of("growth", &plan.growth(), &found.growth),
         Difference::of("hash", &plan.hash_function(), &view.metadata.hasher),
         Difference::of("shards", &plan.shards(), &found.geometry.shards),
-        Difference::of("window", &None, &view.metadata.window),
+        Difference::of("window", &plan.window_span(), &view.metadata.window),
     ]
     .into_iter()
     .flatten()

@@ -30,7 +30,10 @@ pub(crate) struct Metadata {
     pub(crate) generations: Vec<GenerationRecord>,
 }
 
-/// How long a window reaches back.
+/// How long a window reaches back: the present slice of time and those before.
+///
+/// An item is found for at least `slices - 1` times and at most `slices` times the length of a
+/// slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSpan {
     /// The number of slices that a lookup tests.
@@ -91,16 +94,18 @@ impl GenerationRecord {
 }
 
 /// Returns a random number. The standard library seeds each map at random.
-fn random_id() -> u32 {
+pub(crate) fn random_id() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now()) as u32
 }
 
 impl Metadata {
-    /// Returns the metadata of a new filter.
-    pub(crate) fn new(plan: &RedisPlan) -> Self {
-        let current = GenerationRecord::new(plan, Role::Current);
-        Self { hasher: plan.hash_function(), window: None, generations: vec![current] }
+    /// Returns the metadata of a filter that is created at a time in milliseconds.
+    pub(crate) fn new(plan: &RedisPlan, now: u64) -> Self {
+        let window = plan.window_span();
+        let role = window.map_or(Role::Current, |span| Role::Slice(now / span.slice_millis));
+        let first = GenerationRecord::new(plan, role);
+        Self { hasher: plan.hash_function(), window, generations: vec![first] }
     }
 
     /// Encodes the metadata.
@@ -210,7 +215,7 @@ mod tests {
 
     fn metadata() -> Metadata {
         let plan = RedisPlan::new(1_000_000, 0.01).unwrap().hasher(Hasher::keyed([1, 2]));
-        let mut metadata = Metadata::new(&plan);
+        let mut metadata = Metadata::new(&plan, 0);
         metadata.generations.push(GenerationRecord::new(&plan, Role::Building));
         metadata.generations.push(GenerationRecord::new(&plan, Role::Slice(20_000)));
         metadata

@@ -9,6 +9,7 @@ use std::fmt;
 use tamis::Hasher;
 
 use crate::header::HEADER_BYTES;
+use crate::metadata::WindowSpan;
 use crate::rates::{Spread, shard_rate};
 
 /// The largest number of shards of a filter.
@@ -58,6 +59,7 @@ pub struct RedisPlan {
     growth: Growth,
     max_shard_bytes: u64,
     hasher: Hasher,
+    window: Option<WindowSpan>,
     pub(crate) geometry: ShardGeometry,
 }
 
@@ -76,6 +78,8 @@ pub enum PlanError {
     },
     /// The largest size of a shard is below 4 KiB or above 64 MiB.
     ShardBytes(u64),
+    /// The span of a window is empty or has more than 1000 slices.
+    Window(WindowSpan),
 }
 
 impl fmt::Display for PlanError {
@@ -86,6 +90,11 @@ impl fmt::Display for PlanError {
                 f,
                 "{items} items at rate {rate} need more than {MAX_SHARDS} shards: allow larger \
                  shards, fewer items or a higher rate"
+            ),
+            Self::Window(WindowSpan { slices, slice_millis }) => write!(
+                f,
+                "the window has {slices} slices of {slice_millis} ms: it must have from 1 to 1000 \
+                 slices of at least 1 ms"
             ),
             Self::ShardBytes(bytes) => write!(
                 f,
@@ -110,7 +119,7 @@ impl RedisPlan {
     /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] if the filter
     /// needs more than 2²⁰ shards.
     pub fn new(items: u64, rate: f64) -> Result<Self, PlanError> {
-        Self::planned(items, rate, Growth::Fixed, 4 << 20, Hasher::default())
+        Self::planned(items, rate, Growth::Fixed, 4 << 20)
     }
 
     /// Lets the filter grow beyond the planned items. See [`Growth::Doubling`].
@@ -119,7 +128,7 @@ impl RedisPlan {
     ///
     /// [`PlanError::TooLarge`] if the filter needs more than 2²⁰ shards.
     pub fn growing(self) -> Result<Self, PlanError> {
-        Self::planned(self.items, self.rate, Growth::Doubling, self.max_shard_bytes, self.hasher)
+        self.replanned(Growth::Doubling, self.max_shard_bytes)
     }
 
     /// Sets the largest size of a shard in bytes. Smaller shards spread better over a cluster;
@@ -130,7 +139,7 @@ impl RedisPlan {
     /// [`PlanError::ShardBytes`] unless the size is from 4 KiB to 64 MiB; [`PlanError::TooLarge`] if
     /// the filter needs more than 2²⁰ shards.
     pub fn max_shard_bytes(self, bytes: u64) -> Result<Self, PlanError> {
-        Self::planned(self.items, self.rate, self.growth, bytes, self.hasher)
+        self.replanned(self.growth, bytes)
     }
 
     /// Sets the hash function. With a [keyed](Hasher::keyed) hash an attacker cannot choose items
@@ -140,12 +149,53 @@ impl RedisPlan {
         Self { hasher, ..self }
     }
 
+    /// Makes the filter a window over time. Each slice of time is planned for the items of the plan;
+    /// the rates of all slices add up.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::Window`] if the span has no slices or slices of no time, or more than 1000
+    /// slices.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_redis::{RedisPlan, WindowSpan};
+    ///
+    /// // A million items a day at a rate of 1 % for the whole week.
+    /// let week = WindowSpan { slices: 7, slice_millis: 86_400_000 };
+    /// let plan = RedisPlan::new(1_000_000, 0.01 / 7.0)?.window(week)?;
+    /// assert_eq!(plan.window_span(), Some(week));
+    /// # Ok::<(), tamis_redis::PlanError>(())
+    /// ```
+    pub fn window(self, span: WindowSpan) -> Result<Self, PlanError> {
+        if !(1..=1000).contains(&span.slices) || span.slice_millis == 0 {
+            return Err(PlanError::Window(span));
+        }
+        Ok(Self { window: Some(span), ..self })
+    }
+
+    /// Returns the span of a window.
+    #[must_use]
+    pub fn window_span(&self) -> Option<WindowSpan> {
+        self.window
+    }
+
+    /// Plans again with other parameters. Keeps the hash function and the window.
+    fn replanned(&self, growth: Growth, max_shard_bytes: u64) -> Result<Self, PlanError> {
+        let plan = Self::planned(self.items, self.rate, growth, max_shard_bytes)?;
+        Ok(plan.hasher(self.hasher).with_window(self.window))
+    }
+
+    fn with_window(self, window: Option<WindowSpan>) -> Self {
+        Self { window, ..self }
+    }
+
     fn planned(
         items: u64,
         rate: f64,
         growth: Growth,
         max_shard_bytes: u64,
-        hasher: Hasher,
     ) -> Result<Self, PlanError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(PlanError::Rate(rate));
@@ -155,7 +205,8 @@ impl RedisPlan {
         }
         let geometry = ShardGeometry::planned(items.max(1), rate, growth, max_shard_bytes)
             .ok_or(PlanError::TooLarge { items, rate })?;
-        Ok(Self { items, rate, growth, max_shard_bytes, hasher, geometry })
+        let (hasher, window) = (Hasher::default(), None);
+        Ok(Self { items, rate, growth, max_shard_bytes, hasher, window, geometry })
     }
 
     /// Returns the number of items that the filter is planned for.

@@ -1,5 +1,6 @@
 //! Operations on all keys of a filter: info, counters, expiry, deletion.
 
+use crate::batch::Kind;
 use crate::error::ItemError;
 use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
 use crate::lifecycle::expire_at;
@@ -32,8 +33,8 @@ pub(crate) enum Visit {
     Read,
     /// Sets or removes the expiry, a time in milliseconds since 1970.
     Expire(Option<u64>),
-    /// Sets a flag.
-    Mark(Flag),
+    /// Sets or clears a flag.
+    Mark(Flag, bool),
     /// Deletes the key.
     Delete,
 }
@@ -101,7 +102,8 @@ impl<'v> Sweep<'v> {
 
     /// Reads the headers of the generations that lookups test, after the counters are corrected.
     pub(crate) fn of_lookups(view: &'v mut View, now: u64) -> Self {
-        let used: Vec<_> = view.uses(false, now).iter().map(|used| used.generation).collect();
+        let used: Vec<_> =
+            view.uses(Kind::Lookup, now).iter().map(|used| used.generation).collect();
         Self::new(view, Visit::Read, used)
     }
 
@@ -109,7 +111,7 @@ impl<'v> Sweep<'v> {
     fn requests(&self, (generation, shard, layer): (usize, u32, u8)) -> Vec<Request> {
         let key = self.view.generations[generation].key(shard, layer);
         let name = match self.visit {
-            Visit::Mark(_) => "BITFIELD",
+            Visit::Mark(..) => "BITFIELD",
             _ if !self.view.has_bitfield_ro => "BITFIELD",
             _ => "BITFIELD_RO",
         };
@@ -121,8 +123,8 @@ impl<'v> Sweep<'v> {
             // The expiry of layer 0 precedes the reading of the number of layers.
             Visit::Expire(Some(at)) => vec![expire_at(key, at), read],
             Visit::Expire(None) => vec![Request::new("PERSIST", key), read],
-            Visit::Mark(flag) => {
-                command.arg("SET").arg("u1").arg(flag.offset()).arg(1);
+            Visit::Mark(flag, is_set) => {
+                command.arg("SET").arg("u1").arg(flag.offset()).arg(u8::from(is_set));
                 vec![read]
             }
             Visit::Delete => vec![read, Request::new("UNLINK", key)],
@@ -138,7 +140,7 @@ impl<'v> Sweep<'v> {
     /// Evaluates the replies. Returns the further layers.
     fn evaluate(&mut self, replies: Vec<Reply>) -> Result<Vec<(usize, u32, u8)>, ItemError> {
         let (at, each) = match self.visit {
-            Visit::Read | Visit::Mark(_) => (0, 1),
+            Visit::Read | Visit::Mark(..) => (0, 1),
             Visit::Expire(_) => (1, 2),
             Visit::Delete => (0, 2),
         };

@@ -9,7 +9,7 @@ use crate::request::{Reply, Request, SendError};
 /// Sends requests and returns their replies in the same order.
 ///
 /// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
-pub trait Transport {
+pub trait Transport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
     fn send(&mut self, requests: &[Request]) -> Vec<Reply>;
 }
@@ -117,7 +117,7 @@ fn is_final(reply: Option<&Reply>) -> bool {
 }
 
 /// A source of connections: the address of a server, or a Sentinel that knows it.
-pub(crate) trait Connect {
+pub(crate) trait Connect: Send {
     fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
 }
 

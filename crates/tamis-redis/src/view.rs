@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::batch::Kind;
 use crate::error::{ItemError, printable};
 use crate::header::State;
 use crate::metadata::{GenerationRecord, Metadata, Role};
@@ -111,12 +112,51 @@ impl View {
         self.metadata.window.map_or(0, |window| now / window.slice_millis)
     }
 
-    /// Returns which generations an insert or a lookup uses.
-    pub(crate) fn uses(&self, is_insert: bool, now: u64) -> Vec<Use> {
+    /// Returns the number and the expiry of the slice at a time, if the client knows no such slice.
+    pub(crate) fn missing_slice(&self, now: u64) -> Option<(u64, u64)> {
+        let span = self.metadata.window?;
+        let number = self.slice_at(now);
+        let is_missing = |record: &GenerationRecord| match record.role {
+            Role::Slice(newest) => newest < number,
+            _ => false,
+        };
+        self.metadata.generations.last().filter(|last| is_missing(last))?;
+        Some((number, (number + self.lifetime()) * span.slice_millis))
+    }
+
+    /// Returns the time at which the keys of a slice expire. Other generations do not.
+    pub(crate) fn slice_expiry(&self, record: &GenerationRecord) -> Option<u64> {
+        match (record.role, self.metadata.window) {
+            (Role::Slice(number), Some(span)) => {
+                Some((number + self.lifetime()) * span.slice_millis)
+            }
+            _ => None,
+        }
+    }
+
+    /// Tests whether the keys of a slice have expired.
+    pub(crate) fn is_expired(&self, record: &GenerationRecord, now: u64) -> bool {
+        match record.role {
+            Role::Slice(number) => number + self.lifetime() <= self.slice_at(now),
+            _ => false,
+        }
+    }
+
+    /// Returns how many slices after its start the keys of a slice expire. Clients with a slow
+    /// clock read a slice for a little longer, so this is one more than the slices of the window.
+    fn lifetime(&self) -> u64 {
+        1 + self.metadata.window.map_or(0, |window| u64::from(window.slices))
+    }
+
+    /// Returns which generations an operation uses.
+    pub(crate) fn uses(&self, kind: Kind, now: u64) -> Vec<Use> {
+        let is_insert = kind == Kind::Insert;
         let slices = self.metadata.window.map_or(0, |window| u64::from(window.slices));
         let (slice, last) = (self.slice_at(now), self.generations.len() - 1);
         let of = |(generation, known): (usize, &Generation)| {
             let (reads, writes) = match known.record.role {
+                Role::Building if kind == Kind::Build => (true, true),
+                _ if kind == Kind::Build => (false, false),
                 Role::Current => (true, is_insert),
                 Role::Building => (false, is_insert),
                 Role::Slice(number) => (number + slices > slice, is_insert && generation == last),
@@ -124,6 +164,14 @@ impl View {
             (reads || writes).then_some(Use { generation, reads, writes })
         };
         self.generations.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Tests whether newer slices may exist although no known one can say so: the newest is over.
+    pub(crate) fn is_outdated_at(&self, now: u64, uses: &[Use]) -> bool {
+        let last = self.generations.len() - 1;
+        self.metadata.window.is_some()
+            && self.missing_slice(now).is_some()
+            && !uses.iter().any(|used| used.generation == last && used.reads)
     }
 
     /// Tests whether the state of a shard shows that the metadata may have changed.
@@ -203,22 +251,23 @@ mod tests {
 
     fn metadata(roles: &[Role]) -> Metadata {
         let plan = RedisPlan::new(1000, 0.01).unwrap();
-        let mut metadata = Metadata::new(&plan);
+        let mut metadata = Metadata::new(&plan, 0);
         metadata.generations =
             roles.iter().map(|&role| GenerationRecord::new(&plan, role)).collect();
         metadata
     }
 
-    fn used(view: &View, is_insert: bool, now: u64) -> Vec<(usize, bool, bool)> {
-        let uses = view.uses(is_insert, now);
+    fn used(view: &View, kind: Kind, now: u64) -> Vec<(usize, bool, bool)> {
+        let uses = view.uses(kind, now);
         uses.iter().map(|used| (used.generation, used.reads, used.writes)).collect()
     }
 
     #[test]
     fn a_generation_that_is_being_built_takes_inserts_and_no_lookups() {
         let view = View::new(b"a", metadata(&[Role::Current, Role::Building])).unwrap();
-        assert_eq!(used(&view, false, 0), [(0, true, false)]);
-        assert_eq!(used(&view, true, 0), [(0, true, true), (1, false, true)]);
+        assert_eq!(used(&view, Kind::Lookup, 0), [(0, true, false)]);
+        assert_eq!(used(&view, Kind::Insert, 0), [(0, true, true), (1, false, true)]);
+        assert_eq!(used(&view, Kind::Build, 0), [(1, true, true)]);
     }
 
     #[test]
@@ -226,8 +275,21 @@ mod tests {
         let mut metadata = metadata(&[Role::Slice(7), Role::Slice(8), Role::Slice(9)]);
         metadata.window = Some(WindowSpan { slices: 2, slice_millis: 1000 });
         let view = View::new(b"a", metadata).unwrap();
-        assert_eq!(used(&view, false, 9_500), [(1, true, false), (2, true, false)]);
-        assert_eq!(used(&view, true, 9_500), [(1, true, false), (2, true, true)]);
+        assert_eq!(used(&view, Kind::Lookup, 9_500), [(1, true, false), (2, true, false)]);
+        assert_eq!(used(&view, Kind::Insert, 9_500), [(1, true, false), (2, true, true)]);
+    }
+
+    #[test]
+    fn a_window_needs_a_slice_when_the_newest_is_over() {
+        let mut metadata = metadata(&[Role::Slice(8)]);
+        metadata.window = Some(WindowSpan { slices: 2, slice_millis: 1000 });
+        let view = View::new(b"a", metadata).unwrap();
+        let is_outdated = |now| view.is_outdated_at(now, &view.uses(Kind::Lookup, now));
+        assert_eq!((view.missing_slice(8_999), is_outdated(8_999)), (None, false));
+        assert_eq!((view.missing_slice(9_000), is_outdated(9_000)), (Some((9, 12_000)), false));
+        assert!(is_outdated(10_000));
+        let slice = &view.metadata.generations[0];
+        assert!(!view.is_expired(slice, 10_999) && view.is_expired(slice, 11_000));
     }
 
     #[test]

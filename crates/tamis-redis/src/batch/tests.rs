@@ -159,7 +159,7 @@ fn a_client_follows_a_swap() {
 fn a_filter_with_another_hash_is_an_error() {
     let mut filter = filter(10);
     let plan = RedisPlan::new(10, 0.01).unwrap().hasher(tamis::Hasher::keyed([1, 2]));
-    publish(&mut filter, &Metadata::new(&plan));
+    publish(&mut filter, &Metadata::new(&plan, 0));
     let key = filter.view.generations[0].key(0, 0);
     filter.transport.strings.remove(&key);
     assert_eq!(filter.contains(&1), Err(ItemError::Replaced { name: "f".into() }));

@@ -1,0 +1,258 @@
+//! Adds, publishes and removes generations: rebuilds and the slices of windows.
+//!
+//! The order of the steps keeps two promises while other clients insert and look up:
+//!
+//! * Before an insert may go to a new generation alone, every shard of the old one has a flag.
+//!   A client with an old view sees the flag in its next reply, and reads the metadata.
+//! * Metadata that can be read names only generations whose shards exist.
+//!
+//! ```text
+//! rebuild   create shards → publish as `building` → flag the current shards → (the caller inserts)
+//! swap      retire the current shards → publish as `current` → delete the old shards
+//! slice     create shards → flag the newest slice → publish
+//! ```
+//!
+//! A rebuild publishes first, because inserts then go to both generations. A slice is flagged first,
+//! because inserts then go to the new slice alone.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{ItemError, printable};
+use crate::exchange::{Exchange, perform};
+use crate::growth::remove_remains;
+use crate::lifecycle::CreateShards;
+use crate::metadata::{GenerationRecord, Metadata, Role, random_id};
+use crate::plan::RedisPlan;
+use crate::request::{Request, bytes, integer};
+use crate::sweep::{Flag, SendAll, Sweep, Visit};
+use crate::view::{Generation, View};
+
+/// Replaces the metadata if it is as the client knows it. Keeps the expiry. Arguments: the known
+/// text, the new text. Replies with 1 if the key has the new text.
+const REPLACE: &str = "\
+local text = redis.call('GET', KEYS[1])
+if text == ARGV[2] then return 1 end
+if text ~= ARGV[1] then return 0 end
+local ttl = redis.call('PTTL', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[2])
+if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
+return 1";
+
+/// How often a slice is added again because another client changed the metadata.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// Why a rebuild did not start or end.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RebuildError {
+    /// Another rebuild has not ended. [`abort_rebuild`](crate::RedisFilter::abort_rebuild) ends it.
+    Running {
+        /// The name of the filter.
+        name: Arc<str>,
+    },
+    /// No rebuild is running: another client ended it.
+    NotRunning {
+        /// The name of the filter.
+        name: Arc<str>,
+    },
+    /// The plan has another hash function or a window, or the filter is a window.
+    Plan {
+        /// What differs.
+        why: &'static str,
+    },
+    /// The server or the connection failed.
+    Redis(ItemError),
+}
+
+impl fmt::Display for RebuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running { name } => {
+                write!(f, "a rebuild of the filter {name:?} is running: wait for it, or abort it")
+            }
+            Self::NotRunning { name } => {
+                write!(f, "no rebuild of the filter {name:?} is running: start it again")
+            }
+            Self::Plan { why } => f.write_str(why),
+            Self::Redis(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RebuildError {}
+
+impl From<ItemError> for RebuildError {
+    fn from(error: ItemError) -> Self {
+        Self::Redis(error)
+    }
+}
+
+/// Starts a rebuild. Returns when every insert of every client goes to both generations.
+pub(crate) async fn start_rebuild<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    plan: &RedisPlan,
+    now: u64,
+) -> Result<(), RebuildError> {
+    if view.metadata.window.is_some() || plan.window_span().is_some() {
+        return Err(RebuildError::Plan { why: "a window is not rebuilt: its items expire" });
+    }
+    if plan.hash_function() != view.metadata.hasher {
+        return Err(RebuildError::Plan { why: "a rebuild keeps the hash function of the filter" });
+    }
+    let expires_at = read(exchange, view).await?.map(|ttl| now + ttl);
+    if building(view).is_some() {
+        return Err(RebuildError::Running { name: printable(view.name()) });
+    }
+    let record = GenerationRecord::new(plan, Role::Building);
+    let mut metadata = view.metadata.clone();
+    metadata.generations.push(record.clone());
+    create(exchange, view, &record, expires_at).await?;
+    if !publish(exchange, view, metadata).await? {
+        delete(exchange, view, record).await?;
+        return Err(RebuildError::Running { name: printable(view.name()) });
+    }
+    mark(exchange, view, 0, Flag::HasNext, true).await?;
+    Ok(())
+}
+
+/// Makes the generation that is being built the current one, and deletes the old one.
+pub(crate) async fn swap<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RebuildError> {
+    read(exchange, view).await?;
+    let Some(new) = building(view) else {
+        return Err(RebuildError::NotRunning { name: printable(view.name()) });
+    };
+    // A client with the old view reads the metadata from here on.
+    mark(exchange, view, 0, Flag::Retired, true).await?;
+    let old = view.metadata.generations[0].clone();
+    let current =
+        GenerationRecord { role: Role::Current, ..view.metadata.generations[new].clone() };
+    let metadata = Metadata { generations: vec![current], ..view.metadata.clone() };
+    if !publish(exchange, view, metadata).await? {
+        return Err(RebuildError::NotRunning { name: printable(view.name()) });
+    }
+    delete(exchange, view, old).await?;
+    Ok(())
+}
+
+/// Deletes the generation that is being built, if there is one.
+pub(crate) async fn abort<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RebuildError> {
+    read(exchange, view).await?;
+    let Some(new) = building(view) else { return Ok(()) };
+    let mut metadata = view.metadata.clone();
+    let record = metadata.generations.remove(new);
+    if publish(exchange, view, metadata).await? {
+        delete(exchange, view, record).await?;
+    }
+    // Without a newer generation the flags only cost round trips.
+    mark(exchange, view, 0, Flag::HasNext, false).await?;
+    mark(exchange, view, 0, Flag::Retired, false).await?;
+    Ok(())
+}
+
+/// Adds the slice of the present time to a window, unless another client has.
+pub(crate) async fn add_slice<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    now: u64,
+) -> Result<(), ItemError> {
+    for _ in 0..MAX_ATTEMPTS {
+        read(exchange, view).await?;
+        let Some((number, expires_at)) = view.missing_slice(now) else { return Ok(()) };
+        let newest = view.metadata.generations.len() - 1;
+        let last = view.metadata.generations[newest].clone();
+        let record = GenerationRecord { id: random_id(), role: Role::Slice(number), ..last };
+        let mut metadata = view.metadata.clone();
+        metadata.generations.retain(|old| !view.is_expired(old, now));
+        metadata.generations.push(record.clone());
+        create(exchange, view, &record, Some(expires_at)).await?;
+        // A slice whose keys have expired needs no flag: clients with an old view notice by the
+        // time that their newest slice is over.
+        mark(exchange, view, newest, Flag::HasNext, true).await?;
+        if publish(exchange, view, metadata).await? {
+            return Ok(());
+        }
+        delete(exchange, view, record).await?;
+    }
+    Err(ItemError::Unsettled)
+}
+
+/// Returns the number of the generation that is being built.
+fn building(view: &View) -> Option<usize> {
+    view.metadata.generations.iter().position(|record| record.role == Role::Building)
+}
+
+/// Reads the metadata again. Returns its time to live in milliseconds.
+async fn read<X: Exchange>(exchange: &mut X, view: &mut View) -> Result<Option<u64>, ItemError> {
+    let name = view.name().to_vec();
+    let requests = vec![Request::new("GET", name.clone()), Request::new("PTTL", name.clone())];
+    let mut replies = exchange.exchange(requests).await.into_iter();
+    let mut next = || replies.next().expect("one reply for each request");
+    view.update(bytes(&name, next())?.as_deref())?;
+    Ok(u64::try_from(integer(&name, next())?).ok())
+}
+
+async fn create<X: Exchange>(
+    exchange: &mut X,
+    view: &View,
+    record: &GenerationRecord,
+    expires_at: Option<u64>,
+) -> Result<(), ItemError> {
+    let generation = Generation::new(view.name(), record.clone()).expect("the name was checked");
+    perform(exchange, CreateShards::new(generation, expires_at)).await
+}
+
+/// Replaces the metadata. Returns false if another client changed it.
+async fn publish<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    metadata: Metadata,
+) -> Result<bool, ItemError> {
+    let name = view.name().to_vec();
+    let text = metadata.encode();
+    let mut request = Request::script(REPLACE, std::slice::from_ref(&name));
+    request.command.arg(view.metadata.encode()).arg(&text);
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    let is_published = integer(&name, reply)? == 1;
+    if is_published {
+        view.update(Some(text.as_bytes()))?;
+    }
+    Ok(is_published)
+}
+
+/// Sets or clears a flag of all shards of a generation. Missing shards stay missing.
+async fn mark<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    generation: usize,
+    flag: Flag,
+    is_set: bool,
+) -> Result<(), ItemError> {
+    let visited =
+        perform(exchange, Sweep::new(view, Visit::Mark(flag, is_set), [generation])).await?;
+    let created = visited
+        .iter()
+        .filter(|visited| visited.items.is_none())
+        .map(|visited| view.generations[visited.generation].key(visited.shard, visited.layer))
+        .map(remove_remains)
+        .collect();
+    perform(exchange, SendAll::new(created)).await.map(|_| ())
+}
+
+/// Deletes the shards of a generation that the metadata does not name.
+async fn delete<X: Exchange>(
+    exchange: &mut X,
+    view: &View,
+    record: GenerationRecord,
+) -> Result<(), ItemError> {
+    let metadata = Metadata { generations: vec![record], ..view.metadata.clone() };
+    let mut old = View::new(view.name(), metadata).expect("the name was checked");
+    perform(exchange, Sweep::new(&mut old, Visit::Delete, [0])).await.map(|_| ())
+}

@@ -1,0 +1,208 @@
+//! A filter is rebuilt and swapped, and a window takes new slices, while clients use it.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use support::{Server, ask};
+use tamis_redis::{
+    ItemError, OpenError, RebuildError, RedisFilter, RedisPlan, SingleNode, WindowSpan,
+};
+
+fn plan(items: u64) -> RedisPlan {
+    RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap()
+}
+
+fn all_found(results: &[Result<bool, ItemError>]) -> bool {
+    results.iter().all(|result| *result == Ok(true))
+}
+
+#[test]
+fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
+    let server = Server::start();
+    for growing in [false, true] {
+        let name = format!("f{growing}");
+        let small = if growing { plan(5_000).growing().unwrap() } else { plan(20_000) };
+        RedisFilter::create(server.node(), &name, &small).unwrap();
+        let is_over = AtomicBool::new(false);
+        let known: Vec<u64> = std::thread::scope(|scope| {
+            let (server, name, is_over) = (&server, &name, &is_over);
+            let writers: Vec<_> = (0..3_u64)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        let mut filter = RedisFilter::open(server.node(), name).unwrap();
+                        let mut known = Vec::new();
+                        for start in 0.. {
+                            let items: Vec<u64> =
+                                (0..50).map(|i| (start * 50 + i) * 3 + thread).collect();
+                            let inserted = filter.insert_each(&items);
+                            assert!(inserted.iter().all(Result::is_ok), "{inserted:?}");
+                            known.extend(&items);
+                            let step = (known.len() / 500).max(1);
+                            let some: Vec<u64> = known.iter().copied().step_by(step).collect();
+                            assert!(all_found(&filter.contains_each(&some)));
+                            if is_over.load(Ordering::Relaxed) {
+                                break;
+                            }
+                        }
+                        known
+                    })
+                })
+                .collect();
+            let mut filter = RedisFilter::open(server.node(), name).unwrap();
+            for round in 0..3 {
+                std::thread::sleep(Duration::from_millis(50));
+                let mut rebuild = filter.rebuild(&plan(100_000 + round)).unwrap();
+                // The source has every item that was acknowledged before, and many more.
+                let source: Vec<u64> = (0..60_000).collect();
+                assert!(rebuild.insert_each(&source).iter().all(Result::is_ok));
+                std::thread::sleep(Duration::from_millis(50));
+                rebuild.swap().unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+            writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+        });
+        let mut filter = RedisFilter::open(server.node(), &name).unwrap();
+        assert!(known.len() > 1000 && all_found(&filter.contains_each(&known)), "{}", known.len());
+        let info = filter.info().unwrap();
+        assert_eq!((info.items_planned, info.missing.len()), (100_002, 0));
+        let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", &format!("{name}:*")]);
+        assert_eq!(keys.len(), info.shards as usize, "the old shards are deleted");
+    }
+}
+
+#[test]
+fn a_rebuild_heals_a_filter_with_a_lost_shard() {
+    let server = Server::start();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan(50_000)).unwrap();
+    let items: Vec<u64> = (0..5_000).collect();
+    filter.insert_each(&items);
+    let mut redis = server.connection();
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
+    let in_an_hour = 3_600_000 + UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    filter.expire_at(Some(in_an_hour)).unwrap();
+    assert!(filter.contains_each(&items).iter().any(Result::is_err));
+    let mut rebuild = filter.rebuild(&plan(50_000)).unwrap();
+    assert!(rebuild.insert_each(&items).iter().all(Result::is_ok));
+    rebuild.swap().unwrap();
+    assert!(all_found(&filter.contains_each(&items)));
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "*"]);
+    for key in keys {
+        let at: i64 = ask(&mut redis, &["PEXPIRETIME", &key]);
+        assert!(at.abs_diff(in_an_hour.cast_signed()) < 50, "{key}: the rebuild keeps the expiry");
+    }
+}
+
+#[test]
+fn a_rebuild_is_aborted_and_another_one_is_refused() {
+    let server = Server::start();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan(20_000)).unwrap();
+    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    let before = ask::<i64>(&mut server.connection(), &["DBSIZE"]);
+    let mut rebuild = filter.rebuild(&plan(20_000)).unwrap();
+    let second = other.rebuild(&plan(20_000)).err().unwrap();
+    assert!(matches!(second, RebuildError::Running { .. }), "{second}");
+    assert_eq!(other.insert(&1_u64), Ok(true));
+    other.abort_rebuild().unwrap();
+    let lost = rebuild.insert_each(&[7_u64]);
+    assert_eq!(lost, [Err(ItemError::NoRebuild { name: "f".into() })]);
+    let ended = rebuild.swap().err().unwrap();
+    assert!(matches!(ended, RebuildError::NotRunning { .. }), "{ended}");
+    assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), before);
+    assert_eq!((other.contains(&1_u64), filter.contains(&1_u64)), (Ok(true), Ok(true)));
+    let keyed = plan(10).hasher(tamis::Hasher::keyed([1, 2]));
+    assert!(matches!(filter.rebuild(&keyed), Err(RebuildError::Plan { .. })));
+    filter.rebuild(&plan(20_000)).unwrap().abort().unwrap();
+    assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), before);
+}
+
+fn window(server: &Server, slices: u32, slice_millis: u64) -> RedisFilter<SingleNode> {
+    let span = WindowSpan { slices, slice_millis };
+    let plan = plan(2_000).window(span).unwrap();
+    RedisFilter::open_or_create(server.node(), "w", &plan).unwrap()
+}
+
+#[test]
+fn items_of_a_window_are_found_until_their_slice_is_over() {
+    let server = Server::start();
+    let mut filter = window(&server, 3, 400);
+    let mut reader = RedisFilter::open(server.node(), "w").unwrap();
+    let mut late = RedisFilter::open(server.node(), "w").unwrap();
+    let mut inserted: Vec<(u64, u64)> = Vec::new();
+    let start = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    for item in 0_u64.. {
+        assert_eq!(filter.insert(&item), Ok(true));
+        let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+        inserted.push((item, now));
+        std::thread::sleep(Duration::from_millis(20));
+        // Two slices of three are complete, so an item lives for at least 800 ms.
+        let live: Vec<u64> =
+            inserted.iter().filter(|(_, at)| now < at + 700).map(|(item, _)| *item).collect();
+        assert!(all_found(&reader.contains_each(&live)));
+        if now > start + 2500 {
+            break;
+        }
+    }
+    // A client that was idle for many slices finds the newest items.
+    let (last, _) = inserted[inserted.len() - 1];
+    assert_eq!(late.contains(&last), Ok(true));
+    let old: Vec<u64> = inserted[..20].iter().map(|(item, _)| *item).collect();
+    let found = reader.contains_each(&old);
+    let found = found.into_iter().filter(|found| *found == Ok(true)).count();
+    assert!(found <= 3, "{found}");
+    let mut redis = server.connection();
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "w:*"]);
+    assert!((3..=5).contains(&keys.len()), "{keys:?}");
+    for key in &keys {
+        assert!(ask::<i64>(&mut redis, &["PTTL", key]) > 0, "{key}");
+    }
+    std::thread::sleep(Duration::from_millis(2000));
+    assert_eq!(ask::<Vec<String>>(&mut redis, &["KEYS", "w:*"]), Vec::<String>::new());
+    assert_eq!(reader.contains(&last), Ok(false), "all slices are over");
+    assert_eq!(filter.insert(&last), Ok(true));
+    assert_eq!(reader.contains(&last), Ok(true));
+}
+
+#[test]
+fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
+    let server = Server::start();
+    window(&server, 20, 200);
+    std::thread::scope(|scope| {
+        for thread in 0..6_u64 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut filter = RedisFilter::open(server.node(), "w").unwrap();
+                let mut reader = RedisFilter::open(server.node(), "w").unwrap();
+                for i in 0..200 {
+                    let item = 6 * i + thread;
+                    filter.insert(&item).unwrap();
+                    assert_eq!(reader.contains(&item), Ok(true), "{item}");
+                    std::thread::sleep(Duration::from_millis(4));
+                }
+            });
+        }
+    });
+    let mut filter = RedisFilter::open(server.node(), "w").unwrap();
+    let items: Vec<u64> = (0..1200).collect();
+    assert!(all_found(&filter.contains_each(&items)));
+    let text: String = ask(&mut server.connection(), &["GET", "w"]);
+    let slices: Vec<&str> = text.lines().filter(|line| line.starts_with("generation")).collect();
+    let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "w:*"]);
+    assert_eq!(slices.len(), keys.len(), "{text}\n{keys:?}");
+    let different = RedisFilter::open_or_create(server.node(), "w", &plan(2_000)).err().unwrap();
+    assert!(matches!(different, OpenError::Differs { .. }), "{different}");
+}
+
+#[test]
+fn a_lost_slice_is_an_error_and_a_window_is_not_rebuilt() {
+    let server = Server::start();
+    let mut filter = window(&server, 2, 60_000);
+    filter.insert("a").unwrap();
+    assert!(matches!(filter.rebuild(&plan(10)), Err(RebuildError::Plan { .. })));
+    let mut redis = server.connection();
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "w:*"]);
+    let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
+    assert!(matches!(filter.contains("a"), Err(ItemError::MissingShard { .. })));
+}
