@@ -204,7 +204,7 @@ pub(crate) struct OpenOrCreate {
 
 enum OpenOrCreatePhase {
     Opening(Open),
-    Creating(Create),
+    Creating(Box<Create>),
     /// Another client was faster.
     Reopening(Open),
 }
@@ -224,7 +224,7 @@ impl Operation for OpenOrCreate {
             OpenOrCreatePhase::Opening(open) => match open.step(replies) {
                 Step::Done(Err(OpenError::NotFound { .. })) => {
                     match Create::new(&self.name, Metadata::new(&self.plan, self.now)) {
-                        Ok(create) => self.phase = OpenOrCreatePhase::Creating(create),
+                        Ok(create) => self.phase = OpenOrCreatePhase::Creating(Box::new(create)),
                         Err(error) => return Step::Done(Err(open_error(error, &self.name))),
                     }
                     return self.step(Vec::new());
