@@ -106,6 +106,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         Ok(sum)
     })?;
+    filter.delete()?;
+    let node = SingleNode::new(&url, Patience::default())?;
+    let mut filter = RedisFilter::create(node, &name, &plan)?;
+    measure("native, insert_each of 10000", ITEMS, new.clone(), || {
+        let mut sum = 0;
+        for items in present.chunks(10_000) {
+            sum += count(filter.insert_each(items))?;
+        }
+        Ok(sum)
+    })?;
     let singles = 30_000;
     measure("native, insert of one item", singles, 0..=singles, || {
         let mut sum = 0;

@@ -69,7 +69,9 @@ impl Probe {
         };
         let generation = &mut view.generations[self.generation];
         let layer = generation.layer(self.layer);
-        let mut request = Request::new(name, generation.key(self.shard, self.layer));
+        let bits = self.items.len() * layer.probes as usize;
+        let key = generation.key(self.shard, self.layer);
+        let mut request = Request::with_capacity(name, key, 16 + 4 * bits, 64 + 16 * bits);
         let command = &mut request.command;
         command.arg("GET").arg("i64").arg(0);
         if self.is_write {

@@ -50,6 +50,18 @@ impl Request {
         Self { key, command }
     }
 
+    /// Returns a request with memory for this number of arguments and bytes.
+    pub(crate) fn with_capacity(
+        name: &'static str,
+        key: Vec<u8>,
+        arguments: usize,
+        bytes: usize,
+    ) -> Self {
+        let mut command = Cmd::with_capacity(arguments, bytes + key.len());
+        command.arg(name).arg(&key);
+        Self { key, command }
+    }
+
     /// Returns a request for a script. The first key decides the slot.
     pub(crate) fn script(text: &'static str, keys: &[Vec<u8>]) -> Self {
         let mut command = Cmd::new();
