@@ -12,6 +12,7 @@ use crate::filter::{MAX_BATCH, now};
 use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
+use crate::merge::{RedisMergeError, merge};
 use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
 use crate::request::{Operation, Reply, Request, Step};
@@ -205,6 +206,22 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     /// [`RebuildError::Redis`] if the server or the connection fails.
     pub async fn abort_rebuild(&mut self) -> Result<(), RebuildError> {
         abort(&mut Waiting(&mut self.transport), &mut self.view).await
+    }
+
+    /// Adds all items of another filter, as [`RedisFilter::merge`](crate::RedisFilter::merge).
+    ///
+    /// # Errors
+    ///
+    /// [`RedisMergeError`]. Repeating the call is safe.
+    pub async fn merge<U: AsyncTransport>(
+        &mut self,
+        other: &mut AsyncRedisFilter<U>,
+    ) -> Result<(), RedisMergeError> {
+        merge(
+            (&mut Waiting(&mut self.transport), &mut self.view),
+            (&mut Waiting(&mut other.transport), &mut other.view),
+        )
+        .await
     }
 
     async fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, ItemError>> {

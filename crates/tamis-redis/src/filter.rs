@@ -10,6 +10,7 @@ use crate::exchange::{Blocking, complete};
 use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
+use crate::merge::{RedisMergeError, merge};
 use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
 use crate::request::{Operation, Step};
@@ -244,6 +245,24 @@ impl<T: Transport> RedisFilter<T> {
         let mut exchange = Blocking(&mut self.transport);
         complete(start_rebuild(&mut exchange, &mut self.view, plan, now()))?;
         Ok(RedisRebuild { filter: self })
+    }
+
+    /// Adds all items of another filter, which may be on another server. Both must have the same plan
+    /// and hash function. The other filter does not change.
+    ///
+    /// Copies all bytes of the other filter through this client. Items that both have count twice.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisMergeError`]. Some shards may have been merged; repeating the call is safe.
+    pub fn merge<U: Transport>(
+        &mut self,
+        other: &mut RedisFilter<U>,
+    ) -> Result<(), RedisMergeError> {
+        complete(merge(
+            (&mut Blocking(&mut self.transport), &mut self.view),
+            (&mut Blocking(&mut other.transport), &mut other.view),
+        ))
     }
 
     /// Ends a rebuild that a client left behind. The present filter stays.

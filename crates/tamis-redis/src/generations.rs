@@ -190,7 +190,10 @@ fn building(view: &View) -> Option<usize> {
 }
 
 /// Reads the metadata again. Returns its time to live in milliseconds.
-async fn read<X: Exchange>(exchange: &mut X, view: &mut View) -> Result<Option<u64>, ItemError> {
+pub(crate) async fn read<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<Option<u64>, ItemError> {
     let name = view.name().to_vec();
     let requests = vec![Request::new("GET", name.clone()), Request::new("PTTL", name.clone())];
     let mut replies = exchange.exchange(requests).await.into_iter();

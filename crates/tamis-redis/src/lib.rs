@@ -24,6 +24,7 @@ mod header;
 mod helper_filter;
 mod info;
 mod lifecycle;
+mod merge;
 mod metadata;
 #[cfg(test)]
 mod model;
@@ -51,6 +52,7 @@ pub use filter::{RedisFilter, RedisRebuild};
 pub use generations::RebuildError;
 pub use helper_filter::HelperFilter;
 pub use info::RedisFilterInfo;
+pub use merge::RedisMergeError;
 pub use metadata::{MetadataError, WindowSpan};
 pub use plan::{Growth, PlanError, RedisPlan};
 pub use redisson_filter::RedissonFilter;

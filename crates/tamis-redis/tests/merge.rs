@@ -1,0 +1,70 @@
+//! A merged filter has the items of both.
+
+mod support;
+
+use std::time::UNIX_EPOCH;
+
+use support::{Server, ask};
+use tamis_redis::{ItemError, RedisFilter, RedisMergeError, RedisPlan};
+
+fn all_found(results: &[Result<bool, ItemError>]) -> bool {
+    results.iter().all(|result| *result == Ok(true))
+}
+
+#[test]
+fn a_filter_of_another_server_is_merged_with_its_layers() {
+    let (here, there) = (Server::start(), Server::start());
+    for growing in [false, true] {
+        let mut plan = RedisPlan::new(30_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+        if growing {
+            plan = plan.growing().unwrap();
+        }
+        let name = format!("f{growing}");
+        let mut ours = RedisFilter::create(here.node(), &name, &plan).unwrap();
+        let mut theirs = RedisFilter::create(there.node(), "other", &plan).unwrap();
+        let in_an_hour = 3_600_000 + UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+        ours.expire_at(Some(in_an_hour)).unwrap();
+        let (a, b): (Vec<u64>, Vec<u64>) = ((0..5_000).collect(), (5_000..60_000).collect());
+        ours.insert_each(&a);
+        theirs.insert_each(&b);
+        ours.merge(&mut theirs).unwrap();
+        assert!(all_found(&ours.contains_each(&a)) && all_found(&ours.contains_each(&b)));
+        let (info, other) = (ours.info().unwrap(), theirs.info().unwrap());
+        assert_eq!((info.layers, info.missing.len()), (other.layers, 0));
+        assert!(info.items.abs_diff(60_000) < 700, "{info:?}");
+        assert!(info.rate <= 0.01 || !growing, "{info:?}");
+        // Further inserts go on as before.
+        let c: Vec<u64> = (60_000..70_000).collect();
+        assert!(ours.insert_each(&c).iter().all(Result::is_ok));
+        assert!(all_found(&ours.contains_each(&c)));
+        let mut redis = here.connection();
+        let keys: Vec<String> = ask(&mut redis, &["KEYS", &format!("{name}*")]);
+        for key in keys {
+            assert!(!key.contains('+'), "{key}: no temporary key is left");
+            let at: i64 = ask(&mut redis, &["PEXPIRETIME", &key]);
+            assert!(at.abs_diff(in_an_hour.cast_signed()) < 50, "{key}");
+        }
+        theirs.delete().unwrap();
+    }
+}
+
+#[test]
+fn different_and_busy_filters_are_not_merged() {
+    let server = Server::start();
+    let plan = |items| RedisPlan::new(items, 0.01).unwrap();
+    let mut a = RedisFilter::create(server.node(), "a", &plan(1_000)).unwrap();
+    let mut b = RedisFilter::create(server.node(), "b", &plan(9_000)).unwrap();
+    let mut c = RedisFilter::create(server.node(), "c", &plan(1_000)).unwrap();
+    c.insert("x").unwrap();
+    assert!(matches!(a.merge(&mut b), Err(RedisMergeError::Differs(_))));
+    a.rebuild(&plan(1_000)).unwrap();
+    assert!(matches!(a.merge(&mut c), Err(RedisMergeError::Busy { .. })));
+    a.abort_rebuild().unwrap();
+    a.merge(&mut c).unwrap();
+    assert_eq!(a.contains("x"), Ok(true));
+    let mut redis = server.connection();
+    let keys: Vec<String> = ask(&mut redis, &["KEYS", "c:*"]);
+    let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
+    let lost = a.merge(&mut c);
+    assert!(matches!(lost, Err(RedisMergeError::Redis(ItemError::MissingShard { .. }))));
+}
