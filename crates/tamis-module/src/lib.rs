@@ -25,8 +25,10 @@ mod long;
 mod module_io;
 mod replicate;
 mod reply;
+mod rewrite;
 mod run;
 mod types;
+mod value_type;
 
 #[global_allocator]
 static ALLOCATOR: allocator::ServerAllocator = allocator::ServerAllocator;

@@ -17,7 +17,7 @@ use crate::config;
 use crate::long;
 use crate::replicate::{Replicated, Sent, replicate};
 use crate::reply;
-use crate::types::{self, Slot, ValueType};
+use crate::value_type::{self, Slot, ValueType};
 
 /// Runs a command that a client sent.
 ///
@@ -302,14 +302,15 @@ impl OpenKey {
         // SAFETY: the invariant. A null key is empty.
         unsafe {
             let key_type = api!(RedisModule_KeyType(self.key));
-            key_type != raw::REDISMODULE_KEYTYPE_EMPTY as c_int && types::slot(self.key).is_none()
+            key_type != raw::REDISMODULE_KEYTYPE_EMPTY as c_int
+                && value_type::slot(self.key).is_none()
         }
     }
 
     /// Returns what the key holds, if it is of this module.
     fn slot(&mut self) -> Option<&mut Slot> {
         // SAFETY: the invariant, and `self` is borrowed uniquely.
-        unsafe { types::slot(self.key) }
+        unsafe { value_type::slot(self.key) }
     }
 
     /// Returns the value; `None` if the key does not exist.
@@ -318,7 +319,7 @@ impl OpenKey {
             return None;
         }
         // SAFETY: the invariant. `change` needs `&mut self`, so no exclusive reference exists.
-        match unsafe { types::slot(self.key) } {
+        match unsafe { value_type::slot(self.key) } {
             Some(slot) => slot.as_ref(),
             None => self.is_of_another_type().then_some(&OTHER_TYPE),
         }
@@ -351,10 +352,10 @@ impl OpenKey {
 
     /// Replaces the value of a key that is open for a write.
     fn set(&mut self, value: Value) {
-        let value_type = ValueType::of(&value).pointer();
-        let pointer = types::into_pointer(value);
+        let name = ValueType::of(&value).pointer();
+        let pointer = value_type::into_pointer(value);
         // SAFETY: the key is open for a write. The server now owns the value.
-        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, value_type, pointer)) };
+        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, name, pointer)) };
     }
 }
 

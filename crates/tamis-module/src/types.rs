@@ -8,83 +8,24 @@
 //!
 //! So RedisBloom and this module read each other's values of the first two types.
 
-mod rewrite;
-
 use std::ffi::{CString, c_int, c_void};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use tamis_commands::Value;
 use tamis_formats::module_value::{
-    BLOOM_TYPE, CUCKOO_TYPE, ImageReader, TAMIS_TYPE, TAMIS_VERSION, VERSION, read_bloom,
-    read_cuckoo, write_bloom, write_cuckoo, write_image,
+    ImageReader, read_bloom, read_cuckoo, write_bloom, write_cuckoo, write_image,
 };
 use valkey_module::raw::{
     REDISMODULE_TYPE_METHOD_VERSION, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO,
-    RedisModuleString, RedisModuleType, RedisModuleTypeMethods,
+    RedisModuleString, RedisModuleTypeMethods,
 };
 
-use crate::api::{Ctx, Key, Level, OK, api, log};
+use crate::api::{Ctx, Level, OK, api, log};
 use crate::module_io::ModuleIo;
-
-/// A type of this module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
-    /// `tamis-flt`
-    Tamis,
-    /// `MBbloom--`
-    Bloom,
-    /// `MBbloomCF`
-    Cuckoo,
-}
-
-impl ValueType {
-    /// Every type; the position of each is its number.
-    pub const ALL: [ValueType; 3] = [ValueType::Tamis, ValueType::Bloom, ValueType::Cuckoo];
-
-    /// Returns the type that stores a value.
-    pub fn of(value: &Value) -> Self {
-        match value {
-            Value::RedisBloom(_) => ValueType::Bloom,
-            Value::RedisCuckoo(_) => ValueType::Cuckoo,
-            _ => ValueType::Tamis,
-        }
-    }
-
-    /// Returns the name in the reply of `TYPE`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ValueType::Bloom => BLOOM_TYPE,
-            ValueType::Cuckoo => CUCKOO_TYPE,
-            ValueType::Tamis => TAMIS_TYPE,
-        }
-    }
-
-    const fn version(self) -> u64 {
-        match self {
-            ValueType::Bloom | ValueType::Cuckoo => VERSION,
-            ValueType::Tamis => TAMIS_VERSION,
-        }
-    }
-
-    /// Returns the pointer with which the server names the type.
-    pub fn pointer(self) -> *mut RedisModuleType {
-        POINTERS[self as usize].load(Ordering::Relaxed)
-    }
-
-    /// Counts the values of this type.
-    pub fn count(self) -> u64 {
-        COUNTS[self as usize].load(Ordering::Relaxed)
-    }
-}
-
-/// The pointers of the types, which [`register`] sets once, before any command runs.
-static POINTERS: [AtomicPtr<RedisModuleType>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
-
-/// How many values of each type exist. Relaxed, because the counters order no other memory.
-static COUNTS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+use crate::rewrite::rewrite;
+use crate::value_type::{Slot, ValueType, into_pointer, value_of};
 
 /// Registers the types.
 ///
@@ -102,7 +43,7 @@ pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
             version: u64::from(REDISMODULE_TYPE_METHOD_VERSION),
             rdb_load: Some(load),
             rdb_save: Some(save),
-            aof_rewrite: Some(rewrite::rewrite),
+            aof_rewrite: Some(rewrite),
             mem_usage: Some(memory_usage),
             digest: Some(digest),
             free: Some(free),
@@ -132,48 +73,13 @@ pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
         if pointer.is_null() {
             return Err(format!("another module has the type {}", value_type.name()));
         }
-        POINTERS[value_type as usize].store(pointer, Ordering::Relaxed);
+        value_type.set_pointer(pointer);
     }
     Ok(())
 }
 
 type LoadFn = unsafe extern "C" fn(*mut RedisModuleIO, c_int) -> *mut c_void;
 type FreeFn = unsafe extern "C" fn(*mut c_void);
-
-/// What a key holds. It is `Some` between two commands.
-pub type Slot = Option<Value>;
-
-/// Moves a value to the heap, for the server to keep.
-pub fn into_pointer(value: Value) -> *mut c_void {
-    COUNTS[ValueType::of(&value) as usize].fetch_add(1, Ordering::Relaxed);
-    Box::into_raw(Box::new(Some(value))).cast()
-}
-
-/// Returns what an open key holds; `None` if it is empty or holds a value of another module or of
-/// the server.
-///
-/// # Safety
-///
-/// `key` is open or null. No other reference to its value exists during `'k`.
-pub unsafe fn slot<'k>(key: *mut Key) -> Option<&'k mut Slot> {
-    // SAFETY: the caller opened the key. A value of one of these types is a pointer from
-    // `into_pointer`.
-    unsafe {
-        let pointer = api!(RedisModule_ModuleTypeGetType(key));
-        if pointer.is_null() || !ValueType::ALL.iter().any(|it| it.pointer() == pointer) {
-            return None;
-        }
-        api!(RedisModule_ModuleTypeGetValue(key)).cast::<Slot>().as_mut()
-    }
-}
-
-/// # Safety
-///
-/// `pointer` is the value of a key, of one of these types, and the callback may read it.
-unsafe fn value_of<'v>(pointer: *mut c_void) -> Option<&'v Value> {
-    // SAFETY: the caller.
-    unsafe { pointer.cast::<Slot>().as_ref()?.as_ref() }
-}
 
 unsafe extern "C" fn load<const TYPE: usize>(
     io: *mut RedisModuleIO,
@@ -248,7 +154,7 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, pointer: *mut c_void
 }
 
 unsafe extern "C" fn free<const TYPE: usize>(pointer: *mut c_void) {
-    COUNTS[TYPE].fetch_sub(1, Ordering::Relaxed);
+    ValueType::ALL[TYPE].count_freed();
     // SAFETY: `into_pointer` created the value, and the server gives it up here.
     let slot = unsafe { Box::from_raw(pointer.cast::<Slot>()) };
     _ = catch_unwind(AssertUnwindSafe(|| drop(slot)));

@@ -10,13 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tamis_commands::{PartialLoad, Value};
 use valkey_module::raw::{RedisModuleIO, RedisModuleString};
 
-use super::value_of;
 use crate::api::api;
+use crate::value_type::value_of;
 
 /// The longest chunk, as RedisBloom writes it, in bytes.
 const CHUNK_BYTES: usize = 16 << 20;
 
-pub(super) unsafe extern "C" fn rewrite(
+pub unsafe extern "C" fn rewrite(
     io: *mut RedisModuleIO,
     key: *mut RedisModuleString,
     pointer: *mut c_void,
