@@ -100,7 +100,7 @@ pub unsafe fn begin(
         if stops {
             long.next = strings.len();
         }
-        next_turn(ctx, long);
+        next_turn(ctx, long, 0);
     }
     true
 }
@@ -115,14 +115,18 @@ const AT_ONCE: u32 = raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
 /// The length of an array that is known only at its end.
 const POSTPONED_LEN: i64 = raw::REDISMODULE_POSTPONED_LEN as i64;
 
-/// Continues in the next turn of the event loop.
+/// How long a command waits before it tests again whether writes are paused, in milliseconds.
+const PAUSE_MILLIS: i64 = 5;
+
+/// Continues after some milliseconds; zero is the next turn of the event loop.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of the present command or timer.
-unsafe fn next_turn(ctx: *mut Ctx, long: Box<Long>) {
+unsafe fn next_turn(ctx: *mut Ctx, long: Box<Long>, millis: i64) {
+    let long = Box::into_raw(long).cast();
     // SAFETY: the timer owns the command from here on.
-    unsafe { api!(RedisModule_CreateTimer(ctx, 0, Some(turn), Box::into_raw(long).cast())) };
+    unsafe { api!(RedisModule_CreateTimer(ctx, millis, Some(turn), long)) };
 }
 
 /// Runs parts for a turn.
@@ -134,6 +138,9 @@ unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
     let began = Instant::now();
     // SAFETY: the context of this callback.
     unsafe {
+        if !long.is_done() && long.is_paused() {
+            return next_turn(ctx, long, PAUSE_MILLIS);
+        }
         while !long.is_done() && began.elapsed() < TURN {
             if let Some(refusal) = long.refusal(ctx) {
                 long.push_one(&refusal);
@@ -146,7 +153,7 @@ unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
                 long.next = long.strings.len();
             }
         }
-        if long.is_done() { long.end() } else { next_turn(ctx, long) }
+        if long.is_done() { long.end() } else { next_turn(ctx, long, 0) }
     }
 }
 
@@ -180,6 +187,13 @@ impl Long {
         let argv: Vec<&[u8]> = words.map(|word| unsafe { bytes(*word) }).collect();
         self.next = end;
         Call { ctx, command: self.command, strings, argv: &argv, sent: Sent::Argv(&argv) }.run()
+    }
+
+    /// Tests whether the command must not change anything now: a client has paused writes, or the
+    /// server hands over to a replica. The server ends itself if a module sends a change then.
+    fn is_paused(&self) -> bool {
+        // SAFETY: the function has no conditions.
+        self.command.may_change() && unsafe { api!(RedisModule_AvoidReplicaTraffic()) } != 0
     }
 
     /// Returns why the command cannot go on. The state of the server may have changed since its
