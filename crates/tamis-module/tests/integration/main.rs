@@ -11,6 +11,8 @@ mod operators;
 mod persistence;
 mod redisbloom;
 mod scale_out_page;
+mod replication;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;
 mod server;
+mod status;

@@ -84,13 +84,13 @@ impl TestServer {
         let arguments: Vec<String> =
             arguments.iter().chain(module).map(|word| (*word).to_owned()).collect();
         let child = spawn(host, port, &dir, &arguments);
-        let server = Self { child, port, dir, host, arguments };
+        let mut server = Self { child, port, dir, host, arguments };
         server.wait();
         server
     }
 
     /// Waits until the server has loaded its data.
-    fn wait(&self) {
+    fn wait(&mut self) {
         let begun = Instant::now();
         loop {
             if let Ok(stream) = std::net::TcpStream::connect(self.address()) {
@@ -101,7 +101,9 @@ impl TestServer {
                     return;
                 }
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.log());
+            let has_ended = self.child.try_wait().unwrap().is_some();
+            let is_late = begun.elapsed() > Duration::from_secs(60);
+            assert!(!has_ended && !is_late, "{}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,0 +1,98 @@
+//! Reads the state of a server, and waits for it.
+
+use std::time::{Duration, Instant};
+
+use tamis_resp::Reply;
+
+use crate::client::Client;
+use crate::server::TestServer;
+
+/// How long a test waits for a condition.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until the condition holds.
+pub fn wait_until(condition: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < DEADLINE, "after {DEADLINE:?}, not true: {condition}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a command, whose words have no spaces. The reply must not be an error; values in it may be.
+pub fn run(client: &mut Client, command: &str) -> Reply {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let reply = client.say(&words);
+    assert!(!matches!(reply, Reply::Error(_)), "{command:.200}: {reply:?}");
+    reply
+}
+
+/// Returns a field of `INFO`; the empty text if the server has no such field.
+pub fn info(client: &mut Client, name: &str) -> String {
+    let text = bulk(client.say(&["INFO", "everything"]));
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(field, _)| *field == name).map_or(String::new(), |(_, value)| value.to_owned())
+}
+
+/// Returns a field of `INFO` that is a number.
+pub fn info_number(client: &mut Client, name: &str) -> u64 {
+    info(client, name).parse().unwrap_or_else(|_| panic!("INFO has no number {name}"))
+}
+
+/// Returns the bytes of a reply.
+pub fn bulk(reply: Reply) -> Vec<u8> {
+    match reply {
+        Reply::Bulk(bytes) => bytes,
+        Reply::Verbatim { text, .. } => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the bytes of each value of a reply.
+pub fn bulks(reply: Reply) -> Vec<Vec<u8>> {
+    let Reply::Array(values) = reply else { panic!("{reply:?}") };
+    values.into_iter().map(bulk).collect()
+}
+
+/// Waits until the replica has run all that the primary has sent.
+pub fn wait_for_replica(primary: &TestServer, replica: &TestServer) {
+    let (mut from, mut to) = (primary.connect(), replica.connect());
+    wait_until("the replica has the offset of the primary", || {
+        let sent = info(&mut from, "master_repl_offset");
+        info(&mut to, "master_link_status") == "up" && info(&mut to, "slave_repl_offset") == sent
+    });
+}
+
+/// Asserts that both servers have the same bytes in all keys.
+pub fn assert_equal(context: &str, one: &TestServer, other: &TestServer) {
+    let mut clients = [one.connect(), other.connect()];
+    let [left, right] = clients.each_mut().map(|client| client.say(&["DEBUG", "DIGEST"]));
+    if left == right {
+        return;
+    }
+    let [left, right] = clients.each_mut().map(digests);
+    let differ: Vec<String> = left
+        .iter()
+        .chain(&right)
+        .filter(|pair| !(left.contains(pair) && right.contains(pair)))
+        .map(|(key, digest)| format!("{} {}", key.escape_ascii(), digest.escape_ascii()))
+        .collect();
+    panic!("{context}: the keys differ: {differ:#?}");
+}
+
+/// Returns the keys in order, and the digest of each.
+fn digests(client: &mut Client) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut keys = bulks(client.say(&["KEYS", "*"]));
+    keys.sort();
+    let digest = |key: Vec<u8>| {
+        let reply = client.say(&[b"DEBUG", &b"DIGEST-VALUE"[..], &key]);
+        let Reply::Array(values) = reply else { panic!("{reply:?}") };
+        let digest = match &values[0] {
+            Reply::Simple(text) => text.as_bytes().to_vec(),
+            other => bulk(other.clone()),
+        };
+        (key, digest)
+    };
+    keys.into_iter().map(digest).collect()
+}
