@@ -10,7 +10,7 @@ use valkey_module::raw::{
     RedisModuleCommandInfoVersion, RedisModuleCommandKeySpec,
 };
 
-use crate::api::{Ctx, ERR, ServerString, api, c_text, has_api};
+use crate::api::{Ctx, ERR, OK, ServerString, api, bytes, c_text, has_api, strings};
 use crate::run::run;
 
 /// The categories that the module adds to those of the server.
@@ -62,7 +62,10 @@ unsafe fn register_one(
 ) -> Result<(), String> {
     let refused = || format!("the server refuses the command {}", command.name);
     let name = registered_name(command);
-    let flags: Vec<&str> = command.flags.iter().filter_map(|flag| flag_name(*flag)).collect();
+    let mut flags: Vec<&str> = command.flags.iter().filter_map(|flag| flag_name(*flag)).collect();
+    if has_optional_key(command) {
+        flags.push("getkeys-api");
+    }
     let flags = c_text(&flags.join(" "));
     let Keys { first, last, step, .. } = command.keys;
     // SAFETY: the texts end with a zero. The server copies them.
@@ -122,6 +125,36 @@ fn flag_name(flag: Flag) -> Option<&'static str> {
         Flag::Module => None,
         flag => flag.name(),
     }
+}
+
+/// Tests whether a word of the command decides whether another word is a key. A server of a cluster
+/// ignores the specification of such a key, and asks the module instead.
+fn has_optional_key(command: &Command) -> bool {
+    matches!(command.keys.option, KeyOption::SourceAfter(_))
+}
+
+/// Reports which words are keys, if the server only asks for them. Returns whether it does.
+///
+/// # Safety
+///
+/// The arguments are those of a callback of this command.
+unsafe fn reports_keys(command: &Command, ctx: *mut Ctx, argv: &[*mut ServerString]) -> bool {
+    // SAFETY: the context and the strings are valid during the callback.
+    unsafe {
+        if !has_optional_key(command) || api!(RedisModule_IsKeysPositionRequest(ctx)) == 0 {
+            return false;
+        }
+        let report = |position: usize, access: Access| {
+            let flags = flags(access) as c_int;
+            api!(RedisModule_KeyAtPosWithFlags(ctx, position as c_int, flags));
+        };
+        let words: Vec<&[u8]> = argv.iter().map(|word| bytes(*word)).collect();
+        report(command.keys.first, command.keys.first_access);
+        if command.like_key(&words).is_some() {
+            report(3, Access::READ);
+        }
+    }
+    true
 }
 
 /// The key specifications of a command, which end with an empty one.
@@ -202,8 +235,14 @@ unsafe extern "C" fn call<const ROW: usize>(
     argv: *mut *mut ServerString,
     argc: c_int,
 ) -> c_int {
+    let command = &COMMANDS[ROW];
     // SAFETY: the arguments of this callback.
-    unsafe { run(&COMMANDS[ROW], ctx, argv, argc) }
+    unsafe {
+        if reports_keys(command, ctx, strings(argv, argc)) {
+            return OK;
+        }
+        run(command, ctx, argv, argc)
+    }
 }
 
 macro_rules! callbacks {
