@@ -74,6 +74,16 @@ pub unsafe fn begin(
         if strings.len() - first <= MAX_ITEMS || flags & AT_ONCE > 0 {
             return false;
         }
+        // The timer is not a client that sent ASKING for a key of a slot that is being imported.
+        if flags & raw::REDISMODULE_CTX_FLAGS_CLUSTER > 0 {
+            let timer = api!(RedisModule_GetDetachedThreadSafeContext(ctx));
+            api!(RedisModule_SelectDb(timer, api!(RedisModule_GetSelectedDb(ctx))));
+            let is_refused = other_node(timer, strings[1]).is_some();
+            api!(RedisModule_FreeThreadSafeContext(timer));
+            if is_refused {
+                return false;
+            }
+        }
         let mut long = Box::new(Long {
             client: null_mut(),
             reply_ctx: ctx,
@@ -203,8 +213,7 @@ impl Long {
     ///
     /// As for [`part`](Self::part).
     unsafe fn refusal(&self, ctx: *mut Ctx) -> Option<Reply> {
-        // SAFETY: the context and the strings are valid. The format names one string, and asks for
-        // errors as a reply.
+        // SAFETY: the context and the strings are valid.
         unsafe {
             let flags = api!(RedisModule_GetContextFlags(ctx)) as u32;
             if self.command.may_change() {
@@ -218,14 +227,7 @@ impl Long {
             if flags & raw::REDISMODULE_CTX_FLAGS_CLUSTER == 0 {
                 return None;
             }
-            // Another node may own the slot of the key by now. The server then refuses the call.
-            let key = (&*self.strings)[1];
-            let reply = api!(RedisModule_Call(ctx, c"EXISTS".as_ptr(), c"Es".as_ptr(), key));
-            let refusal = error_of(reply);
-            if !reply.is_null() {
-                api!(RedisModule_FreeCallReply(reply));
-            }
-            refusal.map(Reply::error)
+            other_node(ctx, (&*self.strings)[1]).map(Reply::error)
         }
     }
 
@@ -277,6 +279,24 @@ impl Long {
 
 const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// Returns an error if another node of the cluster owns the slot of the key, or has the key while
+/// the slot migrates. The server refuses a call for such a key.
+///
+/// # Safety
+///
+/// The context and the key are valid.
+unsafe fn other_node(ctx: *mut Ctx, key: *mut ServerString) -> Option<String> {
+    // SAFETY: the format names one string, and asks for errors as a reply.
+    unsafe {
+        let reply = api!(RedisModule_Call(ctx, c"EXISTS".as_ptr(), c"Es".as_ptr(), key));
+        let refusal = error_of(reply);
+        if !reply.is_null() {
+            api!(RedisModule_FreeCallReply(reply));
+        }
+        refusal
+    }
+}
 
 /// Returns the text of an error reply.
 ///
