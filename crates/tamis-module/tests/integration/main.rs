@@ -5,6 +5,7 @@
 
 #[path = "../../../../tests/exchanges/client.rs"]
 mod client;
+mod cluster;
 mod exchanges;
 mod long_commands;
 mod operators;
