@@ -1,9 +1,9 @@
 //! The module of Redis and Valkey: `redis-server --loadmodule libtamis.so`.
 //!
 //! ```text
-//! server ──▶ commands.rs ──▶ run.rs ──▶ handler of tamis-commands ──▶ reply.rs ──▶ client
-//!            registers the    opens         value, argv                replicate.rs ──▶ replicas, AOF
-//!            rows             the key
+//! server ──▶ callback.rs ──▶ call.rs ──▶ handler of tamis-commands ──▶ reply.rs ──▶ client
+//!            of commands.rs   opens       value, argv                 replicate.rs ──▶ replicas, AOF
+//!                             the key
 //!                             long.rs: a long command in parts, one in each turn of the event loop
 //! types.rs: RDB, AOF, digest, copy, memory, free        config.rs, info.rs: CONFIG, INFO
 //! ```
@@ -17,16 +17,20 @@
 
 mod allocator;
 mod api;
+mod call;
+mod callback;
 mod commands;
 mod config;
 mod info;
+mod key_specs;
 mod load;
 mod long;
 mod module_io;
+mod open_key;
+mod registered_name;
 mod replicate;
 mod reply;
 mod rewrite;
-mod run;
 mod types;
 mod value_type;
 

@@ -18,9 +18,9 @@ use tamis_resp::{Protocol, Reply};
 use valkey_module::raw::{self, RedisModuleBlockedClient, RedisModuleCallReply};
 
 use crate::api::{Ctx, ServerString, api, bytes};
+use crate::call::{Call, protocol};
 use crate::replicate::Sent;
 use crate::reply;
-use crate::run::{Call, protocol};
 
 /// A command with more items is long.
 const MAX_ITEMS: usize = 4096;

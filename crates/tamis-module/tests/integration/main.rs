@@ -11,8 +11,8 @@ mod long_commands;
 mod operators;
 mod persistence;
 mod redisbloom;
-mod scale_out_page;
 mod replication;
+mod scale_out_page;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;
 mod server;

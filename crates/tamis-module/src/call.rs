@@ -1,8 +1,7 @@
-//! Runs a command: opens its key, calls the handler, sends the reply and the change.
+//! A command in progress: opens its key, calls the handler and sends the change.
 
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tamis_commands::{
     Argv, Batch, BatchItems, BatchPart, Command, Env, Family, Handler, KeyHandler, KeyReply,
@@ -11,58 +10,12 @@ use tamis_commands::{
 use tamis_resp::{Protocol, Reply};
 use valkey_module::raw;
 
-use crate::api::{Ctx, Key, Level, OK, ServerString, api, bytes, c_text, log, strings};
-use crate::commands;
+use crate::api::{Ctx, ServerString, api, bytes};
 use crate::config;
-use crate::long;
+use crate::open_key::OpenKey;
+use crate::registered_name::registered_name;
 use crate::replicate::{Replicated, Sent, replicate};
-use crate::reply;
-use crate::value_type::{self, Slot, ValueType};
-
-/// Runs a command that a client sent.
-///
-/// # Safety
-///
-/// The arguments are those of a callback of this command.
-pub unsafe fn run(
-    command: &'static Command,
-    ctx: *mut Ctx,
-    argv: *mut *mut ServerString,
-    argc: c_int,
-) -> c_int {
-    // SAFETY: the server passes `argc` strings, which are valid during the command.
-    let ran = catch_unwind(AssertUnwindSafe(|| unsafe {
-        let strings = strings(argv, argc);
-        if !command.takes(strings.len()) {
-            api!(RedisModule_WrongArity(ctx));
-            return;
-        }
-        if long::begin(command, ctx, strings) {
-            return;
-        }
-        // Most commands have few words, which need no allocation.
-        let (mut few, mut many) = ([&b""[..]; 8], Vec::new());
-        let argv = if let Some(few) = few.get_mut(..strings.len()) {
-            few
-        } else {
-            many.resize(strings.len(), &b""[..]);
-            &mut many[..]
-        };
-        argv.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
-        let call = Call { ctx, command, strings, argv, sent: Sent::Verbatim };
-        let KeyReply { reply, .. } = call.run();
-        reply::send(ctx, &reply, call.protocol_of(&reply));
-    }));
-    if ran.is_err() {
-        let text = format!("tamis: {} failed unexpectedly; please report this", command.name);
-        // SAFETY: a command sends its reply last, so none was sent.
-        unsafe {
-            log(ctx, Level::Warning, &text);
-            api!(RedisModule_ReplyWithError(ctx, c_text(&format!("ERR {text}")).as_ptr()));
-        }
-    }
-    OK
-}
+use crate::value_type::Slot;
 
 /// A command in progress.
 ///
@@ -196,7 +149,7 @@ impl Call<'_> {
 
     /// Sends a change to replicas, and to clients that watch the key.
     fn send_change(&self, replicated: Replicated<'_>) {
-        let name = commands::registered_name(self.command);
+        let name = registered_name(self.command);
         // SAFETY: the invariant.
         unsafe {
             replicate(self.ctx, self.strings[1], self.sent, replicated);
@@ -249,7 +202,7 @@ impl Call<'_> {
     }
 
     /// Returns the protocol of the client, if the reply needs it.
-    fn protocol_of(&self, reply: &Reply) -> Protocol {
+    pub fn protocol_of(&self, reply: &Reply) -> Protocol {
         match reply {
             // The server encodes these replies itself.
             Reply::Bool(_) | Reply::Bools { .. } | Reply::Integer(_) => Protocol::Resp2,
@@ -269,111 +222,7 @@ fn now_millis() -> u64 {
     unsafe { api!(RedisModule_Milliseconds()) as u64 }
 }
 
-/// An open key. Dropping it closes the key.
-///
-/// Invariant: `key` is open, or null for a key that is read and does not exist.
-struct OpenKey {
-    key: *mut Key,
-    name: *mut ServerString,
-}
-
-impl OpenKey {
-    fn read(ctx: *mut Ctx, name: *mut ServerString) -> Self {
-        Self::open(ctx, name, raw::REDISMODULE_READ)
-    }
-
-    fn write(ctx: *mut Ctx, name: *mut ServerString) -> Self {
-        Self::open(ctx, name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
-    }
-
-    fn open(ctx: *mut Ctx, name: *mut ServerString, mode: u32) -> Self {
-        // SAFETY: context and name are those of the present command.
-        let key = unsafe { api!(RedisModule_OpenKey(ctx, name, mode as c_int)) };
-        Self { key: key.cast(), name }
-    }
-
-    fn name(&self) -> &[u8] {
-        // SAFETY: the name is valid during the command.
-        unsafe { bytes(self.name) }
-    }
-
-    /// Tests whether the key holds a value of the server or of another module.
-    fn is_of_another_type(&self) -> bool {
-        // SAFETY: the invariant. A null key is empty.
-        unsafe {
-            let key_type = api!(RedisModule_KeyType(self.key));
-            key_type != raw::REDISMODULE_KEYTYPE_EMPTY as c_int
-                && value_type::slot(self.key).is_none()
-        }
-    }
-
-    /// Returns what the key holds, if it is of this module.
-    fn slot(&mut self) -> Option<&mut Slot> {
-        // SAFETY: the invariant, and `self` is borrowed uniquely.
-        unsafe { value_type::slot(self.key) }
-    }
-
-    /// Returns the value; `None` if the key does not exist.
-    fn value(&self) -> Option<&Value> {
-        if self.key.is_null() {
-            return None;
-        }
-        // SAFETY: the invariant. `change` needs `&mut self`, so no exclusive reference exists.
-        match unsafe { value_type::slot(self.key) } {
-            Some(slot) => slot.as_ref(),
-            None => self.is_of_another_type().then_some(&OTHER_TYPE),
-        }
-    }
-
-    /// Calls a handler with the value, and stores the result under the key.
-    fn change(&mut self, handle: impl FnOnce(&mut Slot) -> Outcome) -> Outcome {
-        let is_other = self.is_of_another_type();
-        let Some(slot) = self.slot() else {
-            let mut slot = is_other.then(other_type);
-            let outcome = handle(&mut slot);
-            if let Some(value) = slot
-                && !matches!(value, Value::Bytes(_))
-            {
-                self.set(value);
-            }
-            return outcome;
-        };
-        let before = slot.as_ref().map(ValueType::of);
-        let outcome = handle(slot);
-        if slot.as_ref().map(ValueType::of) != before {
-            match slot.take() {
-                Some(value) => self.set(value),
-                // SAFETY: the key is open for a write.
-                None => _ = unsafe { api!(RedisModule_DeleteKey(self.key)) },
-            }
-        }
-        outcome
-    }
-
-    /// Replaces the value of a key that is open for a write.
-    fn set(&mut self, value: Value) {
-        let name = ValueType::of(&value).pointer();
-        let pointer = value_type::into_pointer(value);
-        // SAFETY: the key is open for a write. The server now owns the value.
-        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, name, pointer)) };
-    }
-}
-
-impl Drop for OpenKey {
-    fn drop(&mut self) {
-        // SAFETY: the invariant. A null key is not open.
-        unsafe { api!(RedisModule_CloseKey(self.key)) };
-    }
-}
-
 thread_local! {
     /// The memory of the last batch.
     static BATCH: Cell<Batch<'static>> = Cell::default();
-}
-
-/// What handlers see of a value of another type: a string, which is no filter.
-static OTHER_TYPE: std::sync::LazyLock<Value> = std::sync::LazyLock::new(other_type);
-
-fn other_type() -> Value {
-    Value::Bytes(tamis_commands::SparseBytes::default())
 }
