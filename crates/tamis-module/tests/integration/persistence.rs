@@ -153,6 +153,8 @@ fn the_memory_of_a_value_is_what_the_server_counts() {
             let Reply::Integer(usage) = client.say(&["MEMORY", "USAGE", key]) else { panic!() };
             let before = used_memory(&mut client);
             client.say(&["DEL", key]);
+            // Valkey frees large values on another thread.
+            wait_for(&mut client, "lazyfree_pending_objects:0");
             let freed = before - used_memory(&mut client);
             let difference = (usage - freed).abs();
             let bound = usage / 50 + 512;
