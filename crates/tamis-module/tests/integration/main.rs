@@ -7,6 +7,7 @@
 mod client;
 mod cluster;
 mod exchanges;
+mod hostile;
 mod long_commands;
 mod operators;
 mod persistence;

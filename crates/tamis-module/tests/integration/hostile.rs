@@ -1,0 +1,246 @@
+//! A payload of `RESTORE` that no server wrote is refused, or becomes a filter that does no harm.
+
+use tamis_resp::Reply;
+
+use crate::client::Client;
+use crate::server::{Host, TestServer};
+use crate::status::{bulk, info_number, run};
+
+/// Commands that create the filters whose payloads are changed. The key is `k`.
+const FILTERS: [&[&str]; 16] = [
+    &["BF.ADD k a"],
+    &["BF.RESERVE k 0.01 10", "BF.MADD k a b c d e f g h i j k l m n o p q r s t u v w x y z"],
+    &["BF.RESERVE k 0.01 1000 NONSCALING"],
+    &["CONFIG SET tamis.bf-layout redisbloom", "BF.RESERVE k 0.01 10", "BF.ADD k a"],
+    &["CONFIG SET tamis.bf-layout redisbloom", "BF.RESERVE k 0.1 2", "BF.MADD k a b c d e f g"],
+    &["CF.RESERVE k 16", "CF.INSERT k ITEMS a b c"],
+    &["CF.RESERVE k 4 BUCKETSIZE 1 EXPANSION 2", "CF.INSERT k ITEMS a b c d e f g h i j k"],
+    &["TM.RESERVE k KIND split-block ITEMS 100", "TM.MADD k a b c"],
+    &["TM.RESERVE k KIND classic ITEMS 100", "TM.MADD k a b c"],
+    &["TM.RESERVE k KIND classic ITEMS 100"],
+    &["TM.RESERVE k KIND growing ITEMS 10", "TM.MADD k a b c d e f g h i j k l m n o p"],
+    &["TM.RESERVE k KIND cuckoo ITEMS 100", "TM.MADD k a b c"],
+    &["TM.RESERVE k KIND counting ITEMS 100", "TM.MADD k a b c"],
+    &["TM.RESERVE k KIND window WINDOW 60000 ITEMS 100", "TM.MADD k a b c"],
+    &["TM.RESERVE k KIND window WINDOW 100 ITEMS REFRESH", "TM.MADD k a b c"],
+    &["TM.RESERVE k KIND window WINDOW 60000 ITEMS 100"],
+];
+
+/// The bytes before the values of a module: the kind of payload, and the name and version of the
+/// type as a number of eight bytes.
+const START: usize = 10;
+
+/// The bytes after the values: the version of the payload and its checksum.
+const END: usize = 10;
+
+/// Numbers that a length or a size may not have.
+const HUGE: [u64; 8] =
+    [0, u64::MAX, u64::MAX >> 1, 1 << 63, 1 << 48, 1 << 36, u32::MAX as u64, 1 << 31];
+
+/// The changed payloads of each filter.
+const ROUNDS: u32 = 2000;
+
+/// The memory that the server may use at most, in KiB.
+const MAX_KIB: u64 = 500 << 10;
+
+struct Random(u64);
+
+impl Random {
+    /// Returns the next number of a xorshift generator.
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// Returns a number below `end`, or zero.
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 11) as usize % end.max(1)
+    }
+}
+
+/// Computes the checksum of a payload: CRC-64 with the Jones polynomial, reflected.
+fn crc64(bytes: &[u8]) -> u64 {
+    const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
+    static TABLE: std::sync::LazyLock<[u64; 256]> = std::sync::LazyLock::new(|| {
+        std::array::from_fn(|byte| {
+            (0..8).fold(byte as u64, |crc, _| crc >> 1 ^ (POLYNOMIAL * (crc & 1)))
+        })
+    });
+    bytes.iter().fold(0, |crc, byte| TABLE[(crc as u8 ^ byte) as usize] ^ crc >> 8)
+}
+
+/// Returns a payload with these values, and with the start and the version of another payload.
+fn payload(start: &[u8], values: &[u8], other: &[u8]) -> Vec<u8> {
+    let version = &other[other.len() - END..other.len() - 8];
+    let mut payload = [start, values, version].concat();
+    payload.extend(crc64(&payload).to_le_bytes());
+    payload
+}
+
+/// Changes the values of a payload.
+fn change(values: &mut Vec<u8>, random: &mut Random) {
+    let len = values.len();
+    match random.below(8) {
+        0 => values.truncate(random.below(len)),
+        1 => {
+            // A number of eight bytes in the image: a length, a size, a count or a time.
+            let at = random.below(len.saturating_sub(8));
+            let huge = HUGE[random.below(HUGE.len())].to_le_bytes();
+            values[at..].iter_mut().zip(huge).for_each(|(byte, new)| *byte = new);
+        }
+        2 => {
+            // A length, as the server encodes it before a string and in a number.
+            let at = random.below(len);
+            let huge = HUGE[random.below(HUGE.len())].to_be_bytes();
+            let encoded: Vec<u8> = [0x81].into_iter().chain(huge).collect();
+            values.splice(at..(at + 1).min(len), encoded);
+        }
+        3 => {
+            let (from, to) = (random.below(len), random.below(len));
+            let part = values[from..(from + 1 + random.below(64)).min(len)].to_vec();
+            values.splice(to..to, part);
+        }
+        4 => {
+            let at = random.below(len);
+            values.drain(at..(at + 1 + random.below(16)).min(len));
+        }
+        _ => {
+            for _ in 0..=random.below(4) {
+                // The parameters are near the start.
+                let end = if random.below(2) == 0 { len.min(120) } else { len };
+                let at = random.below(end);
+                values[at] = [0, 0xff, random.next() as u8, values[at] ^ 1 << random.below(8)]
+                    [random.below(4)];
+            }
+        }
+    }
+}
+
+/// Returns the payloads of [`FILTERS`].
+fn dumps(client: &mut Client) -> Vec<Vec<u8>> {
+    let dump = |commands: &&[&str]| {
+        commands.iter().for_each(|command| _ = run(client, command));
+        let dump = bulk(run(client, "DUMP k"));
+        run(client, "DEL k");
+        run(client, "CONFIG SET tamis.bf-layout tamis");
+        dump
+    };
+    FILTERS.iter().map(dump).collect()
+}
+
+/// Restores a payload. Returns whether the server accepts it. The filter is then used.
+fn restore(client: &mut Client, context: &str, payload: &[u8]) -> bool {
+    let mut say = |words: &[&[u8]]| {
+        client.send(words);
+        let reply = client.try_receive();
+        reply.unwrap_or_else(|| {
+            let command = words[0].escape_ascii();
+            panic!("{context}: {command} ended the server: {}", payload.escape_ascii())
+        })
+    };
+    match say(&[b"RESTORE", b"k", b"0", payload]) {
+        Reply::Error(_) => return false,
+        reply => assert_eq!(reply, Reply::ok(), "{context}"),
+    }
+    for command in [
+        "BF.EXISTS k a",
+        "CF.EXISTS k a",
+        "TM.MEXISTS k a b c",
+        "CF.COUNT k a",
+        "TM.INFO k",
+        "BF.INFO k",
+        "CF.INFO k",
+        "BF.CARD k",
+        "MEMORY USAGE k",
+        "DEBUG DIGEST-VALUE k",
+        "BF.SCANDUMP k 0",
+        "CF.SCANDUMP k 0",
+        "CF.DEL k a",
+        "TM.MADD k a new",
+        "CF.ADD k new",
+        "CF.COMPACT k",
+        "COPY k l",
+        "TM.MERGE l k",
+        "TM.DUMP k",
+        "DUMP k",
+        "TM.CLEAR k",
+        "DEL k l",
+    ] {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        say(&words);
+    }
+    true
+}
+
+/// Asserts that the server has never used too much memory.
+fn assert_bounded(context: &str, client: &mut Client) {
+    let id = info_number(client, "process_id");
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < MAX_KIB, "{context}: the server has used {kib} KiB");
+}
+
+#[test]
+fn changed_payloads_do_no_harm() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        let dumps = dumps(&mut client);
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for (dump, commands) in dumps.iter().zip(FILTERS) {
+            assert_eq!(payload(&dump[..START], &dump[START..dump.len() - END], dump), *dump);
+            assert!(restore(&mut client, "unchanged", dump), "{host:?}, {commands:?}");
+            let mut accepted = 0;
+            for round in 0..ROUNDS {
+                let mut values = dump[START..dump.len() - END].to_vec();
+                for _ in 0..=random.below(2) {
+                    if !values.is_empty() {
+                        change(&mut values, &mut random);
+                    }
+                }
+                let context = format!("{host:?}, {commands:?}, round {round}");
+                let payload = payload(&dump[..START], &values, dump);
+                accepted += u32::from(restore(&mut client, &context, &payload));
+            }
+            // A change of a bit array leaves a filter.
+            assert!(accepted < ROUNDS, "{host:?}, {commands:?}");
+            assert_bounded(&format!("{host:?}, {commands:?}"), &mut client);
+        }
+        assert_eq!(run(&mut client, "DBSIZE"), Reply::Integer(0), "{host:?}");
+    }
+}
+
+#[test]
+fn short_payloads_and_other_versions_are_refused() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        for (dump, commands) in dumps(&mut client).iter().zip(FILTERS) {
+            let context = format!("{host:?}, {commands:?}");
+            let values = &dump[START..dump.len() - END];
+            // The server reads on in its version, whose second byte is also the mark of the end. So
+            // a payload without its last two bytes may be accepted.
+            let is_tested = |len: &usize| {
+                let missing = values.len() - len;
+                missing != 2 && (*len < 200 || len % 37 == 0 || missing < 20)
+            };
+            for len in (0..values.len()).filter(is_tested) {
+                let short = payload(&dump[..START], &values[..len], dump);
+                assert!(!restore(&mut client, &context, &short), "{context}, {len} bytes");
+            }
+            for version in 0..=10_u8 {
+                // The version is the last ten bits of the number that names the type.
+                let mut start = dump[..START].to_vec();
+                let own = std::mem::replace(&mut start[START - 1], version);
+                assert!(own <= 10 && start[START - 2] & 3 == 0, "{context}: version {own}");
+                let other = payload(&start, values, dump);
+                let is_accepted = restore(&mut client, &context, &other);
+                assert_eq!(is_accepted, version == own, "{context}: version {version}");
+            }
+        }
+        assert_bounded(&format!("{host:?}"), &mut client);
+    }
+}
