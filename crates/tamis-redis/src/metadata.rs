@@ -200,7 +200,7 @@ fn generation_of(text: &str) -> Option<GenerationRecord> {
         bits: field(words.next()?, "bits").filter(|bits| (8..1 << 31).contains(bits))?,
         probes: field(words.next()?, "probes").filter(|probes| (1..=1000).contains(probes))?,
         capacity: field(words.next()?, "capacity")
-            .filter(|capacity| (1..1 << 31).contains(capacity))?,
+            .filter(|capacity| (1..1 << 40).contains(capacity))?,
     };
     words.next().is_none().then_some(GenerationRecord { id, role, items, rate, growth, geometry })
 }
@@ -228,6 +228,15 @@ mod tests {
             metadata.window = window;
             let text = metadata.encode();
             assert_eq!(Metadata::decode(text.as_bytes()).unwrap(), metadata, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_metadata_of_extreme_plans_is_decoded() {
+        for (items, rate) in [(u64::from(u32::MAX), 0.99), (0, 1e-15), (1_000_000_000_000, 0.01)] {
+            let plan = RedisPlan::new(items, rate).unwrap().max_shard_bytes(64 << 20).unwrap();
+            let metadata = Metadata::new(&plan.growing().unwrap(), 0);
+            assert_eq!(Metadata::decode(metadata.encode().as_bytes()).unwrap(), metadata);
         }
     }
 

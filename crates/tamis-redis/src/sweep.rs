@@ -146,15 +146,20 @@ impl<'v> Sweep<'v> {
         };
         let mut replies = replies.into_iter();
         let mut further = Vec::new();
-        for (generation, shard, layer) in std::mem::take(&mut self.waiting) {
-            let known = &mut self.view.generations[generation];
-            let key = known.key(shard, layer);
+        let waiting = std::mem::take(&mut self.waiting);
+        for &(generation, shard, layer) in &waiting {
+            let key = self.view.generations[generation].key(shard, layer);
             let mut header = None;
             for (i, reply) in replies.by_ref().take(each).enumerate() {
                 if i == at {
                     header = Some(match integers(&key, reply) {
                         // Another program's value: the shard is missing.
                         Err(ItemError::WrongType { .. }) => Vec::new(),
+                        Err(error) if error.is_unknown_command() && self.view.has_bitfield_ro => {
+                            // The server has no `BITFIELD_RO`: visits the keys again.
+                            self.view.has_bitfield_ro = false;
+                            return Ok(waiting);
+                        }
                         header => header?,
                     });
                 } else {
@@ -165,6 +170,7 @@ impl<'v> Sweep<'v> {
             let state = header.first().copied().and_then(State::decode);
             let items = state.and(header.get(1).copied());
             self.visited.push(Visited { generation, shard, layer, items });
+            let known = &mut self.view.generations[generation];
             if let (Some(state), 0) = (state, layer) {
                 known.learn_layers(shard, state.layers);
             }

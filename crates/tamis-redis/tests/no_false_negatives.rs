@@ -156,6 +156,52 @@ fn the_first_of_many_clients_creates_the_filter() {
     assert_eq!(names, ["items", "rate"], "{error}");
 }
 
+#[test]
+fn a_server_without_bitfield_ro_gives_the_same_answers() {
+    let server = Server::with(&["--rename-command", "BITFIELD_RO", ""]);
+    let plan = RedisPlan::new(20_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let items: Vec<u64> = (0..1000).collect();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
+    assert_eq!(acknowledged(&mut filter, &items).len(), 1000);
+    for is_info_first in [false, true] {
+        let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+        if is_info_first {
+            assert!(filter.info().unwrap().items > 990);
+        }
+        assert_holds(&mut filter, &items.iter().copied().collect());
+        assert!(filter.info().unwrap().missing.is_empty());
+    }
+}
+
+#[test]
+fn a_full_server_refuses_inserts_and_still_answers_lookups() {
+    let server = Server::start();
+    let plan = RedisPlan::new(20_000, 0.01).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    assert_eq!(filter.insert("a"), Ok(true));
+    let _: String = ask(&mut server.connection(), &["CONFIG", "SET", "maxmemory", "1"]);
+    let refused = filter.insert("b");
+    assert!(
+        matches!(&refused, Err(ItemError::Server { code, .. }) if **code == *"OOM"),
+        "{refused:?}"
+    );
+    assert_eq!((filter.contains("a"), filter.contains("b")), (Ok(true), Ok(false)));
+}
+
+#[test]
+fn acknowledged_inserts_survive_a_kill_of_a_server_with_a_log() {
+    let log = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut server = Server::with(&log);
+    let plan = RedisPlan::new(50_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
+    let items: Vec<u64> = (0..100_000).collect();
+    let known = acknowledged(&mut filter, &items);
+    assert_eq!(known.len(), items.len());
+    server.kill();
+    server.restart(&log);
+    assert_holds(&mut filter, &known);
+}
+
 /// A proxy that cuts each connection after some bytes of replies.
 struct Proxy {
     port: u16,

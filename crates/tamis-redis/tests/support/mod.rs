@@ -5,7 +5,7 @@
 pub mod cluster;
 
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,21 +42,13 @@ impl Server {
         let directory = std::env::temp_dir().join(format!("tamis-redis-{port}"));
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir(&directory).unwrap();
-        let process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .args(["--appendonly", "no", "--dir"])
-            .arg(&directory)
-            .args(options)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed");
-        let server = Self { process, port, directory };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "the server does not start");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        server
+        let process = run(port, &directory, options);
+        Self { process, port, directory }
+    }
+
+    /// Starts the server again with its files.
+    pub fn restart(&mut self, options: &[&str]) {
+        self.process = run(self.port, &self.directory, options);
     }
 
     pub fn url(&self) -> String {
@@ -75,6 +67,24 @@ impl Server {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
+}
+
+/// Starts a server and waits until it answers.
+fn run(port: u16, directory: &Path, options: &[&str]) -> Child {
+    let process = Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+        .args(["--appendonly", "no", "--dir"])
+        .arg(directory)
+        .args(options)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is installed");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "the server does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    process
 }
 
 pub fn node_at(port: u16) -> SingleNode {
