@@ -5,7 +5,7 @@ use std::future::Future;
 use tamis::Item;
 
 use crate::async_transport::AsyncTransport;
-use crate::batch::{Batch, Kind};
+use crate::batch::Batch;
 use crate::error::{CreateError, ItemError, OpenError};
 use crate::exchange::Exchange;
 use crate::filter::{MAX_BATCH, now};
@@ -17,7 +17,7 @@ use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
 use crate::request::{Operation, Reply, Request, Step};
 use crate::sweep::{SendAll, Sweep, corrections};
-use crate::view::View;
+use crate::view::{Kind, View};
 
 /// [`RedisFilter`](crate::RedisFilter) for asynchronous programs, on tokio.
 ///

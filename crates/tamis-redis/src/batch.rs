@@ -20,19 +20,10 @@ use crate::growth;
 use crate::metadata::Role;
 use crate::probe::{Outcome, Probe, by_shard};
 use crate::request::{Operation, Reply, Request, Step, bytes};
-use crate::view::{Update, Use, View};
+use crate::view::{Kind, Update, Use, View};
 
 /// How often an operation starts again before it gives up.
 const MAX_RESTARTS: u32 = 8;
-
-/// What an operation does with its items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Insert,
-    /// Inserts into the generation that is being built, and into no other.
-    Build,
-    Lookup,
-}
 
 /// An insert or a lookup of a batch. The results are in the order of the items: true if the item is
 /// new, or if it may be in the filter.

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tamis::Item;
 
-use crate::batch::{Batch, Kind};
+use crate::batch::Batch;
 use crate::error::{CreateError, ItemError, OpenError};
 use crate::exchange::{Blocking, complete};
 use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
@@ -16,7 +16,7 @@ use crate::plan::RedisPlan;
 use crate::request::{Operation, Step};
 use crate::sweep::{SendAll, Sweep, corrections};
 use crate::transport::Transport;
-use crate::view::View;
+use crate::view::{Kind, View};
 
 /// The largest number of items that one round trip handles.
 pub(crate) const MAX_BATCH: usize = 10_000;

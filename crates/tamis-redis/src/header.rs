@@ -16,10 +16,7 @@
 //! does not exist reads as zeros, so its state word has no magic, and the client never mistakes a
 //! lost shard for an empty one.
 
-use crate::plan::LayerGeometry;
-
-/// The length of the header. The bits follow it.
-pub(crate) const HEADER_BYTES: u64 = 64;
+use crate::geometry::{HEADER_BYTES, LayerGeometry};
 
 /// The bit offset of the counter.
 pub(crate) const COUNTER_OFFSET: u64 = 64;

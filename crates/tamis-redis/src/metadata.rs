@@ -17,7 +17,8 @@ use std::str::FromStr;
 
 use tamis::Hasher;
 
-use crate::plan::{Growth, RedisPlan, ShardGeometry};
+use crate::geometry::{Growth, ShardGeometry};
+use crate::plan::{RedisPlan, WindowSpan};
 
 const FIRST_LINE: &str = "tamis-redis 1";
 
@@ -28,18 +29,6 @@ pub(crate) struct Metadata {
     pub(crate) window: Option<WindowSpan>,
     /// Oldest first.
     pub(crate) generations: Vec<GenerationRecord>,
-}
-
-/// How long a window reaches back: the present slice of time and those before.
-///
-/// An item is found for at least `slices - 1` times and at most `slices` times the length of a
-/// slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowSpan {
-    /// The number of slices that a lookup tests.
-    pub slices: u32,
-    /// The length of a slice in milliseconds.
-    pub slice_millis: u64,
 }
 
 /// A generation as the metadata states it.

@@ -1,11 +1,10 @@
 //! Operations on all keys of a filter: info, counters, expiry, deletion.
 
-use crate::batch::Kind;
 use crate::error::ItemError;
 use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
 use crate::lifecycle::expire_at;
 use crate::request::{Operation, Reply, Request, Step, integers, value};
-use crate::view::View;
+use crate::view::{Kind, View};
 
 /// How many shards a pipeline visits.
 const SHARDS_AT_ONCE: usize = 1024;

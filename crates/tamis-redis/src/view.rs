@@ -6,11 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::batch::Kind;
 use crate::error::{ItemError, printable};
+use crate::geometry::{Growth, LayerGeometry, MAX_LAYERS};
 use crate::header::State;
 use crate::metadata::{GenerationRecord, Metadata, Role};
-use crate::plan::{Growth, LayerGeometry, MAX_LAYERS};
 use crate::shard_keys::{NameError, ShardKeys};
 
 /// What a client knows about a filter.
@@ -39,6 +38,15 @@ pub(crate) struct Generation {
     /// How many items each layer counted although they were not new, by shard and layer. The next
     /// insert subtracts them.
     pub(crate) repeats: HashMap<(u32, u8), i64>,
+}
+
+/// What an operation does with its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Insert,
+    /// Inserts into the generation that is being built, and into no other.
+    Build,
+    Lookup,
 }
 
 /// What an operation does with a generation.
@@ -246,8 +254,7 @@ impl Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::WindowSpan;
-    use crate::plan::RedisPlan;
+    use crate::plan::{RedisPlan, WindowSpan};
 
     fn metadata(roles: &[Role]) -> Metadata {
         let plan = RedisPlan::new(1000, 0.01).unwrap();
