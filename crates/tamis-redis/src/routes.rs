@@ -77,8 +77,8 @@ impl Routes {
         !ranges.is_empty()
     }
 
-    /// Returns the requests for each node. Requests of slots without a node go to any node, whose
-    /// reply then says so.
+    /// Returns the requests for each node. Requests of slots without a node go to any node,
+    /// which replies with an error.
     pub(crate) fn distribute(
         &self,
         requests: &[Request],

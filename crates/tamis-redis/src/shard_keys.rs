@@ -10,8 +10,8 @@
 //! share of the shards, and small filters with different names lie in different slots. All layers
 //! and generations of a shard share its tag, so that a script can change them together.
 //!
-//! A name with a hash tag of its own, such as `app:{users}`, keeps the whole filter in the slot of
-//! that tag. The keys are then `NAME:i:gggggggg.l`.
+//! A name that has a hash tag, such as `app:{users}`, keeps the whole filter in the slot of that
+//! tag. The keys are then `NAME:i:gggggggg.l`.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -157,6 +157,60 @@ fn the_first_of_many_clients_creates_the_filter() {
 }
 
 #[test]
+fn a_reply_that_comes_too_late_is_not_taken_for_another_one() {
+    let server = Server::with(&["--enable-debug-command", "yes"]);
+    let plan = RedisPlan::new(100_000, 0.01).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let present: Vec<u64> = (0..500).collect();
+    assert_eq!(acknowledged(&mut filter, &present).len(), 500);
+    let patience = tamis_redis::Patience {
+        response: std::time::Duration::from_millis(100),
+        retries: 0,
+        ..patience()
+    };
+    let node = SingleNode::new(&server.url(), patience).unwrap();
+    let mut hasty = RedisFilter::open(node, "f").unwrap();
+    assert_eq!(hasty.contains(&1_u64), Ok(true));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _: String = ask(&mut server.connection(), &["DEBUG", "SLEEP", "0.6"]);
+        });
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        // The server executes this later, after the client has given up.
+        let late = hasty.insert_each(&[600_u64, 601]);
+        assert!(late.iter().all(|result| matches!(result, Err(ItemError::Connection { .. }))));
+    });
+    let absent: Vec<u64> = (10_000..10_500).collect();
+    let found = hasty.contains_each(&absent);
+    assert!(found.iter().filter(|found| **found == Ok(true)).count() < 20, "{found:?}");
+    assert_holds(&mut hasty, &present.into_iter().collect());
+    // A repeated insert is safe. The first one may have been executed.
+    assert!(hasty.insert_each(&[600_u64, 601]).iter().all(Result::is_ok));
+    assert_holds(&mut hasty, &[600, 601].into());
+}
+
+#[test]
+fn a_client_follows_a_filter_that_another_client_replaced() {
+    let server = Server::start();
+    let plan = |items| RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan(1_000)).unwrap();
+    assert_eq!(filter.insert("a"), Ok(true));
+    RedisFilter::open(server.node(), "f").unwrap().delete().unwrap();
+    RedisFilter::create(server.node(), "f", &plan(50_000)).unwrap();
+    assert_eq!((filter.contains("a"), filter.insert("b")), (Ok(false), Ok(true)));
+    assert_eq!(filter.info().unwrap().items_planned, 50_000);
+    let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "f:*"]);
+    assert_eq!(keys.len(), filter.info().unwrap().shards as usize, "no old key is left");
+    filter.delete().unwrap();
+    let keyed = plan(1_000).hasher(tamis::Hasher::keyed([1, 2]));
+    let mut other = RedisFilter::create(server.node(), "f", &keyed).unwrap();
+    assert!(matches!(filter.insert("c"), Err(ItemError::Replaced { .. })));
+    assert_eq!((other.insert("c"), other.contains("c")), (Ok(true), Ok(true)));
+    let mut again = RedisFilter::open(server.node(), "f").unwrap();
+    assert_eq!(again.contains("c"), Ok(true), "the key is in the metadata");
+}
+
+#[test]
 fn a_server_without_bitfield_ro_gives_the_same_answers() {
     let server = Server::with(&["--rename-command", "BITFIELD_RO", ""]);
     let plan = RedisPlan::new(20_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
@@ -284,7 +338,7 @@ fn a_client_reconnects_after_a_restart_of_the_server() {
     server.kill();
     assert!(matches!(filter.contains("a"), Err(ItemError::Connection { .. })));
     // This server has no data: the answer is an error, not a no.
-    let _server = Server::at(port, &[]);
+    let _server = Server::at(port, &[]).unwrap();
     assert!(matches!(filter.contains("a"), Err(ItemError::NoFilter { .. })));
 }
 

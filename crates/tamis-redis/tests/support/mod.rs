@@ -4,6 +4,7 @@
 
 pub mod cluster;
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,20 +36,22 @@ impl Server {
     }
 
     pub fn with(options: &[&str]) -> Self {
-        Self::at(free_port(), options)
+        // Another test may take the port before the server does.
+        (0..10).find_map(|_| Self::at(free_port(), options)).expect("a free port")
     }
 
-    pub fn at(port: u16, options: &[&str]) -> Self {
+    /// Starts a server on a port. Returns `None` if the port is taken.
+    pub fn at(port: u16, options: &[&str]) -> Option<Self> {
         let directory = std::env::temp_dir().join(format!("tamis-redis-{port}"));
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir(&directory).unwrap();
-        let process = run(port, &directory, options);
-        Self { process, port, directory }
+        let process = run(port, &directory, options)?;
+        Some(Self { process, port, directory })
     }
 
     /// Starts the server again with its files.
     pub fn restart(&mut self, options: &[&str]) {
-        self.process = run(self.port, &self.directory, options);
+        self.process = run(self.port, &self.directory, options).expect("the port is free");
     }
 
     pub fn url(&self) -> String {
@@ -69,9 +72,9 @@ impl Server {
     }
 }
 
-/// Starts a server and waits until it answers.
-fn run(port: u16, directory: &Path, options: &[&str]) -> Child {
-    let process = Command::new("redis-server")
+/// Starts a server and waits until it answers. Returns `None` if another process has the port.
+fn run(port: u16, directory: &Path, options: &[&str]) -> Option<Child> {
+    let mut process = Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
         .args(["--appendonly", "no", "--dir"])
         .arg(directory)
@@ -80,11 +83,26 @@ fn run(port: u16, directory: &Path, options: &[&str]) -> Child {
         .spawn()
         .expect("redis-server is installed");
     let deadline = Instant::now() + Duration::from_secs(10);
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+    let own = format!("process_id:{}\r\n", process.id());
+    loop {
+        match info(port) {
+            // A server with a password does not show its number.
+            Ok(info) if info.contains(&own) || info.contains("NOAUTH") => return Some(process),
+            _ if process.try_wait().unwrap().is_some() => return None,
+            _ => std::thread::sleep(Duration::from_millis(5)),
+        }
         assert!(Instant::now() < deadline, "the server does not start");
-        std::thread::sleep(Duration::from_millis(5));
     }
-    process
+}
+
+/// Returns the section `server` of a server's INFO, or its error.
+fn info(port: u16) -> std::io::Result<String> {
+    let mut server = TcpStream::connect(("127.0.0.1", port))?;
+    server.set_read_timeout(Some(Duration::from_secs(1)))?;
+    server.write_all(b"INFO server\r\n")?;
+    let mut bytes = [0; 8192];
+    let read = server.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..read]).into_owned())
 }
 
 pub fn node_at(port: u16) -> SingleNode {
