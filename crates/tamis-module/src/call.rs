@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use tamis_commands::{
-    Argv, Batch, BatchItems, BatchPart, Command, Env, Family, Handler, KeyHandler, KeyReply,
-    Outcome, ScalableBloom, Value, WriteKeys, made_like, merge, reserve_like,
+    Argv, Batch, BatchItems, BatchPart, Command, Env, ErrorReply, Family, Handler, KeyHandler,
+    KeyReply, Outcome, ScalableBloom, Value, WriteKeys, made_like, merge, reserve_like,
 };
 use tamis_resp::{Protocol, Reply};
 use valkey_module::raw;
@@ -40,16 +40,10 @@ impl Call<'_> {
                 self.with_env(|env| read(key.value(), self.argv, env)).into()
             }
             Handler::Key(KeyHandler::Items(items)) => self.insert(items),
-            Handler::Key(handler) => self.write_key(|slot, env| match self.like_key() {
-                Some(other) => {
-                    let other = OpenKey::read(self.ctx, other);
-                    match made_like(other.value(), env) {
-                        Ok(made) => reserve_like(slot, made).unwrap_or_else(Outcome::from),
-                        Err(reply) => Outcome::from(tamis_commands::ErrorReply(reply)),
-                    }
-                }
-                None => handler.run(slot, self.argv, env),
-            }),
+            Handler::Key(handler) => match self.like_key() {
+                Some(other) => self.reserve_like(other),
+                None => self.write_key(|slot, env| handler.run(slot, self.argv, env)),
+            },
             Handler::WriteKeys(WriteKeys::Merge) => self.merge(),
             Handler::Answer(answer) => self.with_env(|env| answer(self.argv, env)).into(),
             _ => unreachable!("only commands of a module are registered"),
@@ -157,6 +151,18 @@ impl Call<'_> {
             let class = raw::REDISMODULE_NOTIFY_MODULE as c_int;
             api!(RedisModule_NotifyKeyspaceEvent(self.ctx, class, name.as_ptr(), self.strings[1]));
         }
+    }
+
+    /// Creates a filter like that of another key, which is closed before this key is opened: both
+    /// may be the same.
+    fn reserve_like(&self, other: *mut ServerString) -> KeyReply {
+        let other = OpenKey::read(self.ctx, other);
+        let made = self.with_env(|env| made_like(other.value(), env));
+        drop(other);
+        self.write_key(|slot, _| {
+            let reserved = made.map_err(ErrorReply).and_then(|made| reserve_like(slot, made));
+            reserved.unwrap_or_else(Outcome::from)
+        })
     }
 
     fn merge(&self) -> KeyReply {
