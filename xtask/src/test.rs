@@ -31,9 +31,6 @@ pub fn run() -> Outcome {
     let mut none = cargo(&["test", "-p", "tamis", "--no-default-features", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
     steps.run("the library without the standard library", &mut none)?;
-    let mut redis = cargo(&["test", "-p", "tamis-redis", "--features", "async-tls", "--quiet"]);
-    redis.args(["--test", "async_client", "--test", "tls"]);
-    steps.run("filters in Redis strings, with all features", &mut redis)?;
     steps.run(
         "tests of the benches",
         &mut cargo(&[
