@@ -2,11 +2,11 @@
 
 use crate::formats::READING;
 use crate::run::Row;
-use crate::server::module;
 use crate::server::{
     HOT, HUNDRED, KEYS, LARGE, LOG, LOG_16, LONG, MEMORY, ONE, PIPELINE_1, PIPELINE_16,
     PIPELINE_64, RECOVERY, SAVED, THOUSAND,
 };
+use crate::server::{bitmaps, module};
 
 /// A target for one row.
 pub struct Target {
@@ -220,6 +220,13 @@ const TARGETS: &[Target] = &[
     target(module::PIPELINE_64, "tamis BF.ADD", Time("redisbloom BF.ADD", 1.0 / 1.3)),
     target(module::PIPELINE_64, "tamis BF.EXISTS", Time("redisbloom BF.EXISTS", 1.0 / 1.3)),
     target(module::PIPELINE_64, "tamis BF.EXISTS", Time("redis GET", 1.0)),
+    target(bitmaps::INSERT, "tamis, insert_each", Time("article, pipeline of SETBIT", 0.2)),
+    target(bitmaps::INSERT, "tamis, insert_each", Bits(12.8)),
+    target(
+        bitmaps::ANSWER,
+        "tamis, insert_each of 500",
+        Time("article, SETBIT and its reply", 0.1),
+    ),
     target(module::HUNDRED, "tamis BF.MADD", Time("redisbloom BF.MADD", 0.4)),
     target(module::HUNDRED, "tamis BF.MEXISTS", Time("redisbloom BF.MEXISTS", 0.4)),
 ];

@@ -52,7 +52,7 @@ fn wants_programs(args: &[&str]) -> bool {
 /// Tests whether the user selected cases of the server.
 fn wants_server(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| ["server", "module"].iter().any(|it| filter.contains(it)))
+    filter.is_none_or(|filter| ["server", "module", "bitmaps"].iter().any(|it| filter.contains(it)))
 }
 
 /// Tests whether the user selected cases with originals from Python packages.

@@ -4,6 +4,7 @@
 //! A PyPI package contains RedisBloom; without it, its rows are skipped. Times are nanoseconds per
 //! command or per item.
 
+pub mod bitmaps;
 mod client;
 mod hot;
 mod load;
@@ -26,7 +27,7 @@ const ITEMS: u64 = 10_000_000;
 /// Runs the server cases.
 pub fn run(bench: &mut Bench) {
     hot::run(bench);
-    if !CASES.iter().chain(&module::CASES).any(|case| bench.wants(case)) {
+    if !CASES.iter().chain(&module::CASES).chain(&bitmaps::CASES).any(|case| bench.wants(case)) {
         return;
     }
     for name in ["redis-server", "taskset"] {
@@ -38,6 +39,7 @@ pub fn run(bench: &mut Bench) {
     let outcome = throughput(bench)
         .and_then(|()| redisbloom::run(bench))
         .and_then(|()| module::run(bench))
+        .and_then(|()| bitmaps::run(bench))
         .and_then(|()| logged(bench, LOG, 64))
         .and_then(|()| logged(bench, LOG_16, 16))
         .and_then(|()| hash_key(bench))
