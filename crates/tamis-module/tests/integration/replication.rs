@@ -487,6 +487,8 @@ fn a_failover_in_a_long_command_keeps_its_parts() {
         let primary = TestServer::start(host, &PRIMARY);
         let replica = replica_of(&primary, host);
         let (mut client, mut other) = (primary.connect(), primary.connect());
+        let is_online = |client: &mut Client| info(client, "slave0").contains("state=online");
+        wait_until("the replica is online", || is_online(&mut other));
         client.send(&with_items("BF.MADD long", 0, 300_000));
         wait_for_cardinality(&mut other, "long", 1);
         run(&mut other, &format!("FAILOVER TO 127.0.0.1 {}", replica.port));
