@@ -108,7 +108,15 @@ impl Batch<'_> {
                 });
                 let new = self.answers.ones().filter(|item| (first..self.done).contains(item));
                 let hashes: Vec<u64> = new.map(|item| self.hashes[item]).collect();
-                if hashes.is_empty() { Change::None } else { Change::Inserted(hashes) }
+                if hashes.is_empty() {
+                    Change::None
+                } else if self.refusals.len() > refused {
+                    // Another server may have the memory that this one lacked.
+                    let accepted = self.accepted(first, refused, |is_new| is_new);
+                    Change::accepted(&[b"BF.MADD", self.key], &accepted)
+                } else {
+                    Change::Inserted(hashes)
+                }
             }
             Value::Filter(file) => {
                 let full = if family == Family::Tamis { tm::FULL } else { bf::FULL };

@@ -166,20 +166,26 @@ impl Value {
     /// image, except for a new image.
     pub fn from_dump(mut image: &[u8], max_bytes: u64) -> Result<Self, ImageError> {
         let len = image.len() as u64;
-        Self::read_dump(&mut image, len, max_bytes)
+        Self::read_dump(&mut image, len, Some(max_bytes))
     }
 
     /// Reads a value that a client sends from the `len` bytes of its image: see
-    /// [`from_dump`](Self::from_dump).
+    /// [`from_dump`](Self::from_dump). With `None`, a new image is rejected.
     ///
     /// # Errors
     ///
     /// As for [`from_dump`](Self::from_dump).
-    pub fn read_dump(bytes: &mut dyn Read, len: u64, max_bytes: u64) -> Result<Self, ImageError> {
+    pub fn read_dump(
+        bytes: &mut dyn Read,
+        len: u64,
+        new_max_bytes: Option<u64>,
+    ) -> Result<Self, ImageError> {
+        let max_bytes = new_max_bytes.unwrap_or(u64::MAX);
         let mut from = Reader { bytes, left: len, max_bytes, is_new: false };
         match from.u64()? {
             tag @ (tag::BLOOM | tag::FILTER | tag::PARTIAL_LOAD) => from.value(tag),
-            tag => from.new_value(tag),
+            tag if new_max_bytes.is_some() => from.new_value(tag),
+            _ => Err(ImageError::Value),
         }
     }
 

@@ -115,6 +115,19 @@ impl Value {
             _ => None,
         }
     }
+
+    /// Returns when the slice of the last insert into a window by time began, in milliseconds since
+    /// 1970: the time that its image contains. Returns `None` for any other value.
+    #[must_use]
+    pub fn window_stored_millis(&self) -> Option<u64> {
+        match self {
+            Value::Filter(file) => match &file.filter {
+                AnyFilter::Window(window) => window.stored_millis(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// How far the clock of a window that a client loads may be ahead.

@@ -105,6 +105,8 @@ fn merge_files(
         _ => Some(copy(first).map_err(tm::because)?),
     };
     let others = if value.is_none() { &files[1..] } else { &files };
+    // A new window has the clock of its first source, on every replica.
+    let env = &env.at(if value.is_none() { 0 } else { env.now_millis });
     match (copied, &mut *value) {
         (Some(mut file), value) => {
             add_all(&mut file, others, env)?;

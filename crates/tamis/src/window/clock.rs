@@ -205,6 +205,12 @@ impl Clock {
         Some(pairs)
     }
 
+    /// Returns the time at which the slice of the last insert began: the time that the words
+    /// contain. Returns `None` if the span is a number of items.
+    pub(super) fn stored_millis(&self) -> Option<u64> {
+        matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
+    }
+
     /// Returns the time at which the present slice began. Returns `None` if the span is a number of
     /// items.
     pub(super) fn began_millis(&self) -> Option<u64> {

@@ -184,6 +184,13 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.began_millis()
     }
 
+    /// Returns when the slice of the last insert began, in milliseconds of the caller's time. A
+    /// copy made from the [words](Self::to_words) of the filter starts at this time. Returns `None`
+    /// if the span is a number of items.
+    pub fn stored_millis(&self) -> Option<u64> {
+        self.clock.stored_millis()
+    }
+
     /// Returns the number of slices of the span.
     pub fn slices(&self) -> u32 {
         self.clock.slots() as u32 - 1
