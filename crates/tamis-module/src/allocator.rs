@@ -125,8 +125,13 @@ unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
         return start;
     }
     if is_aligned_by_server(layout) {
-        debug_assert!(start.addr().is_multiple_of(layout.align()));
-        return start;
+        if start.addr().is_multiple_of(layout.align()) {
+            return start;
+        }
+        // The allocator is not jemalloc after all.
+        // SAFETY: nothing uses the memory.
+        unsafe { api!(RedisModule_Free(start.cast())) };
+        return null_mut();
     }
     // At least 16 bytes are before the result, because `start` is a multiple of 16.
     let offset = layout.align() - start.addr() % layout.align();

@@ -128,13 +128,15 @@ impl Call<'_> {
         mut key: OpenKey,
         handle: impl FnOnce(&mut Slot, &Env<'_>) -> Outcome,
     ) -> KeyReply {
-        let began = key.value().and_then(Value::window_began_millis);
+        let stored = key.value().and_then(Value::window_stored_millis);
+        let existed = key.value().is_some();
         let outcome = self.with_env(|env| key.change(|slot| handle(slot, env)));
         if outcome.has_changed() {
             let advanced = key.value().and_then(Value::window_began_millis);
             self.send_change(Replicated {
                 created: outcome.created.as_deref(),
-                advanced_millis: advanced.filter(|_| began.is_some() && advanced != began),
+                advanced_millis: advanced.filter(|_| stored.is_some() && advanced != stored),
+                is_deleted: existed && key.value().is_none(),
                 change: &outcome.change,
             });
         }

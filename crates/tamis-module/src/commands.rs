@@ -54,7 +54,8 @@ unsafe fn register_one(
 ) -> Result<(), String> {
     let refused = || format!("the server refuses the command {}", command.name);
     let name = registered_name(command);
-    let mut flags: Vec<&str> = command.flags.iter().filter_map(|flag| flag_name(*flag)).collect();
+    let flags = command.flags.iter().filter_map(|flag| flag_name(command, *flag));
+    let mut flags: Vec<&str> = flags.collect();
     if has_optional_key(command) {
         flags.push("getkeys-api");
     }
@@ -111,8 +112,12 @@ unsafe fn register_one(
 }
 
 /// Returns the name of a flag for the registration of a command.
-fn flag_name(flag: Flag) -> Option<&'static str> {
+///
+/// RedisBloom flags `CF.COMPACT` as read-only. The server would let it change a key for users who
+/// may only read, on replicas, and while writes are paused, where a change ends the server.
+fn flag_name(command: &Command, flag: Flag) -> Option<&'static str> {
     match flag {
+        Flag::ReadOnly if command.may_change() => Some("write"),
         Flag::DenyOom => Some("deny-oom"),
         Flag::Module => None,
         flag => flag.name(),

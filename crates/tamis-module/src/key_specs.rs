@@ -51,10 +51,15 @@ impl KeySpecs {
         let (mut specs, mut keyword) = (Vec::new(), None);
         if keys.first > 0 {
             let is_one_access = keys.first_access == keys.other_access;
+            let first_access = if command.may_change() && !keys.first_access.writes {
+                Access::BOTH
+            } else {
+                keys.first_access
+            };
             let last = if is_one_access { keys.last - keys.first as i64 } else { 0 };
             // A last key counted from the end stays so.
             let last = if is_one_access && keys.last < 0 { keys.last } else { last };
-            specs.push(index_spec(keys.first, last, keys.step, keys.first_access));
+            specs.push(index_spec(keys.first, last, keys.step, first_access));
             if !is_one_access {
                 specs.push(index_spec(keys.first + 1, keys.last, keys.step, keys.other_access));
             }

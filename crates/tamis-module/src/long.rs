@@ -9,6 +9,7 @@
 //! command of the primary, a client cannot be blocked, so the command runs at once.
 
 use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -145,25 +146,14 @@ unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
     let mut long = unsafe { Box::from_raw(data.cast::<Long>()) };
     let client = long.client.addr();
     long.is_gone = gone().extract_if(.., |gone| *gone == client).count() > 0;
-    let began = Instant::now();
     // SAFETY: the context of this callback.
     unsafe {
-        if !long.is_done() && long.is_paused() {
-            return next_turn(ctx, long, PAUSE_MILLIS);
-        }
-        while !long.is_done() && began.elapsed() < TURN {
-            if let Some(refusal) = long.refusal(ctx) {
-                long.push_one(&refusal);
-                long.next = long.strings.len();
-                break;
-            }
-            let KeyReply { reply, stops } = long.part(ctx);
-            long.push(&reply);
-            if stops || matches!(reply, Reply::Error(_)) {
-                long.next = long.strings.len();
-            }
-        }
-        if long.is_done() { long.end() } else { next_turn(ctx, long, 0) }
+        let ran = catch_unwind(AssertUnwindSafe(|| long.parts(ctx)));
+        let pause_millis = ran.unwrap_or_else(|_| {
+            long.fail(&Reply::error(FAILED));
+            0
+        });
+        if long.is_done() { long.end() } else { next_turn(ctx, long, pause_millis) }
     }
 }
 
@@ -181,6 +171,44 @@ impl Long {
     fn is_done(&self) -> bool {
         // SAFETY: only the length of the slice is read.
         self.is_gone || self.next >= self.strings.len()
+    }
+
+    /// Runs parts for a turn. Returns the milliseconds to wait before the next turn.
+    ///
+    /// # Safety
+    ///
+    /// As for [`part`](Self::part).
+    unsafe fn parts(&mut self, ctx: *mut Ctx) -> i64 {
+        if !self.is_done() && self.is_paused() {
+            return PAUSE_MILLIS;
+        }
+        let began = Instant::now();
+        while !self.is_done() && began.elapsed() < TURN {
+            // SAFETY: the caller.
+            unsafe {
+                if let Some(refusal) = self.refusal(ctx) {
+                    self.fail(&refusal);
+                    break;
+                }
+                let KeyReply { reply, stops } = self.part(ctx);
+                self.push(&reply);
+                if stops || matches!(reply, Reply::Error(_)) {
+                    self.next = self.strings.len();
+                }
+            }
+        }
+        0
+    }
+
+    /// Ends the reply with an error.
+    ///
+    /// # Safety
+    ///
+    /// The client is blocked.
+    unsafe fn fail(&mut self, error: &Reply) {
+        // SAFETY: the caller.
+        unsafe { self.push_one(error) };
+        self.next = self.strings.len();
     }
 
     /// Runs the next part. Returns its reply.
@@ -277,6 +305,7 @@ impl Long {
     }
 }
 
+const FAILED: &str = "ERR tamis: the command failed unexpectedly; please report this";
 const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 

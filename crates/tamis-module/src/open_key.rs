@@ -98,7 +98,14 @@ impl OpenKey {
         let name = ValueType::of(&value).pointer();
         let pointer = value_type::into_pointer(value);
         // SAFETY: the key is open for a write. The server now owns the value.
-        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, name, pointer)) };
+        unsafe {
+            // The server removes the expiry with the old value.
+            let left_millis = api!(RedisModule_GetExpire(self.key));
+            api!(RedisModule_ModuleTypeSetValue(self.key, name, pointer));
+            if left_millis >= 0 {
+                api!(RedisModule_SetExpire(self.key, left_millis));
+            }
+        }
     }
 }
 

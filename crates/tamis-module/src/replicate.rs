@@ -6,7 +6,7 @@
 //! | taken from | sent before the command |
 //! | --- | --- |
 //! | settings and hash key, for a new filter | `BF.LOADCHUNK` or `CF.LOADCHUNK` with its parameters |
-//! | clock, for a window | `TM.ADVANCE` |
+//! | clock, for a window | `TM.ADVANCE`, until an insert has stored the time in the window |
 //!
 //! A command that changes nothing is not sent.
 
@@ -24,11 +24,14 @@ pub struct Replicated<'c> {
     /// The time to which the command moved the clock of a window, in milliseconds since 1970.
     pub advanced_millis: Option<u64>,
     pub change: &'c Change,
+    /// The command deleted the key, for example because of the clock of this server.
+    pub is_deleted: bool,
 }
 
 impl Replicated<'static> {
     /// The command as it is.
-    pub const VERBATIM: Self = Self { created: None, advanced_millis: None, change: &Change::Argv };
+    pub const VERBATIM: Self =
+        Self { created: None, advanced_millis: None, change: &Change::Argv, is_deleted: false };
 }
 
 /// Sends the changes of a command. `argv` is the command, and `key` its key.
@@ -44,6 +47,9 @@ pub unsafe fn replicate(
 ) {
     // SAFETY: the caller. The key is valid during the command.
     unsafe {
+        if replicated.is_deleted {
+            return send(ctx, &[b"DEL", bytes(key)]);
+        }
         if let Some(image) = replicated.created {
             for (name, position, data) in load_commands(image) {
                 let position = position.to_string();

@@ -93,7 +93,8 @@ unsafe extern "C" fn load<const TYPE: usize>(
         ValueType::Cuckoo => Some(Value::RedisCuckoo(Box::new(read_cuckoo(&mut from, version)?))),
         ValueType::Tamis => {
             let (mut image, len) = ImageReader::new(&mut from, version)?;
-            Value::read_dump(&mut image, len, u64::MAX).ok()
+            // An image without bits could request any memory.
+            Value::read_dump(&mut image, len, None).ok()
         }
     }));
     if let Ok(Some(value)) = value {
@@ -174,8 +175,13 @@ unsafe extern "C" fn copy(
 ) -> *mut c_void {
     // SAFETY: the argument of this callback.
     let Some(value) = (unsafe { value_of(pointer.cast_mut()) }) else { return null_mut() };
-    let copied = catch_unwind(AssertUnwindSafe(|| Value::from_image(&value.to_image())));
-    copied.ok().and_then(Result::ok).map_or(null_mut(), into_pointer)
+    let copied = catch_unwind(AssertUnwindSafe(|| {
+        let mut image = Vec::new();
+        image.try_reserve_exact(usize::try_from(value.image_bytes()).ok()?).ok()?;
+        value.write_image(None, &mut image).ok()?;
+        Value::from_image(&image).ok()
+    }));
+    copied.ok().flatten().map_or(null_mut(), into_pointer)
 }
 
 /// Moves the structures of a value. Its bits are not moved: those of a large filter have pages of

@@ -246,3 +246,19 @@ fn short_payloads_and_other_versions_are_refused() {
         assert_bounded(&format!("{host:?}"), &mut client);
     }
 }
+
+#[test]
+fn an_image_without_bits_is_refused() {
+    // A classic filter of 1.6 * 10^11 bits in 72 bytes: tag, plan and hash function.
+    let mut image = Vec::new();
+    for number in [8, 1, 10_000_000_000, 0.01_f64.to_bits(), 160_000_000_000, 7, 0, 0, 0_u64] {
+        image.extend(number.to_le_bytes());
+    }
+    let payload = tamis_formats::RedisValue::Tamis(image).to_payload();
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        let reply = client.say(&[&b"RESTORE"[..], b"k", b"0", &payload]);
+        assert!(matches!(&reply, Reply::Error(text) if text.contains("Bad data")), "{reply:?}");
+    }
+}

@@ -511,6 +511,48 @@ fn a_failover_in_a_long_command_keeps_its_parts() {
     }
 }
 
+#[test]
+fn a_replica_that_synchronizes_after_a_reservation_knows_the_time_of_a_window() {
+    for host in Host::ALL {
+        let primary = TestServer::start(host, &PRIMARY);
+        let mut client = primary.connect();
+        for key in ["reserved", "cleared"] {
+            let reserve =
+                format!("TM.RESERVE {key} KIND window ITEMS 1000 WINDOW 3600000 SLICES 4");
+            run(&mut client, &reserve);
+        }
+        run(&mut client, "TM.ADD cleared old");
+        run(&mut client, "TM.CLEAR cleared");
+        let replica = replica_of(&primary, host);
+        for key in ["reserved", "cleared"] {
+            run(&mut client, &format!("TM.ADD {key} new"));
+            run(&mut client, &format!("TM.MERGE {key}:merged {key}"));
+            run(&mut client, &format!("TM.ADD {key}:merged more"));
+        }
+        assert_replica_equal(&format!("{host:?}"), &primary, &replica);
+    }
+}
+
+#[test]
+fn a_read_only_user_cannot_compact_a_filter() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        run(&mut client, "CF.RESERVE c 100");
+        run(&mut client, "CF.ADD c item");
+        run(&mut client, "CLIENT PAUSE 1000 WRITE");
+        // The server holds the command back. It would end itself if the command changed the key.
+        run(&mut server.connect(), "CF.COMPACT c");
+        run(&mut client, "ACL SETUSER reader on nopass %R~* +@all");
+        run(&mut client, "AUTH reader x");
+        let refused = client.say(&["CF.COMPACT", "c"]);
+        assert!(
+            matches!(&refused, Reply::Error(text) if text.starts_with("NOPERM")),
+            "{refused:?}"
+        );
+    }
+}
+
 fn words(command: &str) -> Vec<&str> {
     command.split_whitespace().collect()
 }
