@@ -184,7 +184,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, plan, now()).await
     }
 
-    /// Inserts a batch of items only into the filter that is being built.
+    /// Inserts a batch of items only into the filter that this client is building.
     pub async fn build_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
         self.each(Kind::Build, items).await
     }

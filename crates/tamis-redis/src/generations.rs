@@ -51,7 +51,7 @@ pub enum RebuildError {
         /// The name of the filter.
         name: Arc<str>,
     },
-    /// No rebuild is running: another client ended it.
+    /// The rebuild of this client is not running: another client ended it.
     NotRunning {
         /// The name of the filter.
         name: Arc<str>,
@@ -106,6 +106,7 @@ pub(crate) async fn start_rebuild<X: Exchange>(
         return Err(RebuildError::Running { name: printable(view.name()) });
     }
     let record = GenerationRecord::new(plan, Role::Building);
+    let id = record.id;
     let mut metadata = view.metadata.clone();
     metadata.generations.push(record.clone());
     create(exchange, view, &record, expires_at).await?;
@@ -114,16 +115,18 @@ pub(crate) async fn start_rebuild<X: Exchange>(
         return Err(RebuildError::Running { name: printable(view.name()) });
     }
     mark(exchange, view, 0, Flag::HasNext, true).await?;
+    view.rebuild = Some(id);
     Ok(())
 }
 
-/// Makes the generation that is being built the current one, and deletes the old one.
+/// Makes the generation whose rebuild this client started the current one, and deletes the old one.
 pub(crate) async fn swap<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
 ) -> Result<(), RebuildError> {
     read(exchange, view).await?;
-    let Some(new) = building(view) else {
+    let is_own = |&new: &usize| view.rebuild == Some(view.metadata.generations[new].id);
+    let Some(new) = building(view).filter(is_own) else {
         return Err(RebuildError::NotRunning { name: printable(view.name()) });
     };
     // A client with the old view reads the metadata from here on.

@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub(crate) has_bitfield_ro: bool,
     /// Why the last shard that was full did not grow.
     pub(crate) growth_error: Option<ItemError>,
+    /// The generation whose rebuild this client started.
+    pub(crate) rebuild: Option<u32>,
 }
 
 /// What a client knows about a generation.
@@ -44,7 +46,7 @@ pub(crate) struct Generation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Insert,
-    /// Inserts into the generation that is being built, and into no other.
+    /// Inserts into the generation whose rebuild this client started, and into no other.
     Build,
     Lookup,
 }
@@ -80,6 +82,7 @@ impl View {
             generations,
             has_bitfield_ro: true,
             growth_error: None,
+            rebuild: None,
         })
     }
 
@@ -163,7 +166,10 @@ impl View {
         let (slice, last) = (self.slice_at(now), self.generations.len() - 1);
         let of = |(generation, known): (usize, &Generation)| {
             let (reads, writes) = match known.record.role {
-                Role::Building if kind == Kind::Build => (true, true),
+                Role::Building if kind == Kind::Build => {
+                    let is_own = self.rebuild == Some(known.record.id);
+                    (is_own, is_own)
+                }
                 _ if kind == Kind::Build => (false, false),
                 Role::Current => (true, is_insert),
                 Role::Building => (false, is_insert),
@@ -271,9 +277,11 @@ mod tests {
 
     #[test]
     fn a_generation_that_is_being_built_takes_inserts_and_no_lookups() {
-        let view = View::new(b"a", metadata(&[Role::Current, Role::Building])).unwrap();
+        let mut view = View::new(b"a", metadata(&[Role::Current, Role::Building])).unwrap();
         assert_eq!(used(&view, Kind::Lookup, 0), [(0, true, false)]);
         assert_eq!(used(&view, Kind::Insert, 0), [(0, true, true), (1, false, true)]);
+        assert_eq!(used(&view, Kind::Build, 0), [], "another client builds it");
+        view.rebuild = Some(view.metadata.generations[1].id);
         assert_eq!(used(&view, Kind::Build, 0), [(1, true, true)]);
     }
 

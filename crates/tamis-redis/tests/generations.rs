@@ -122,6 +122,24 @@ fn a_rebuild_is_aborted_and_another_one_is_refused() {
     assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), before);
 }
 
+#[test]
+fn a_client_does_not_end_the_rebuild_of_another_client() {
+    let server = Server::start();
+    let mut filter = RedisFilter::create(server.node(), "f", &plan(20_000)).unwrap();
+    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    filter.insert(&1_u64).unwrap();
+    let mut first = filter.rebuild(&plan(20_000)).unwrap();
+    other.abort_rebuild().unwrap();
+    let mut second = other.rebuild(&plan(20_000)).unwrap();
+    let lost = first.insert_each(&[7_u64]);
+    assert_eq!(lost, [Err(ItemError::NoRebuild { name: "f".into() })]);
+    let ended = first.swap().err().unwrap();
+    assert!(matches!(ended, RebuildError::NotRunning { .. }), "{ended}");
+    assert_eq!(second.insert_each(&[1_u64]), [Ok(true)]);
+    second.swap().unwrap();
+    assert_eq!(filter.contains(&1_u64), Ok(true));
+}
+
 fn window(server: &Server, slices: u32, slice_millis: u64) -> RedisFilter<SingleNode> {
     let span = WindowSpan { slices, slice_millis };
     let plan = plan(2_000).window(span).unwrap();
