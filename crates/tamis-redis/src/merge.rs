@@ -1,8 +1,9 @@
 //! Merges a filter into another one, on the same or on another server.
 //!
 //! The bits of each shard are copied to a temporary key in the slot of the target's shard. A script
-//! then adds them to the shard at once. The header of the temporary key is zero, so the header of
-//! the shard does not change.
+//! then adds them to the shard at once. The first byte of the temporary key is a mark, which comes
+//! with the first bits: a key that expired and was created again by later bits has none. The script
+//! removes it. The rest of the header is zero, so the header of the shard does not change.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,23 +19,26 @@ use crate::sweep::{SendAll, Sweep, Visit};
 use crate::view::View;
 
 /// Adds the bits of a temporary key to a shard. Keys: shard, temporary key. Argument: the number of
-/// items. Replies with 1; with 0 if the shard is missing or has a flag; with 2 if the temporary key
-/// is missing.
+/// items. Replies with 1; with 0 if the shard is missing; with 2 if the temporary key is
+/// missing or incomplete.
 const MERGE: &str = "\
-local state = redis.call('GETRANGE', KEYS[1], 0, 7)
-if string.sub(state, 1, 2) ~= 'TM' or string.byte(state, 3) % 16 ~= 0 then return 0 end
-if redis.call('EXISTS', KEYS[2]) == 0 then return 2 end
+if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
+if redis.call('GETRANGE', KEYS[2], 0, 0) ~= '+' then return 2 end
 local ttl = redis.call('PTTL', KEYS[1])
+redis.call('SETRANGE', KEYS[2], 0, '\\0')
 redis.call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
 if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
 redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])
 redis.call('DEL', KEYS[2])
 return 1";
 
+/// The first byte of a temporary key that has all bits.
+const MARK: u8 = b'+';
+
 /// How many bytes a command copies.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// How often a shard is copied again because its temporary key is missing.
+/// How often a shard is copied again because its temporary key is missing or incomplete.
 const MAX_ATTEMPTS: u32 = 3;
 
 /// When an abandoned temporary key expires, in milliseconds.
@@ -109,9 +113,28 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
             target.generations[0].learn_count(shard, layers - 1, counter);
         }
         let len = target.generations[0].layer(layer).bytes();
-        merge_shard(to, target, (shard, layer), from, &key, len, items).await?;
+        let is_merged = merge_shard(to, target, (shard, layer), from, &key, len, items).await?;
+        if !is_merged {
+            check_unchanged(to, target).await?;
+            let key = target.generations[0].key(shard, layer);
+            return Err(ItemError::MissingShard { key: printable(&key) }.into());
+        }
     }
-    Ok(())
+    // A rebuild that started in between has only a part of the items.
+    check_unchanged(to, target).await
+}
+
+/// Reads the metadata again. Returns an error if the filter has other generations than before.
+async fn check_unchanged<X: Exchange>(
+    to: &mut X,
+    target: &mut View,
+) -> Result<(), RedisMergeError> {
+    let known = target.metadata.clone();
+    read(to, target).await?;
+    if target.metadata == known {
+        return Ok(());
+    }
+    Err(RedisMergeError::Busy { name: printable(target.name()) })
 }
 
 fn check(target: &View, source: &View) -> Result<(), RedisMergeError> {
@@ -139,7 +162,7 @@ fn check(target: &View, source: &View) -> Result<(), RedisMergeError> {
     if differences.is_empty() { Ok(()) } else { Err(RedisMergeError::Differs(differences)) }
 }
 
-/// Adds the bits of one layer of a shard.
+/// Adds the bits of one layer of a shard. Returns false if the shard of the target is missing.
 async fn merge_shard<X: Exchange, Y: Exchange>(
     to: &mut X,
     target: &View,
@@ -148,7 +171,7 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
     source_key: &[u8],
     len: u64,
     items: i64,
-) -> Result<(), RedisMergeError> {
+) -> Result<bool, ItemError> {
     let key = target.generations[0].key(shard, layer);
     let mut temporary = key.clone();
     temporary.extend_from_slice(format!("+{:08x}", random_id()).as_bytes());
@@ -158,17 +181,17 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
         request.command.arg(items.max(0));
         let reply = to.exchange(vec![request]).await.remove(0);
         match integer(&key, reply)? {
-            1 => return Ok(()),
+            1 => return Ok(true),
             // The reply to an attempt that succeeded may be lost. The bits stay the same.
             2 => {}
             _ => {
                 let remove = vec![Request::new("UNLINK", temporary)];
                 perform(to, SendAll::new(remove)).await?;
-                return Err(RedisMergeError::Busy { name: printable(target.name()) });
+                return Ok(false);
             }
         }
     }
-    Err(ItemError::Unsettled.into())
+    Err(ItemError::Unsettled)
 }
 
 /// Copies the bits of a shard, without its header.
@@ -185,12 +208,19 @@ async fn copy<X: Exchange, Y: Exchange>(
         let mut get = Request::new("GETRANGE", source_key.to_vec());
         get.command.arg(at).arg(end - 1);
         let reply = from.exchange(vec![get]).await.remove(0);
-        let part = bytes(source_key, reply)?.unwrap_or_default();
+        let mut part = bytes(source_key, reply)?.unwrap_or_default();
         if part.len() as u64 != end - at {
             return Err(ItemError::MissingShard { key: printable(source_key) });
         }
+        let mut start = at;
+        if at == HEADER_BYTES {
+            let mut header = [0; HEADER_BYTES as usize];
+            header[0] = MARK;
+            part.splice(0..0, header);
+            start = 0;
+        }
         let mut set = Request::new("SETRANGE", temporary.to_vec());
-        set.command.arg(at).arg(part);
+        set.command.arg(start).arg(part);
         let mut expire = Request::new("PEXPIRE", temporary.to_vec());
         expire.command.arg(LIFETIME_MILLIS);
         perform(to, SendAll::new(vec![set, expire])).await?;

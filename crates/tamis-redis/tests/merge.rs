@@ -4,7 +4,7 @@ mod support;
 
 use std::time::UNIX_EPOCH;
 
-use support::{Server, ask};
+use support::{Hooked, Server, ask};
 use tamis_redis::{ItemError, RedisFilter, RedisMergeError, RedisPlan};
 
 fn all_found(results: &[Result<bool, ItemError>]) -> bool {
@@ -67,4 +67,50 @@ fn different_and_busy_filters_are_not_merged() {
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     let lost = a.merge(&mut c);
     assert!(matches!(lost, Err(RedisMergeError::Redis(ItemError::MissingShard { .. }))));
+}
+
+#[test]
+fn a_temporary_key_that_vanishes_is_copied_again() {
+    let server = Server::start();
+    let plan = RedisPlan::new(500_000, 0.01).unwrap();
+    let mut theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
+    let items: Vec<u64> = (0..50_000).collect();
+    theirs.insert_each(&items);
+    let (mut redis, mut chunks) = (server.connection(), 0);
+    let hook = |words: &[Vec<u8>], _: &mut _| {
+        if words[0] == b"SETRANGE" && words[1].contains(&b'+') {
+            chunks += 1;
+            if chunks == 1 {
+                let _: i64 = ask(&mut redis, &["DEL", std::str::from_utf8(&words[1]).unwrap()]);
+            }
+        }
+    };
+    let mut ours = RedisFilter::create(Hooked(server.node(), hook), "a", &plan).unwrap();
+    ours.merge(&mut theirs).unwrap();
+    assert!(all_found(&ours.contains_each(&items)));
+    let bytes = |redis: &mut redis::Connection, name: &str| -> Vec<u8> {
+        let keys: Vec<String> = ask(redis, &["KEYS", name]);
+        ask::<Vec<u8>>(redis, &["GETRANGE", &keys[0], "8", "-1"])
+    };
+    let mut redis = server.connection();
+    assert!(bytes(&mut redis, "a:*") == bytes(&mut redis, "b:*"));
+    drop(ours);
+    assert!(chunks > 3, "{chunks}");
+}
+
+#[test]
+fn a_merge_is_refused_if_a_rebuild_starts_in_between() {
+    let server = Server::start();
+    let plan = RedisPlan::new(1_000, 0.01).unwrap();
+    let mut theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
+    theirs.insert("x").unwrap();
+    let mut other = RedisFilter::create(server.node(), "a", &plan).unwrap();
+    let hook = |words: &[Vec<u8>], _: &mut _| {
+        if words[0] == b"SETRANGE" {
+            other.rebuild(&plan).unwrap();
+        }
+    };
+    let mut ours = RedisFilter::open(Hooked(server.node(), hook), "a").unwrap();
+    assert!(matches!(ours.merge(&mut theirs), Err(RedisMergeError::Busy { .. })));
+    ours.abort_rebuild().unwrap();
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tamis_redis::{Patience, SingleNode};
+use tamis_redis::{Patience, Reply, Request, SingleNode, Transport};
 
 pub struct Server {
     process: Child,
@@ -140,4 +140,25 @@ pub fn assert_at_most(found: usize, of: usize, rate: f64) {
     let (found, expected) = (found as f64, of as f64 * rate);
     let limit = expected + 5.0 * (expected * (1.0 - rate)).sqrt();
     assert!(found <= limit, "{found} of {of}: more than {limit:.0}");
+}
+
+/// A node that shows each request and its reply to a hook before the client sees the reply.
+pub struct Hooked<F>(pub SingleNode, pub F);
+
+impl<F: FnMut(&[Vec<u8>], &mut Reply) + Send> Transport for Hooked<F> {
+    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+        let mut replies = self.0.send(requests);
+        for (request, reply) in requests.iter().zip(&mut replies) {
+            let words: Vec<Vec<u8>> = request
+                .command
+                .args_iter()
+                .filter_map(|arg| match arg {
+                    redis::Arg::Simple(word) => Some(word.to_vec()),
+                    _ => None,
+                })
+                .collect();
+            (self.1)(&words, reply);
+        }
+        replies
+    }
 }
