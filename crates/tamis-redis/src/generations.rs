@@ -9,11 +9,15 @@
 //! ```text
 //! rebuild   create shards → publish as `building` → flag the current shards → (the caller inserts)
 //! swap      retire the current shards → publish as `current` → delete the old shards
+//! abort     retire the new shards → publish without them → delete the new shards
 //! slice     create shards → flag the newest slice → publish
 //! ```
 //!
 //! A rebuild publishes first, because inserts then go to both generations. A slice is flagged first,
 //! because inserts then go to the new slice alone.
+//!
+//! No step clears a flag, because another client may have set it for its own rebuild. A flag that
+//! nothing needs costs a reading of the metadata for each batch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -114,7 +118,7 @@ pub(crate) async fn start_rebuild<X: Exchange>(
         delete(exchange, view, record).await?;
         return Err(RebuildError::Running { name: printable(view.name()) });
     }
-    mark(exchange, view, 0, Flag::HasNext, true).await?;
+    mark(exchange, view, 0, Flag::HasNext).await?;
     view.rebuild = Some(id);
     Ok(())
 }
@@ -130,7 +134,7 @@ pub(crate) async fn swap<X: Exchange>(
         return Err(RebuildError::NotRunning { name: printable(view.name()) });
     };
     // A client with the old view reads the metadata from here on.
-    mark(exchange, view, 0, Flag::Retired, true).await?;
+    mark(exchange, view, 0, Flag::Retired).await?;
     let old = view.metadata.generations[0].clone();
     let current =
         GenerationRecord { role: Role::Current, ..view.metadata.generations[new].clone() };
@@ -149,14 +153,14 @@ pub(crate) async fn abort<X: Exchange>(
 ) -> Result<(), RebuildError> {
     read(exchange, view).await?;
     let Some(new) = building(view) else { return Ok(()) };
+    // A client with the old view reads the metadata from here on.
+    mark(exchange, view, new, Flag::Retired).await?;
     let mut metadata = view.metadata.clone();
     let record = metadata.generations.remove(new);
     if publish(exchange, view, metadata).await? {
         delete(exchange, view, record).await?;
     }
-    // Without a newer generation the flags only cost round trips.
-    mark(exchange, view, 0, Flag::HasNext, false).await?;
-    mark(exchange, view, 0, Flag::Retired, false).await?;
+    // The flags of the current generation stay, because another rebuild may need them already.
     Ok(())
 }
 
@@ -178,7 +182,7 @@ pub(crate) async fn add_slice<X: Exchange>(
         create(exchange, view, &record, Some(expires_at)).await?;
         // A slice whose keys have expired needs no flag: clients with an old view notice by the
         // time that their newest slice is over.
-        mark(exchange, view, newest, Flag::HasNext, true).await?;
+        mark(exchange, view, newest, Flag::HasNext).await?;
         if publish(exchange, view, metadata).await? {
             return Ok(());
         }
@@ -233,16 +237,14 @@ async fn publish<X: Exchange>(
     Ok(is_published)
 }
 
-/// Sets or clears a flag of all shards of a generation. Missing shards stay missing.
+/// Sets a flag of all shards of a generation. Missing shards stay missing.
 async fn mark<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
     generation: usize,
     flag: Flag,
-    is_set: bool,
 ) -> Result<(), ItemError> {
-    let visited =
-        perform(exchange, Sweep::new(view, Visit::Mark(flag, is_set), [generation])).await?;
+    let visited = perform(exchange, Sweep::new(view, Visit::Mark(flag), [generation])).await?;
     let created = visited
         .iter()
         .filter(|visited| visited.items.is_none())

@@ -32,8 +32,8 @@ pub(crate) enum Visit {
     Read,
     /// Sets or removes the expiry, a time in milliseconds since 1970.
     Expire(Option<u64>),
-    /// Sets or clears a flag.
-    Mark(Flag, bool),
+    /// Sets a flag.
+    Mark(Flag),
     /// Deletes the key.
     Delete,
 }
@@ -122,8 +122,8 @@ impl<'v> Sweep<'v> {
             // The expiry of layer 0 precedes the reading of the number of layers.
             Visit::Expire(Some(at)) => vec![expire_at(key, at), read],
             Visit::Expire(None) => vec![Request::new("PERSIST", key), read],
-            Visit::Mark(flag, is_set) => {
-                command.arg("SET").arg("u1").arg(flag.offset()).arg(u8::from(is_set));
+            Visit::Mark(flag) => {
+                command.arg("SET").arg("u1").arg(flag.offset()).arg(1);
                 vec![read]
             }
             Visit::Delete => vec![read, Request::new("UNLINK", key)],

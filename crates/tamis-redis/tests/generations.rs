@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use support::{Server, ask};
+use support::{Hooked, Server, ask};
 use tamis_redis::{
     ItemError, OpenError, RebuildError, RedisFilter, RedisPlan, SingleNode, WindowSpan,
 };
@@ -138,6 +138,39 @@ fn a_client_does_not_end_the_rebuild_of_another_client() {
     assert_eq!(second.insert_each(&[1_u64]), [Ok(true)]);
     second.swap().unwrap();
     assert_eq!(filter.contains(&1_u64), Ok(true));
+}
+
+#[test]
+fn a_rebuild_that_starts_while_another_one_is_aborted_keeps_its_flags() {
+    let server = Server::start();
+    let mut old = RedisFilter::create(server.node(), "f", &plan(20_000)).unwrap();
+    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    other.rebuild(&plan(20_000)).unwrap();
+    let (mut redis, mut rebuilds) = (server.connection(), 0);
+    let hook = |words: &[Vec<u8>], _: &mut _| {
+        // The script that replaces the metadata.
+        if words[0] == b"EVAL" && words[3] == b"f" {
+            let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+            let retired = keys
+                .iter()
+                .filter(|key| ask::<i64>(&mut redis, &["GETBIT", key.as_str(), "22"]) == 1);
+            assert_eq!(retired.count(), keys.len() / 2, "the shards that were built");
+            other.rebuild(&plan(20_000)).unwrap();
+            rebuilds += 1;
+        }
+    };
+    let node = Hooked(server.node(), hook);
+    RedisFilter::open(node, "f").unwrap().abort_rebuild().unwrap();
+    assert_eq!(rebuilds, 1);
+    // A client that knows no rebuild inserts into both generations.
+    let items: Vec<u64> = (0..1000).collect();
+    assert!(old.insert_each(&items).iter().all(Result::is_ok));
+    let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "f:*"]);
+    let empty = keys.iter().filter(|key| {
+        ask::<String>(&mut server.connection(), &["GETRANGE", key.as_str(), "8", "15"])
+            == "\0".repeat(8)
+    });
+    assert_eq!(empty.count(), 0);
 }
 
 fn window(server: &Server, slices: u32, slice_millis: u64) -> RedisFilter<SingleNode> {
