@@ -36,10 +36,19 @@ use crate::view::{Kind, View};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
 pub struct AsyncRedisFilter<T> {
     transport: T,
     view: View,
+}
+
+impl<T: Clone> Clone for AsyncRedisFilter<T> {
+    /// Returns a filter with a clone of the transport. The counters that this filter has to correct
+    /// stay its own.
+    fn clone(&self) -> Self {
+        let mut view = self.view.clone();
+        view.generations.iter_mut().for_each(|generation| generation.repeats.clear());
+        Self { transport: self.transport.clone(), view }
+    }
 }
 
 /// A transport as an [`Exchange`].

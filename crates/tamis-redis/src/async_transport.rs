@@ -43,11 +43,17 @@ fn config(patience: &Patience) -> AsyncConnectionConfig {
 }
 
 /// One connection, which is opened again when it fails.
-#[derive(Clone)]
 struct AsyncLine<C> {
     source: C,
     connection: Option<MultiplexedConnection>,
     patience: Patience,
+}
+
+impl<C: Clone> Clone for AsyncLine<C> {
+    /// Returns a line without a connection.
+    fn clone(&self) -> Self {
+        Self { source: self.source.clone(), connection: None, patience: self.patience }
+    }
 }
 
 impl<C: AsyncConnect> AsyncLine<C> {

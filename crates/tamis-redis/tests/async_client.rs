@@ -79,6 +79,22 @@ async fn errors_are_those_of_the_blocking_client() {
     assert!(matches!(opened, Err(OpenError::Redis(ItemError::Connection { .. }))));
 }
 
+#[tokio::test]
+async fn a_clone_has_its_own_connection_and_no_corrections() {
+    let server = Server::start();
+    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let mut filter = AsyncRedisFilter::create(node(&server), "f", &plan).await.unwrap();
+    filter.insert_each(&["a", "a", "b"]).await;
+    let mut clone = filter.clone();
+    let mut redis = server.connection();
+    let clients: String = support::ask(&mut redis, &["CLIENT", "LIST"]);
+    filter.flush().await.unwrap();
+    clone.flush().await.unwrap();
+    assert_eq!(clone.info().await.unwrap().items, 2);
+    let more: String = support::ask(&mut redis, &["CLIENT", "LIST"]);
+    assert_eq!(more.lines().count(), clients.lines().count() + 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_takes_batches_and_moves_slots() {
     let cluster = Cluster::start();
