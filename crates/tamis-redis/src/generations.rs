@@ -46,6 +46,13 @@ return 1";
 /// How often a slice is added again because another client changed the metadata.
 const MAX_ATTEMPTS: u32 = 8;
 
+/// What became of metadata that a client tried to replace.
+enum Published {
+    Done,
+    /// The metadata lacks the change: because of the error, or because another client was faster.
+    Refused(Option<ItemError>),
+}
+
 /// Why a rebuild did not start or end.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -114,9 +121,11 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     let mut metadata = view.metadata.clone();
     metadata.generations.push(record.clone());
     create(exchange, view, &record, expires_at).await?;
-    if !publish(exchange, view, metadata).await? {
+    let is_done = |metadata: &Metadata| names(metadata, id);
+    if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
         delete(exchange, view, record).await?;
-        return Err(RebuildError::Running { name: printable(view.name()) });
+        let running = || RebuildError::Running { name: printable(view.name()) };
+        return Err(error.map_or_else(running, RebuildError::Redis));
     }
     mark(exchange, view, 0, Flag::HasNext).await?;
     view.rebuild = Some(id);
@@ -138,9 +147,14 @@ pub(crate) async fn swap<X: Exchange>(
     let old = view.metadata.generations[0].clone();
     let current =
         GenerationRecord { role: Role::Current, ..view.metadata.generations[new].clone() };
+    let id = current.id;
     let metadata = Metadata { generations: vec![current], ..view.metadata.clone() };
-    if !publish(exchange, view, metadata).await? {
-        return Err(RebuildError::NotRunning { name: printable(view.name()) });
+    let is_done = |metadata: &Metadata| {
+        metadata.generations.iter().any(|record| record.id == id && record.role == Role::Current)
+    };
+    if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
+        let ended = || RebuildError::NotRunning { name: printable(view.name()) };
+        return Err(error.map_or_else(ended, RebuildError::Redis));
     }
     delete(exchange, view, old).await?;
     Ok(())
@@ -157,8 +171,12 @@ pub(crate) async fn abort<X: Exchange>(
     mark(exchange, view, new, Flag::Retired).await?;
     let mut metadata = view.metadata.clone();
     let record = metadata.generations.remove(new);
-    if publish(exchange, view, metadata).await? {
-        delete(exchange, view, record).await?;
+    let is_done = |metadata: &Metadata| !names(metadata, record.id);
+    match publish(exchange, view, metadata, is_done).await? {
+        Published::Done => delete(exchange, view, record).await?,
+        Published::Refused(Some(error)) => return Err(error.into()),
+        // The client that started the rebuild has ended it.
+        Published::Refused(None) => {}
     }
     // The flags of the current generation stay, because another rebuild may need them already.
     Ok(())
@@ -183,10 +201,14 @@ pub(crate) async fn add_slice<X: Exchange>(
         // A slice whose keys have expired needs no flag: clients with an old view notice by the
         // time that their newest slice is over.
         mark(exchange, view, newest, Flag::HasNext).await?;
-        if publish(exchange, view, metadata).await? {
+        let is_done = |metadata: &Metadata| names(metadata, record.id);
+        let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
             return Ok(());
-        }
+        };
         delete(exchange, view, record).await?;
+        if let Some(error) = error {
+            return Err(error);
+        }
     }
     Err(ItemError::Unsettled)
 }
@@ -219,22 +241,42 @@ async fn create<X: Exchange>(
     perform(exchange, CreateShards::new(generation, expires_at)).await
 }
 
-/// Replaces the metadata. Returns false if another client changed it.
+/// Tests whether the metadata names a generation.
+fn names(metadata: &Metadata, id: u32) -> bool {
+    metadata.generations.iter().any(|record| record.id == id)
+}
+
+/// Replaces the metadata. `is_done` tests metadata for the effect of the replacement: the reply to
+/// an attempt that succeeded may be lost, and another client may have changed the metadata since.
+///
+/// Returns an error if the metadata is not known. Then no shard may be deleted.
 async fn publish<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
     metadata: Metadata,
-) -> Result<bool, ItemError> {
+    is_done: impl Fn(&Metadata) -> bool,
+) -> Result<Published, ItemError> {
     let name = view.name().to_vec();
     let text = metadata.encode();
     let mut request = Request::script(REPLACE, std::slice::from_ref(&name));
     request.command.arg(view.metadata.encode()).arg(&text);
     let reply = exchange.exchange(vec![request]).await.remove(0);
-    let is_published = integer(&name, reply)? == 1;
-    if is_published {
-        view.update(Some(text.as_bytes()))?;
+    let error = match integer(&name, reply) {
+        Ok(1) => {
+            view.update(Some(text.as_bytes()))?;
+            return Ok(Published::Done);
+        }
+        Ok(_) => None,
+        Err(error) => Some(error),
+    };
+    match read(exchange, view).await {
+        Ok(_) if is_done(&view.metadata) => Ok(Published::Done),
+        Ok(_) => Ok(Published::Refused(error)),
+        Err(gone @ (ItemError::NoFilter { .. } | ItemError::Replaced { .. })) => {
+            Ok(Published::Refused(Some(gone)))
+        }
+        Err(unknown) => Err(error.unwrap_or(unknown)),
     }
-    Ok(is_published)
 }
 
 /// Sets a flag of all shards of a generation. Missing shards stay missing.

@@ -83,7 +83,8 @@ enum CreatePhase {
     Looking,
     Filling,
     Publishing,
-    Comparing,
+    /// The error is that of the command that publishes, if it has one.
+    Comparing(Option<ItemError>),
     Removing(CreateError),
 }
 
@@ -123,8 +124,19 @@ impl Create {
         Step::Send((0..self.shards.sent).map(request).collect())
     }
 
-    fn created(&self) -> Step<Result<View, CreateError>> {
-        Step::Done(View::new(&self.name, self.metadata.clone()).map_err(Into::into))
+    fn compare(&mut self, error: Option<ItemError>) -> Step<Result<View, CreateError>> {
+        self.phase = CreatePhase::Comparing(error);
+        Step::Send(vec![Request::new("GET", self.name.clone())])
+    }
+
+    /// Tests whether metadata names the generation of this client.
+    fn is_own(&self, metadata: &Metadata) -> bool {
+        let id = self.metadata.generations[0].id;
+        metadata.generations.iter().any(|record| record.id == id)
+    }
+
+    fn created(&self, metadata: Metadata) -> Step<Result<View, CreateError>> {
+        Step::Done(View::new(&self.name, metadata).map_err(Into::into))
     }
 }
 
@@ -144,19 +156,24 @@ impl Operation for Create {
             },
             CreatePhase::Filling => self.fill(replies),
             CreatePhase::Publishing => match value(&self.name, replies.remove(0)) {
-                Ok(Value::Nil) => {
-                    // The driver may have sent the command twice, so the key may be our own.
-                    self.phase = CreatePhase::Comparing;
-                    Step::Send(vec![Request::new("GET", self.name.clone())])
-                }
-                Ok(_) => self.created(),
-                // The server may have executed the command, so the shards stay.
-                Err(error) => Step::Done(Err(error.into())),
+                // The driver may have sent the command twice, so the key may be our own.
+                Ok(Value::Nil) => self.compare(None),
+                Ok(_) => self.created(self.metadata.clone()),
+                // The server may have executed the command.
+                Err(error) => self.compare(Some(error)),
             },
-            CreatePhase::Comparing => match bytes(&self.name, replies.remove(0)) {
-                Ok(Some(text)) if text == self.metadata.encode().as_bytes() => self.created(),
-                Ok(_) | Err(ItemError::WrongType { .. }) => self.remove(self.exists()),
-                Err(error) => Step::Done(Err(error.into())),
+            CreatePhase::Comparing(error) => match bytes(&self.name, replies.remove(0)) {
+                Ok(Some(text)) => match Metadata::decode(&text) {
+                    Ok(metadata) if self.is_own(&metadata) => self.created(metadata),
+                    _ => self.remove(self.exists()),
+                },
+                Ok(None) => {
+                    let error = error.map_or_else(|| self.exists(), CreateError::Redis);
+                    self.remove(error)
+                }
+                Err(ItemError::WrongType { .. }) => self.remove(self.exists()),
+                // The metadata may name the shards, so they stay.
+                Err(unknown) => Step::Done(Err(error.unwrap_or(unknown).into())),
             },
             CreatePhase::Removing(error) => Step::Done(Err(error)),
         }

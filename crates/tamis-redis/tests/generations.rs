@@ -8,7 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use support::{Hooked, Server, ask};
 use tamis_redis::{
-    ItemError, OpenError, RebuildError, RedisFilter, RedisPlan, SingleNode, WindowSpan,
+    CreateError, ItemError, OpenError, RebuildError, RedisFilter, RedisPlan, SendError, SingleNode,
+    WindowSpan,
 };
 
 fn plan(items: u64) -> RedisPlan {
@@ -171,6 +172,51 @@ fn a_rebuild_that_starts_while_another_one_is_aborted_keeps_its_flags() {
             == "\0".repeat(8)
     });
     assert_eq!(empty.count(), 0);
+}
+
+/// Returns a node that loses the replies to commands that write the metadata. With `undo`, it also
+/// undoes their effect.
+fn lossy(server: &Server, undo: &'static AtomicBool) -> impl tamis_redis::Transport + use<> {
+    let (mut redis, mut text) = (server.connection(), None::<String>);
+    Hooked(server.node(), move |words: &[Vec<u8>], reply: &mut _| {
+        let is_eval = words[0] == b"EVAL" && words[3] == b"f";
+        if !is_eval && !(words[0] == b"SET" && words[1] == b"f") {
+            return;
+        }
+        *reply = Err(SendError { message: "lost".into() });
+        if undo.load(Ordering::Relaxed) {
+            match &text {
+                Some(text) => ask::<()>(&mut redis, &["SET", "f", text]),
+                None => ask(&mut redis, &["DEL", "f"]),
+            }
+        }
+        text = ask(&mut redis, &["GET", "f"]);
+    })
+}
+
+#[test]
+fn a_step_whose_reply_is_lost_is_done_or_leaves_nothing_behind() {
+    static UNDO: AtomicBool = AtomicBool::new(true);
+    let server = Server::start();
+    let mut redis = server.connection();
+    let size = |redis: &mut _| ask::<i64>(redis, &["DBSIZE"]);
+    let failed = RedisFilter::create(lossy(&server, &UNDO), "f", &plan(20_000)).err().unwrap();
+    assert!(matches!(failed, CreateError::Redis(ItemError::Connection { .. })), "{failed}");
+    assert_eq!(size(&mut redis), 0);
+    UNDO.store(false, Ordering::Relaxed);
+    let mut filter = RedisFilter::create(lossy(&server, &UNDO), "f", &plan(20_000)).unwrap();
+    let keys = size(&mut redis);
+    UNDO.store(true, Ordering::Relaxed);
+    let failed = filter.rebuild(&plan(20_000)).err().unwrap();
+    assert!(matches!(failed, RebuildError::Redis(ItemError::Connection { .. })), "{failed}");
+    assert_eq!(size(&mut redis), keys);
+    UNDO.store(false, Ordering::Relaxed);
+    filter.rebuild(&plan(20_000)).unwrap().abort().unwrap();
+    assert_eq!(size(&mut redis), keys);
+    let mut rebuild = filter.rebuild(&plan(20_000)).unwrap();
+    assert_eq!(rebuild.insert_each(&[7_u64]), [Ok(true)]);
+    rebuild.swap().unwrap();
+    assert_eq!((filter.contains(&7_u64), size(&mut redis)), (Ok(true), keys));
 }
 
 fn window(server: &Server, slices: u32, slice_millis: u64) -> RedisFilter<SingleNode> {
