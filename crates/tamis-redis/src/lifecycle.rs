@@ -13,6 +13,16 @@ use crate::plan::RedisPlan;
 use crate::request::{Operation, Reply, Request, Step, bytes, value};
 use crate::view::{Generation, View};
 
+/// Creates a shard, unless it exists: a repeated request must not reset flags and counters.
+/// Arguments: the last byte of the string, the header.
+///
+/// A string that is created at its full length takes no spare memory.
+pub(crate) const CREATE_SHARD: &str = "\
+if redis.call('GETRANGE', KEYS[1], 0, 1) == 'TM' then return 0 end
+redis.call('SETRANGE', KEYS[1], ARGV[1], '\\0')
+redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
+return 1";
+
 /// How many shards a pipeline creates. The server clears up to 4 MiB for each.
 const SHARDS_AT_ONCE: u32 = 32;
 
@@ -34,13 +44,10 @@ impl CreateShards {
         let layer = self.generation.layer(0);
         let header = header(State::new(self.generation.record.id), layer);
         let key = self.generation.key(shard, 0);
-        // A string that is created at its full length takes no spare memory.
-        let mut whole = Request::new("SETRANGE", key.clone());
-        whole.command.arg(layer.bytes() - 1).arg(&b"\0"[..]);
-        let mut start = Request::new("SETRANGE", key.clone());
-        start.command.arg(0).arg(&header[..]);
+        let mut create = Request::script(CREATE_SHARD, std::slice::from_ref(&key));
+        create.command.arg(layer.bytes() - 1).arg(&header[..]);
         let expiry = self.expires_at.map(|at| expire_at(key, at));
-        [whole, start].into_iter().chain(expiry)
+        [create].into_iter().chain(expiry)
     }
 }
 

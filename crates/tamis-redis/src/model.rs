@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use redis::{Arg, Value};
 
+use crate::lifecycle::CREATE_SHARD;
 use crate::request::{Reply, Request, SendError};
 use crate::transport::Transport;
 
@@ -47,15 +48,18 @@ impl Model {
                 self.strings.insert(args[1].to_vec(), args[2].to_vec());
                 Value::Okay
             }
-            "SETRANGE" => {
-                let (string, at) = (self.string(args[1]), number(args[2]) as usize);
-                string.resize(string.len().max(at + args[3].len()), 0);
-                string[at..][..args[3].len()].copy_from_slice(args[3]);
-                Value::Int(string.len() as i64)
-            }
             "UNLINK" => Value::Int(self.strings.remove(args[1]).is_some().into()),
             "BITFIELD" | "BITFIELD_RO" => self.bitfield(args[1], &args[2..]),
-            // The only script of these tests is the one that removes remains.
+            "EVAL" if args[1] == CREATE_SHARD.as_bytes() => {
+                let (string, len) = (self.string(args[3]), 1 + number(args[4]) as usize);
+                let is_new = !string.starts_with(b"TM");
+                if is_new {
+                    string.resize(len, 0);
+                    string[..args[5].len()].copy_from_slice(args[5]);
+                }
+                Value::Int(is_new.into())
+            }
+            // The only other script of these tests is the one that removes remains.
             "EVAL" => {
                 let key = args[3];
                 if self.strings.get(key).is_some_and(|string| !string.starts_with(b"TM")) {

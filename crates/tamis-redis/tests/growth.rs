@@ -110,8 +110,8 @@ fn a_flushed_script_cache_does_not_stop_the_growth() {
 fn a_filter_that_may_not_run_scripts_reports_it_and_takes_more_items() {
     let server = Server::start();
     let mut redis = server.connection();
-    let _: String = ask(&mut redis, &["ACL", "SETUSER", "default", "-eval", "-evalsha"]);
     let mut filter = growing(&server, 100, 4 << 20);
+    let _: String = ask(&mut redis, &["ACL", "SETUSER", "default", "-eval", "-evalsha"]);
     let items: Vec<u64> = (0..1000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     assert_eq!(count(filter.contains_each(&items)), 1000);

@@ -156,6 +156,19 @@ fn a_client_follows_a_swap() {
 }
 
 #[test]
+fn a_shard_that_is_created_again_keeps_its_state() {
+    let mut filter = filter(1000);
+    filter.insert(&7).unwrap();
+    let record = filter.view.metadata.generations[0].clone();
+    let key = filter.view.generations[0].key(0, 0);
+    set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
+    let before = filter.transport.strings.clone();
+    // The reply to the first request was lost.
+    create_shards(&mut filter, &record);
+    assert!(filter.transport.strings == before);
+}
+
+#[test]
 fn a_filter_with_another_hash_is_an_error() {
     let mut filter = filter(10);
     let plan = RedisPlan::new(10, 0.01).unwrap().hasher(tamis::Hasher::keyed([1, 2]));
