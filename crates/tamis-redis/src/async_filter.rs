@@ -9,7 +9,9 @@ use crate::batch::Batch;
 use crate::error::{CreateError, ItemError, OpenError};
 use crate::exchange::Exchange;
 use crate::filter::{MAX_BATCH, now};
-use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
+use crate::generations::{
+    RebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
+};
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
 use crate::merge::{RedisMergeError, merge};
@@ -170,7 +172,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`ItemError`] if the server or the connection fails. Repeat the call.
     pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
-        run(&mut self.transport, Sweep::expire(&mut self.view, millis)).await.map(|_| ())
+        expire_at(&mut Waiting(&mut self.transport), &mut self.view, millis).await
     }
 
     /// Deletes the filter.
@@ -179,7 +181,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`ItemError`] if the server or the connection fails. Repeat the call.
     pub async fn delete(&mut self) -> Result<(), ItemError> {
-        run(&mut self.transport, Sweep::delete(&mut self.view)).await.map(|_| ())
+        delete_filter(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
     /// Starts to build the filter again, as [`RedisFilter::rebuild`](crate::RedisFilter::rebuild).

@@ -7,7 +7,9 @@ use tamis::Item;
 use crate::batch::Batch;
 use crate::error::{CreateError, ItemError, OpenError};
 use crate::exchange::{Blocking, complete};
-use crate::generations::{RebuildError, abort, add_slice, start_rebuild, swap};
+use crate::generations::{
+    RebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
+};
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
 use crate::merge::{RedisMergeError, merge};
@@ -202,7 +204,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`ItemError`] if the server or the connection fails. Some keys may have the new expiry;
     /// repeat the call.
     pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
-        run(&mut self.transport, Sweep::expire(&mut self.view, millis)).map(|_| ())
+        complete(expire_at(&mut Blocking(&mut self.transport), &mut self.view, millis))
     }
 
     /// Deletes the filter.
@@ -212,7 +214,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`ItemError`] if the server or the connection fails. Some keys may be deleted; repeat the
     /// call.
     pub fn delete(&mut self) -> Result<(), ItemError> {
-        run(&mut self.transport, Sweep::delete(&mut self.view)).map(|_| ())
+        complete(delete_filter(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
     /// Starts to build the filter again, beside the present one, with another plan if needed.

@@ -213,6 +213,29 @@ pub(crate) async fn add_slice<X: Exchange>(
     Err(ItemError::Unsettled)
 }
 
+/// Sets or removes the expiry of all keys of the filter.
+pub(crate) async fn expire_at<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    millis: Option<u64>,
+) -> Result<(), ItemError> {
+    read(exchange, view).await?;
+    perform(exchange, Sweep::expire(view, millis)).await.map(|_| ())
+}
+
+/// Deletes all keys of the filter.
+pub(crate) async fn delete_filter<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), ItemError> {
+    match read(exchange, view).await {
+        // The shards that the client knows may be left.
+        Ok(_) | Err(ItemError::NoFilter { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    perform(exchange, Sweep::delete(view)).await.map(|_| ())
+}
+
 /// Returns the number of the generation that is being built.
 fn building(view: &View) -> Option<usize> {
     view.metadata.generations.iter().position(|record| record.role == Role::Building)

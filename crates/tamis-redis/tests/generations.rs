@@ -174,6 +174,24 @@ fn a_rebuild_that_starts_while_another_one_is_aborted_keeps_its_flags() {
     assert_eq!(empty.count(), 0);
 }
 
+#[test]
+fn a_client_with_an_old_view_deletes_and_expires_all_keys() {
+    let server = Server::start();
+    let mut old = RedisFilter::create(server.node(), "f", &plan(20_000)).unwrap();
+    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    other.rebuild(&plan(20_000)).unwrap().swap().unwrap();
+    let in_an_hour = 3_600_000 + UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    old.expire_at(Some(in_an_hour)).unwrap();
+    let mut redis = server.connection();
+    for key in ask::<Vec<String>>(&mut redis, &["KEYS", "*"]) {
+        assert!(ask::<i64>(&mut redis, &["PTTL", &key]) > 0, "{key}");
+    }
+    other.rebuild(&plan(20_000)).unwrap();
+    old.delete().unwrap();
+    assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    old.delete().unwrap();
+}
+
 /// Returns a node that loses the replies to commands that write the metadata. With `undo`, it also
 /// undoes their effect.
 fn lossy(server: &Server, undo: &'static AtomicBool) -> impl tamis_redis::Transport + use<> {
