@@ -12,6 +12,9 @@ pub(crate) const HEADER_BYTES: u64 = 64;
 /// The largest number of shards of a filter.
 pub(crate) const MAX_SHARDS: u32 = 1 << 20;
 
+/// The largest number of shards of all generations of a filter.
+pub(crate) const MAX_ALL_SHARDS: u64 = 1 << 22;
+
 /// From this size on, a filter has at least [`MIN_SHARDS`] shards.
 const SPREAD_BYTES: u64 = 4 << 20;
 

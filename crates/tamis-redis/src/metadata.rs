@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use tamis::Hasher;
 
-use crate::geometry::{Growth, ShardGeometry};
+use crate::geometry::{Growth, MAX_ALL_SHARDS, MAX_SHARDS, ShardGeometry};
 use crate::plan::{RedisPlan, WindowSpan};
 
 const FIRST_LINE: &str = "tamis-redis 1";
@@ -148,10 +148,41 @@ impl Metadata {
             }
         }
         let hasher = hasher.ok_or_else(|| error(2, "has no hash function"))?;
-        if generations.is_empty() {
-            return Err(error(3, "has no generation"));
+        let metadata = Self { hasher, window, generations };
+        if !metadata.is_consistent() {
+            return Err(error(3, "does not begin a list of generations that belong together"));
         }
-        Ok(Self { hasher, window, generations })
+        Ok(metadata)
+    }
+
+    /// Tests whether the generations are the ascending slices of a window, or a current one and at
+    /// most one that is being built. Bounds their memory in a client.
+    fn is_consistent(&self) -> bool {
+        let shards: u64 = self.generations.iter().map(|one| u64::from(one.geometry.shards)).sum();
+        let are_ordered = match self.window {
+            None => matches!(
+                &self.generations.iter().map(|one| one.role).collect::<Vec<_>>()[..],
+                [Role::Current] | [Role::Current, Role::Building]
+            ),
+            Some(span) => {
+                let number = |one: &GenerationRecord| match one.role {
+                    // The keys expire after the last slice of the window, and the server takes the
+                    // time as a signed number.
+                    Role::Slice(number) => (number.checked_add(span.max_generations())?)
+                        .checked_mul(span.slice_millis)
+                        .filter(|&end| i64::try_from(end).is_ok())
+                        .map(|_| number),
+                    _ => None,
+                };
+                let numbers: Option<Vec<u64>> = self.generations.iter().map(number).collect();
+                numbers.is_some_and(|numbers| {
+                    !numbers.is_empty()
+                        && numbers.len() as u64 <= span.max_generations()
+                        && numbers.is_sorted_by(|a, b| a < b)
+                })
+            }
+        };
+        are_ordered && shards <= MAX_ALL_SHARDS
     }
 }
 
@@ -165,7 +196,7 @@ fn window_of(text: &str) -> Option<WindowSpan> {
     let (slices, slice_millis) = text.split_once(' ')?;
     let span =
         WindowSpan { slices: slices.parse().ok()?, slice_millis: slice_millis.parse().ok()? };
-    (span.slices > 0 && span.slice_millis > 0).then_some(span)
+    span.is_valid().then_some(span)
 }
 
 fn generation_of(text: &str) -> Option<GenerationRecord> {
@@ -177,19 +208,20 @@ fn generation_of(text: &str) -> Option<GenerationRecord> {
         number => Role::Slice(number.parse().ok()?),
     };
     let items = field(words.next()?, "items")?;
-    let rate = field(words.next()?, "rate").filter(|rate| (0.0..1.0).contains(rate))?;
+    let rate = field(words.next()?, "rate").filter(|&rate| 0.0 < rate && rate < 1.0)?;
     let growth = match words.next()? {
         "growth=fixed" => Growth::Fixed,
         "growth=doubling" => Growth::Doubling,
         _ => return None,
     };
     let geometry = ShardGeometry {
-        shards: field(words.next()?, "shards").filter(|shards| (1..=1 << 20).contains(shards))?,
+        shards: field(words.next()?, "shards")
+            .filter(|shards| (1..=MAX_SHARDS).contains(shards))?,
         // A string of Redis has less than 2³² bits.
         bits: field(words.next()?, "bits").filter(|bits| (8..1 << 31).contains(bits))?,
         probes: field(words.next()?, "probes").filter(|probes| (1..=1000).contains(probes))?,
         capacity: field(words.next()?, "capacity")
-            .filter(|capacity| (1..1 << 40).contains(capacity))?,
+            .filter(|capacity| (1..1 << 36).contains(capacity))?,
     };
     words.next().is_none().then_some(GenerationRecord { id, role, items, rate, growth, geometry })
 }
@@ -206,18 +238,51 @@ mod tests {
         let plan = RedisPlan::new(1_000_000, 0.01).unwrap().hasher(Hasher::keyed([1, 2]));
         let mut metadata = Metadata::new(&plan, 0);
         metadata.generations.push(GenerationRecord::new(&plan, Role::Building));
-        metadata.generations.push(GenerationRecord::new(&plan, Role::Slice(20_000)));
         metadata
+    }
+
+    fn window(slices: u32, slice_millis: u64, numbers: &[u64]) -> Metadata {
+        let plan = RedisPlan::new(1_000_000, 0.01).unwrap();
+        let record = |&number: &u64| GenerationRecord::new(&plan, Role::Slice(number));
+        let window = Some(WindowSpan { slices, slice_millis });
+        Metadata { window, generations: numbers.iter().map(record).collect(), ..metadata() }
     }
 
     #[test]
     fn metadata_is_decoded_as_it_was_encoded() {
-        let mut metadata = metadata();
-        for window in [None, Some(WindowSpan { slices: 7, slice_millis: 86_400_000 })] {
-            metadata.window = window;
+        for metadata in [metadata(), window(7, 86_400_000, &[19_999, 20_000, 20_002])] {
             let text = metadata.encode();
             assert_eq!(Metadata::decode(text.as_bytes()).unwrap(), metadata, "{text}");
         }
+    }
+
+    #[test]
+    fn generations_that_do_not_belong_together_are_rejected() {
+        let decode = |metadata: Metadata| Metadata::decode(metadata.encode().as_bytes());
+        let of = |roles: &[Role]| {
+            let plan = RedisPlan::new(10, 0.01).unwrap();
+            let generations = roles.iter().map(|&role| GenerationRecord::new(&plan, role));
+            decode(Metadata { generations: generations.collect(), ..metadata() })
+        };
+        use Role::{Building, Current, Slice};
+        assert!(of(&[Current]).is_ok() && of(&[Current, Building]).is_ok());
+        for wrong in [&[][..], &[Building], &[Building, Current], &[Current, Current], &[Slice(1)]]
+        {
+            assert!(of(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(of(&[Current, Building, Building]).is_err());
+        assert!(decode(window(2, 1000, &[1, 2, 3, 4])).is_ok());
+        assert!(decode(window(2, 1000, &[1, 2, 3, 4, 5])).is_err());
+        for numbers in [&[][..], &[2, 1], &[2, 2], &[u64::MAX], &[1 << 60]] {
+            assert!(decode(window(2, 1000, numbers)).is_err(), "{numbers:?}");
+        }
+        for (slices, millis) in [(0, 1), (1001, 1), (1, 0), (1, (1 << 40) + 1), (1, u64::MAX)] {
+            assert!(decode(window(slices, millis, &[1])).is_err(), "{slices} {millis}");
+        }
+        assert!(decode(window(1000, 1 << 40, &[1])).is_ok());
+        let mut large = window(1000, 1, &(0..1000).collect::<Vec<_>>());
+        large.generations.iter_mut().for_each(|one| one.geometry.shards = 1 << 20);
+        assert!(decode(large).is_err());
     }
 
     #[test]
@@ -244,6 +309,6 @@ mod tests {
         }
         let unknown = format!("{text}colour blue\n");
         let error = Metadata::decode(unknown.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "line 6 of the metadata is not one that this version of Tamis can read");
+        assert_eq!(error, "line 5 of the metadata is not one that this version of Tamis can read");
     }
 }

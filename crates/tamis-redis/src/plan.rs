@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::Hasher;
 
-use crate::geometry::{Growth, MAX_SHARDS, ShardGeometry};
+use crate::geometry::{Growth, MAX_ALL_SHARDS, MAX_SHARDS, ShardGeometry};
 
 /// The bounds of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
@@ -44,6 +44,18 @@ pub struct WindowSpan {
     pub slice_millis: u64,
 }
 
+impl WindowSpan {
+    pub(crate) fn is_valid(self) -> bool {
+        (1..=1000).contains(&self.slices) && (1..=1 << 40).contains(&self.slice_millis)
+    }
+
+    /// Returns the largest number of generations: the slices that a lookup tests, one that has not
+    /// expired, and one that is added.
+    pub(crate) fn max_generations(self) -> u64 {
+        2 + u64::from(self.slices)
+    }
+}
+
 /// Why a filter cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -57,7 +69,7 @@ pub enum PlanError {
         /// The rate to plan for.
         rate: f64,
     },
-    /// The filter would need more than 2²⁰ shards.
+    /// The filter would need more than 2²⁰ shards, or a window more than 2²² in all slices.
     TooLarge {
         /// The items to plan for.
         items: u64,
@@ -66,7 +78,7 @@ pub enum PlanError {
     },
     /// The largest size of a shard is below 4 KiB or above 64 MiB.
     ShardBytes(u64),
-    /// The span of a window is empty or has more than 1000 slices.
+    /// The span of a window is empty, has more than 1000 slices, or slices of more than 2⁴⁰ ms.
     Window(WindowSpan),
 }
 
@@ -81,13 +93,14 @@ impl fmt::Display for PlanError {
             ),
             Self::TooLarge { items, rate } => write!(
                 f,
-                "{items} items at rate {rate} need more than {MAX_SHARDS} shards: allow larger \
-                 shards, fewer items or a higher rate"
+                "{items} items at rate {rate} need more than {MAX_SHARDS} shards, or a window more \
+                 than {MAX_ALL_SHARDS}: allow larger shards, fewer items, fewer slices or a higher \
+                 rate"
             ),
             Self::Window(WindowSpan { slices, slice_millis }) => write!(
                 f,
                 "the window has {slices} slices of {slice_millis} ms: it must have from 1 to 1000 \
-                 slices of at least 1 ms"
+                 slices of 1 to 2^40 ms"
             ),
             Self::ShardBytes(bytes) => write!(
                 f,
@@ -148,8 +161,8 @@ impl RedisPlan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Window`] if the span has no slices or slices of no time, or more than 1000
-    /// slices.
+    /// [`PlanError::Window`] unless the span has from 1 to 1000 slices of 1 to 2⁴⁰ milliseconds;
+    /// [`PlanError::TooLarge`] if all slices together need more than 2²² shards.
     ///
     /// # Examples
     ///
@@ -163,10 +176,10 @@ impl RedisPlan {
     /// # Ok::<(), tamis_redis::PlanError>(())
     /// ```
     pub fn window(self, span: WindowSpan) -> Result<Self, PlanError> {
-        if !(1..=1000).contains(&span.slices) || span.slice_millis == 0 {
+        if !span.is_valid() {
             return Err(PlanError::Window(span));
         }
-        Ok(Self { window: Some(span), ..self })
+        self.with_window(Some(span))
     }
 
     /// Returns the span of a window.
@@ -178,11 +191,15 @@ impl RedisPlan {
     /// Plans again with other parameters. Keeps the hash function and the window.
     fn replanned(&self, growth: Growth, max_shard_bytes: u64) -> Result<Self, PlanError> {
         let plan = Self::planned(self.items, self.rate, growth, max_shard_bytes)?;
-        Ok(plan.hasher(self.hasher).with_window(self.window))
+        plan.hasher(self.hasher).with_window(self.window)
     }
 
-    fn with_window(self, window: Option<WindowSpan>) -> Self {
-        Self { window, ..self }
+    fn with_window(self, window: Option<WindowSpan>) -> Result<Self, PlanError> {
+        let generations = window.map_or(1, |span| span.max_generations());
+        if generations * u64::from(self.shards()) > MAX_ALL_SHARDS {
+            return Err(PlanError::TooLarge { items: self.items, rate: self.rate });
+        }
+        Ok(Self { window, ..self })
     }
 
     fn planned(
@@ -198,7 +215,7 @@ impl RedisPlan {
             return Err(PlanError::ShardBytes(max_shard_bytes));
         }
         // A lookup collides with one of n hashes with probability n / 2⁶⁴.
-        let collisions = items as f64 / 2_f64.powi(64);
+        let collisions = items.max(1) as f64 / 2_f64.powi(64);
         if collisions > rate / 8.0 {
             return Err(PlanError::TooLow { items, rate });
         }
@@ -264,7 +281,15 @@ mod tests {
         assert!(matches!(RedisPlan::new(u64::MAX, 0.01), Err(PlanError::TooLow { .. })));
         assert!(matches!(RedisPlan::new(1 << 60, 0.6), Err(PlanError::TooLarge { .. })));
         assert!(matches!(RedisPlan::new(1 << 40, 1e-8), Err(PlanError::TooLow { .. })));
+        for items in [0, 1] {
+            assert!(matches!(RedisPlan::new(items, 5e-324), Err(PlanError::TooLow { .. })));
+        }
+        let span = WindowSpan { slices: 1000, slice_millis: 1000 };
+        let large = RedisPlan::new(100_000_000, 0.01).unwrap().window(span).unwrap();
+        assert!(matches!(large.max_shard_bytes(1 << 12), Err(PlanError::TooLarge { .. })));
         let plan = RedisPlan::new(1, 0.01).unwrap();
+        let span = WindowSpan { slice_millis: u64::MAX, ..span };
+        assert_eq!(plan.clone().window(span), Err(PlanError::Window(span)));
         assert_eq!(plan.max_shard_bytes(1), Err(PlanError::ShardBytes(1)));
     }
 }
