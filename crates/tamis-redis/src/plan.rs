@@ -195,7 +195,7 @@ impl RedisPlan {
     }
 
     fn with_window(self, window: Option<WindowSpan>) -> Result<Self, PlanError> {
-        let generations = window.map_or(1, |span| span.max_generations());
+        let generations = window.map_or(1, WindowSpan::max_generations);
         if generations * u64::from(self.shards()) > MAX_ALL_SHARDS {
             return Err(PlanError::TooLarge { items: self.items, rate: self.rate });
         }
