@@ -221,8 +221,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// Lookups of all clients use the present filter until [`RedisRebuild::swap`]. Inserts of all
     /// clients go to both. After this call returns, read the source of all items, and insert them
-    /// with [`RedisRebuild::insert_each`]. The source must have every item whose insert was
-    /// acknowledged before the call.
+    /// with [`RedisRebuild::insert_each`]. The source must have every item whose insert began before
+    /// this call returned: that insert may have gone to the present filter only.
     ///
     /// # Errors
     ///
@@ -253,6 +253,7 @@ impl<T: Transport> RedisFilter<T> {
     /// and hash function. The other filter does not change.
     ///
     /// Copies all bytes of the other filter through this client. Items that both have count twice.
+    /// Growing filters may exceed their planned rate: the items of both go to the same layers.
     ///
     /// # Errors
     ///

@@ -36,7 +36,8 @@ const MAX_SCRIPT_BITS: usize = 1500;
 /// JSON codecs have known bytes; those of the default codec cannot be computed here.
 ///
 /// Every call compares the settings in Redis with those of the client, as Redisson does. An insert
-/// with other settings changes nothing.
+/// with other settings changes nothing. If Redis loses the bitmap and keeps the settings, the filter
+/// looks empty.
 ///
 /// # Examples
 ///
