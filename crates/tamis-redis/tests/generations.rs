@@ -197,8 +197,9 @@ fn a_client_with_an_old_view_deletes_and_expires_all_keys() {
 fn lossy(server: &Server, undo: &'static AtomicBool) -> impl tamis_redis::Transport + use<> {
     let (mut redis, mut text) = (server.connection(), None::<String>);
     Hooked(server.node(), move |words: &[Vec<u8>], reply: &mut _| {
-        let is_eval = words[0] == b"EVAL" && words[3] == b"f";
-        if !is_eval && !(words[0] == b"SET" && words[1] == b"f") {
+        let is_script = words[0] == b"EVAL" && words[3] == b"f";
+        let is_write = is_script || (words[0] == b"SET" && words[1] == b"f");
+        if !is_write {
             return;
         }
         *reply = Err(SendError { message: "lost".into() });
