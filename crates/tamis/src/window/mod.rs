@@ -185,8 +185,8 @@ impl<B: Bits<Word = u64>> Window<B> {
     }
 
     /// Returns when the slice of the last insert began, in milliseconds of the caller's time. A
-    /// copy made from the [words](Self::to_words) of the filter starts at this time. Returns `None`
-    /// if the span is a number of items.
+    /// copy made from the words of the filter starts at this time. Returns `None` if the span is a
+    /// number of items.
     pub fn stored_millis(&self) -> Option<u64> {
         self.clock.stored_millis()
     }
