@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::future::Future;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, Pipeline, RedisError, Value};
+use redis::{AsyncConnectionConfig, Client, Pipeline, RedisError, Value};
 
-use crate::cluster::{State, address_of, at, no_address};
+use crate::cluster::{State, address_of, at, no_address, seeds};
 use crate::request::{Reply, Request};
 use crate::routes::{Address, Routed, Routes};
+use crate::sentinel::Sentinels;
 use crate::transport::{Attempts, Patience, replies};
 
 /// Sends requests and returns their replies in the same order, without blocking a thread.
@@ -128,14 +129,7 @@ impl AsyncTransport for AsyncSingleNode {
 
 /// A primary that Sentinels know, without blocking a thread.
 #[derive(Clone)]
-pub struct AsyncSentinelNode(AsyncLine<AsyncSentinels>);
-
-#[derive(Clone)]
-struct AsyncSentinels {
-    sentinels: Vec<Client>,
-    service: String,
-    node: ConnectionInfo,
-}
+pub struct AsyncSentinelNode(AsyncLine<Sentinels>);
 
 impl AsyncSentinelNode {
     /// Parses URLs, as [`SentinelNode::new`](crate::SentinelNode::new).
@@ -149,10 +143,7 @@ impl AsyncSentinelNode {
         node: &str,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<_, _>>()?;
-        let node = Client::open(node)?.get_connection_info().clone();
-        let source = AsyncSentinels { sentinels, service: service.into(), node };
-        Ok(Self(AsyncLine::new(source, patience)))
+        Ok(Self(AsyncLine::new(Sentinels::new(sentinels, service, node)?, patience)))
     }
 }
 
@@ -162,14 +153,14 @@ impl AsyncTransport for AsyncSentinelNode {
     }
 }
 
-impl AsyncConnect for AsyncSentinels {
+impl AsyncConnect for Sentinels {
     async fn connect(
         &mut self,
         config: &AsyncConnectionConfig,
     ) -> Result<MultiplexedConnection, RedisError> {
         let mut last = no_address();
         for i in 0..self.sentinels.len() {
-            match self.connect_by(&self.sentinels[i], config).await {
+            match connect_by(self, &self.sentinels[i], config).await {
                 Ok(connection) => {
                     self.sentinels.swap(0, i);
                     return Ok(connection);
@@ -181,21 +172,20 @@ impl AsyncConnect for AsyncSentinels {
     }
 }
 
-impl AsyncSentinels {
-    async fn connect_by(
-        &self,
-        sentinel: &Client,
-        config: &AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection, RedisError> {
-        let mut sentinel = sentinel.get_multiplexed_async_connection_with_config(config).await?;
-        let (host, port): (String, String) = redis::cmd("SENTINEL")
-            .arg("GET-MASTER-ADDR-BY-NAME")
-            .arg(&self.service)
-            .query_async(&mut sentinel)
-            .await?;
-        let client = Client::open(at(&self.node, &format!("{host}:{port}")))?;
-        client.get_multiplexed_async_connection_with_config(config).await
-    }
+/// Connects to the primary that a Sentinel names.
+async fn connect_by(
+    sentinels: &Sentinels,
+    sentinel: &Client,
+    config: &AsyncConnectionConfig,
+) -> Result<MultiplexedConnection, RedisError> {
+    let mut sentinel = sentinel.get_multiplexed_async_connection_with_config(config).await?;
+    let (host, port): (String, String) = redis::cmd("SENTINEL")
+        .arg("GET-MASTER-ADDR-BY-NAME")
+        .arg(&sentinels.service)
+        .query_async(&mut sentinel)
+        .await?;
+    let primary = sentinels.primary_at(&host, &port)?;
+    primary.get_multiplexed_async_connection_with_config(config).await
 }
 
 /// Connections to the nodes of a Redis cluster, without blocking a thread.
@@ -219,10 +209,7 @@ impl AsyncClusterNodes {
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        let seeds = urls.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
-        if seeds.is_empty() {
-            return Err(no_address());
-        }
+        let seeds = seeds(urls)?;
         Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
     }
 

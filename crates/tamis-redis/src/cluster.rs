@@ -31,6 +31,14 @@ pub struct ClusterNodes {
     patience: Patience,
 }
 
+/// Parses the URLs of some nodes. At least one is required.
+pub(crate) fn seeds<'u>(
+    urls: impl IntoIterator<Item = &'u str>,
+) -> Result<Vec<Client>, RedisError> {
+    let seeds = urls.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
+    if seeds.is_empty() { Err(no_address()) } else { Ok(seeds) }
+}
+
 impl ClusterNodes {
     /// Parses the URLs of some nodes. User, password and TLS of the first URL are those of all
     /// nodes. Opens no connection yet.
@@ -42,10 +50,7 @@ impl ClusterNodes {
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        let seeds = urls.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
-        if seeds.is_empty() {
-            return Err(no_address());
-        }
+        let seeds = seeds(urls)?;
         Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
     }
 

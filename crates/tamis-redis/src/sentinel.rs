@@ -24,9 +24,12 @@ use crate::transport::{Connect, Line, Patience, Transport};
 /// ```
 pub struct SentinelNode(Line<Sentinels>);
 
-struct Sentinels {
-    sentinels: Vec<Client>,
-    service: String,
+/// Sentinels, and the name of the primary that they know.
+#[derive(Clone)]
+pub(crate) struct Sentinels {
+    pub(crate) sentinels: Vec<Client>,
+    pub(crate) service: String,
+    /// The user, password, database and TLS of the primary.
     node: ConnectionInfo,
 }
 
@@ -43,9 +46,7 @@ impl SentinelNode {
         node: &str,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<_, _>>()?;
-        let node = Client::open(node)?.get_connection_info().clone();
-        Ok(Self(Line::new(Sentinels { sentinels, service: service.into(), node }, patience)))
+        Ok(Self(Line::new(Sentinels::new(sentinels, service, node)?, patience)))
     }
 }
 
@@ -56,6 +57,22 @@ impl Transport for SentinelNode {
 }
 
 impl Sentinels {
+    /// Parses the URLs of the Sentinels, and a URL with the user and the database of the primary.
+    pub(crate) fn new<'u>(
+        sentinels: impl IntoIterator<Item = &'u str>,
+        service: &str,
+        node: &str,
+    ) -> Result<Self, RedisError> {
+        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<_, _>>()?;
+        let node = Client::open(node)?.get_connection_info().clone();
+        Ok(Self { sentinels, service: service.into(), node })
+    }
+
+    /// Returns the primary at the address that a Sentinel named.
+    pub(crate) fn primary_at(&self, host: &str, port: &str) -> Result<Client, RedisError> {
+        Client::open(at(&self.node, &format!("{host}:{port}")))
+    }
+
     /// Connects to the primary that a Sentinel names.
     fn connect_by(&self, sentinel: &Client, timeout: Duration) -> Result<Connection, RedisError> {
         let mut sentinel = sentinel.get_connection_with_timeout(timeout)?;
@@ -64,8 +81,7 @@ impl Sentinels {
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(&self.service)
             .query(&mut sentinel)?;
-        let client = Client::open(at(&self.node, &format!("{host}:{port}")))?;
-        client.get_connection_with_timeout(timeout)
+        self.primary_at(&host, &port)?.get_connection_with_timeout(timeout)
     }
 }
 
