@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
-use tamis_redis::{ItemError, Patience, RedisFilter, RedisPlan, SingleNode};
+use tamis_redis::{HelperFilter, ItemError, Patience, RedisFilter, RedisPlan, SingleNode};
 
 use super::keep;
 use super::program::Program;
@@ -38,6 +38,8 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         (INSERT, "article, pipeline of SETBIT"),
         (ANSWER, "tamis, insert_each of 500"),
         (ANSWER, "article, SETBIT and its reply"),
+        (ANSWER, "tamis, layout of the article, insert_each of 500"),
+        (ANSWER, "tamis, insert of one item"),
     ]
     .map(|(case, name)| Row::new(case, name));
     rows[0].bits_per_item = Some(plan.bytes() as f64 * 8.0 / ITEMS as f64);
@@ -55,11 +57,23 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
             let found = items.chunks(BATCH).map(|batch| count(filter.contains_each(batch)));
             expect(found.sum::<Result<u64, _>>(), ITEMS)
         })?);
+        rows[6].rounds.push(timed(SLOW_ITEMS, || {
+            let mut items = items[..SLOW_ITEMS as usize].iter();
+            let inserted = items.try_for_each(|item| filter.insert(item).map(drop));
+            inserted.map_err(|error| error.to_string())
+        })?);
         filter.delete().map_err(|error| error.to_string())?;
         let mut article = Article::connect(&url)?;
         rows[2].rounds.push(timed(ITEMS, || article.add_all(&texts))?);
         article.forget()?;
         rows[4].rounds.push(timed(SLOW_ITEMS, || article.add_each(&texts[..SLOW_ITEMS as usize]))?);
+        article.forget()?;
+        let node = SingleNode::new(&url, Patience::default()).map_err(|error| error.to_string())?;
+        let mut helper = HelperFilter::new(node, KEY, article.plan).ok_or("a plan without bits")?;
+        rows[5].rounds.push(timed(ITEMS, || {
+            let new = texts.chunks(BATCH).map(|batch| count(helper.insert_each(batch)));
+            expect(new.sum::<Result<u64, _>>(), ITEMS * 98 / 100)
+        })?);
         article.forget()?;
     }
     keep(bench, rows.into());

@@ -1,16 +1,19 @@
 //! The module of Tamis beside RedisBloom's module, each in Debian's Redis.
 
-use super::load::{Load, ask, commands, fill};
+use super::load::{Load, ask, commands, encode, fill};
 use super::program::Program;
-use super::{ADD, EXISTS, GET, ITEMS, race, redisbloom};
-use crate::run::Bench;
+use super::waits::longest_ping_beside;
+use super::{ADD, EXISTS, GET, ITEMS, keep, race, race_hundred, redisbloom};
+use crate::run::{Bench, Row};
 
 pub const PIPELINE_1: &str = "module in Redis, pipeline 1";
 pub const PIPELINE_16: &str = "module in Redis, pipeline 16";
 pub const PIPELINE_64: &str = "module in Redis, pipeline 64";
 pub const HUNDRED: &str = "module in Redis, 100 items a command at pipeline 16";
 
-pub const CASES: [&str; 4] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED];
+pub const LONG: &str = "module in Redis, longest PING beside a million items";
+
+pub const CASES: [&str; 5] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, LONG];
 
 /// Runs the cases.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
@@ -62,18 +65,30 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         race(bench, case, &contenders)?;
     }
     if bench.wants(HUNDRED) {
-        let many = |name| -> Vec<&str> {
-            [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
-        };
-        let (exists, add) = (many("BF.MEXISTS"), many("BF.MADD"));
-        let of = |words| Load { pipeline: 16, range: ITEMS, ..Load::hundred(words) };
-        let mut contenders =
-            vec![("tamis BF.MEXISTS", &tamis, of(&exists)), ("tamis BF.MADD", &tamis, of(&add))];
-        if let Some(redisbloom) = redisbloom {
-            contenders.push(("redisbloom BF.MEXISTS", redisbloom, of(&exists)));
-            contenders.push(("redisbloom BF.MADD", redisbloom, of(&add)));
-        }
-        race(bench, HUNDRED, &contenders)?;
+        race_hundred(bench, HUNDRED, &tamis, redisbloom)?;
+    }
+    if bench.wants(LONG) {
+        keep(bench, waits(&tamis, bench.rounds)?);
     }
     Ok(())
 }
+
+/// Measures the longest PING beside commands of a million arguments. The server rejects such a PING
+/// and only frees its arguments, so this is the floor.
+fn waits(tamis: &Program, rounds: usize) -> Result<Vec<Row>, String> {
+    println!("\n{LONG}");
+    let names = [("PING", 1), ("BF.MADD seen", MILLION), ("BF.MEXISTS seen", MILLION)];
+    let mut rows = Vec::new();
+    for (name, replies) in names {
+        let mut row = Row::new(LONG, &format!("beside {name}"));
+        for round in 0..rounds {
+            let items = (0..MILLION).map(|i| (i + round * MILLION).to_string());
+            let words: Vec<String> = name.split(' ').map(str::to_owned).chain(items).collect();
+            row.rounds.push(longest_ping_beside(tamis.port, &encode(&words), replies)?);
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+const MILLION: usize = 1_000_000;

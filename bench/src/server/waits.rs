@@ -42,27 +42,32 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
             let mut words: Vec<String> = name.split(' ').map(str::to_owned).collect();
             words.extend((0..1_000_000).map(|i| format!("{}", i + round * 1_000_000)));
             let bytes = encode(&words);
-            let longest = longest_ping(tamis.port, || {
-                let fail = |error: std::io::Error| error.to_string();
-                let mut stream = TcpStream::connect(("127.0.0.1", tamis.port)).map_err(fail)?;
-                stream.write_all(&bytes).map_err(fail)?;
-                // ":1\r\n" for each command.
-                let (mut left, mut reply) = (4_000_000, vec![0; 1 << 16]);
-                while left > 0 {
-                    let read = stream.read(&mut reply).map_err(fail)?;
-                    if read == 0 {
-                        return Err("the server ended".to_owned());
-                    }
-                    left -= read.min(left);
-                }
-                Ok(())
-            })?;
-            row.rounds.push(longest);
+            row.rounds.push(longest_ping_beside(tamis.port, &bytes, 1_000_000)?);
         }
     }
     rows.push(beside_exec(&tamis, bench.rounds)?);
     keep(bench, rows);
     Ok(())
+}
+
+/// Measures the longest PING while a server runs an encoded command. The reply has this number of
+/// integers of one digit.
+pub fn longest_ping_beside(port: u16, command: &[u8], replies: usize) -> Result<f64, String> {
+    longest_ping(port, || {
+        let fail = |error: std::io::Error| error.to_string();
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;
+        stream.write_all(command).map_err(fail)?;
+        // ":1\r\n" for each reply.
+        let (mut left, mut reply) = (replies * 4, vec![0; 1 << 16]);
+        while left > 0 {
+            let read = stream.read(&mut reply).map_err(fail)?;
+            if read == 0 {
+                return Err("the server ended".to_owned());
+            }
+            left -= read.min(left);
+        }
+        Ok(())
+    })
 }
 
 /// Measures the longest PING during a transaction of a million commands.

@@ -1,9 +1,5 @@
 //! Commands with very many items.
 
-use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
 use tamis_resp::Reply;
 
 use crate::server::{Host, TestServer};
@@ -101,45 +97,5 @@ fn a_client_may_leave_during_a_long_command() {
         }
         assert!(ones(&client.receive()) > 0, "{host:?}");
         assert_eq!(other.say(&["PING"]), Reply::simple("PONG"), "{host:?}");
-    }
-}
-
-/// Measures the longest time that another client waits while `run` runs.
-fn longest_wait(server: &TestServer, run: impl FnOnce()) -> Duration {
-    let (done, mut other) = (AtomicBool::new(false), server.connect());
-    std::thread::scope(|threads| {
-        let waiter = threads.spawn(|| {
-            let mut longest = Duration::ZERO;
-            while !done.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                other.say(&["PING"]);
-                longest = longest.max(began.elapsed());
-            }
-            longest
-        });
-        run();
-        done.store(true, Ordering::Relaxed);
-        waiter.join().unwrap()
-    })
-}
-
-#[test]
-#[ignore = "it prints times: run it alone, with --release"]
-fn others_wait_a_few_milliseconds_for_a_million_items() {
-    let items = items(1_000_000);
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
-        client.stream.set_nodelay(true).unwrap();
-        let echo = longest_wait(&server, || _ = client.say(&command(&["EXISTS"], &items)));
-        for name in ["BF.MADD", "BF.MEXISTS"] {
-            let began = Instant::now();
-            let longest = longest_wait(&server, || _ = client.say(&command(&[name, "k"], &items)));
-            println!(
-                "{host:?}: {name}: {:?}, others waited {longest:?}; EXISTS of the server: {echo:?}",
-                began.elapsed()
-            );
-        }
-        client.stream.flush().unwrap();
     }
 }
