@@ -267,8 +267,8 @@ pub enum NoRoom {
     Memory(OutOfMemory),
 }
 
-const CROWDED: &str = "too many items fall into one page of the filter, as if an attacker had \
-    chosen them; the filter still accepts other items: create a filter with a secret hash key";
+const CROWDED: &str = "too many items hash to one page of the filter, as in an attack; other items \
+    can still be inserted: create a filter with a secret hash key";
 
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,7 +19,7 @@ fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
             assert_eq!(info[1], Reply::Integer(command.arity.number()), "{}", command.name);
             let (Reply::Array(flags) | Reply::Set(flags)) = &info[2] else { panic!() };
             for flag in command.flags.iter().filter_map(|flag| flag.name()) {
-                // A server would let a read-only command change nothing.
+                // The module registers a command that may change its key as a write.
                 let flag = if command.may_change() && flag == "readonly" { "write" } else { flag };
                 let has = flags.contains(&Reply::simple(flag));
                 assert!(has, "{host:?}, {}: {flag} is missing in {flags:?}", command.name);
