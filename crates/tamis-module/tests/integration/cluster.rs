@@ -99,13 +99,35 @@ impl Cluster {
         }
     }
 
-    /// Makes the other node the owner of a slot.
+    /// Makes the other node the owner of a slot, and waits until all nodes agree on all slots.
+    ///
+    /// The new owner takes the next configuration epoch. A node that begins another migration
+    /// before it has heard of that epoch would take the same one, and the nodes would then undo
+    /// one of the two migrations.
     fn end_migration(&self, slot: u16, from: usize, to: usize) {
         for node in [to, from, 3 - from - to] {
             let owner = format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to]);
             run(&mut self.nodes[node].connect(), &owner);
         }
+        wait_until("the nodes agree on the owners of the slots", || {
+            let mut views = self.nodes.iter().map(slots_and_epochs);
+            let first = views.next();
+            views.all(|view| Some(view) == first)
+        });
     }
+}
+
+/// Returns what a node knows of each node: its id, its configuration epoch, and its slots.
+fn slots_and_epochs(node: &TestServer) -> Vec<String> {
+    let text = String::from_utf8(bulk(run(&mut node.connect(), "CLUSTER NODES"))).unwrap();
+    let about = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let slots = words[8..].iter().filter(|slots| !slots.starts_with('['));
+        [words[0], words[6]].into_iter().chain(slots.copied()).collect::<Vec<_>>().join(" ")
+    };
+    let mut nodes: Vec<String> = text.lines().map(about).collect();
+    nodes.sort_unstable();
+    nodes
 }
 
 /// A client that follows redirections.
