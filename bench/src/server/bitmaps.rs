@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
-use tamis_redis::{HelperFilter, ItemError, Patience, RedisFilter, RedisPlan, SingleNode};
+use tamis_redis::{HelperFilter, Patience, RedisFilter, RedisItemError, RedisPlan, SingleNode};
 
 use super::keep;
 use super::program::Program;
@@ -80,12 +80,12 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-fn count(results: Vec<Result<bool, ItemError>>) -> Result<u64, ItemError> {
+fn count(results: Vec<Result<bool, RedisItemError>>) -> Result<u64, RedisItemError> {
     results.into_iter().try_fold(0, |sum, result| Ok(sum + u64::from(result?)))
 }
 
 /// Checks that at least `least` answers were true.
-fn expect(answered: Result<u64, ItemError>, least: u64) -> Result<(), String> {
+fn expect(answered: Result<u64, RedisItemError>, least: u64) -> Result<(), String> {
     match answered {
         Ok(answered) if answered >= least => Ok(()),
         Ok(answered) => Err(format!("{answered} answers are true, expected {least}")),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use md5::{Digest as _, Md5};
 use tamis_formats::guava::{self, GuavaRelease, GuavaStrategy};
-use tamis_redis::{BitmapsFilter, ItemError, Patience, RedisFilter, RedisPlan, SingleNode};
+use tamis_redis::{BitmapsFilter, Patience, RedisFilter, RedisItemError, RedisPlan, SingleNode};
 
 const RATE: f64 = 0.0005;
 const BATCH: usize = 1000;
@@ -57,7 +57,7 @@ fn item(number: u32) -> String {
     Md5::digest(number.to_le_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn count(results: Vec<Result<bool, ItemError>>) -> Result<usize, ItemError> {
+fn count(results: Vec<Result<bool, RedisItemError>>) -> Result<usize, RedisItemError> {
     results.into_iter().try_fold(0, |sum, result| Ok(sum + usize::from(result?)))
 }
 

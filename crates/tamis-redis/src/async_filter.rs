@@ -6,18 +6,18 @@ use tamis::Item;
 
 use crate::async_transport::AsyncTransport;
 use crate::batch::Batch;
-use crate::error::{CreateError, ItemError, OpenError};
+use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
 use crate::exchange::Exchange;
 use crate::filter::{MAX_BATCH, now};
 use crate::generations::{
-    RebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
+    RedisRebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
 };
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
 use crate::merge::{RedisMergeError, merge};
 use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
-use crate::request::{Operation, Reply, Request, Step};
+use crate::request::{NodeReply, NodeRequest, Operation, Step};
 use crate::sweep::{SendAll, Sweep, corrections};
 use crate::view::{Kind, View};
 
@@ -57,7 +57,10 @@ impl<T: Clone> Clone for AsyncRedisFilter<T> {
 struct Waiting<'t, T>(&'t mut T);
 
 impl<T: AsyncTransport> Exchange for Waiting<'_, T> {
-    fn exchange(&mut self, requests: Vec<Request>) -> impl Future<Output = Vec<Reply>> + Send {
+    fn exchange(
+        &mut self,
+        requests: Vec<NodeRequest>,
+    ) -> impl Future<Output = Vec<NodeReply>> + Send {
         self.0.send(requests)
     }
 }
@@ -78,12 +81,12 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`CreateError`].
+    /// [`RedisCreateError`].
     pub async fn create(
         mut transport: T,
         name: &str,
         plan: &RedisPlan,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<Self, RedisCreateError> {
         let create = Create::new(name.as_bytes(), Metadata::new(plan, now()))?;
         let view = run(&mut transport, create).await?;
         Ok(Self { transport, view })
@@ -93,8 +96,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`OpenError`].
-    pub async fn open(mut transport: T, name: &str) -> Result<Self, OpenError> {
+    /// [`RedisOpenError`].
+    pub async fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let view = run(&mut transport, Open::new(name.as_bytes())).await?;
         Ok(Self { transport, view })
     }
@@ -104,12 +107,12 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`OpenError`].
+    /// [`RedisOpenError`].
     pub async fn open_or_create(
         mut transport: T,
         name: &str,
         plan: &RedisPlan,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, RedisOpenError> {
         let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan, now())).await?;
         Ok(Self { transport, view })
     }
@@ -118,8 +121,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`]. The item may have been inserted.
-    pub async fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+    /// [`RedisItemError`]. The item may have been inserted.
+    pub async fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Insert, vec![hash]).await.remove(0)
     }
@@ -128,19 +131,22 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`]. A shard that the server lost is an error, never a false answer.
-    pub async fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+    /// [`RedisItemError`]. A shard that the server lost is an error, never a false answer.
+    pub async fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Lookup, vec![hash]).await.remove(0)
     }
 
     /// Inserts a batch of items, as [`RedisFilter::insert_each`](crate::RedisFilter::insert_each).
-    pub async fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub async fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Insert, items).await
     }
 
     /// Tests a batch of items, as [`RedisFilter::contains_each`](crate::RedisFilter::contains_each).
-    pub async fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub async fn contains_each<I: Item>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Lookup, items).await
     }
 
@@ -148,8 +154,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails.
-    pub async fn info(&mut self) -> Result<RedisFilterInfo, ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub async fn info(&mut self) -> Result<RedisFilterInfo, RedisItemError> {
         self.flush().await?;
         let sweep = Sweep::of_lookups(&mut self.view, now());
         let visited = run(&mut self.transport, sweep).await?;
@@ -160,8 +166,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails. The counters are then too high.
-    pub async fn flush(&mut self) -> Result<(), ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
+    pub async fn flush(&mut self) -> Result<(), RedisItemError> {
         let requests = corrections(&mut self.view);
         run(&mut self.transport, SendAll::new(requests)).await.map(|_| ())
     }
@@ -170,8 +176,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails. Repeat the call.
-    pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails. Repeat the call.
+    pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         expire_at(&mut Waiting(&mut self.transport), &mut self.view, millis).await
     }
 
@@ -179,8 +185,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails. Repeat the call.
-    pub async fn delete(&mut self) -> Result<(), ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails. Repeat the call.
+    pub async fn delete(&mut self) -> Result<(), RedisItemError> {
         delete_filter(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
@@ -190,13 +196,13 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError`].
-    pub async fn rebuild(&mut self, plan: &RedisPlan) -> Result<(), RebuildError> {
+    /// [`RedisRebuildError`].
+    pub async fn rebuild(&mut self, plan: &RedisPlan) -> Result<(), RedisRebuildError> {
         start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, plan, now()).await
     }
 
     /// Inserts a batch of items only into the filter that this client is building.
-    pub async fn build_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub async fn build_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Build, items).await
     }
 
@@ -205,8 +211,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError`].
-    pub async fn swap(&mut self) -> Result<(), RebuildError> {
+    /// [`RedisRebuildError`].
+    pub async fn swap(&mut self) -> Result<(), RedisRebuildError> {
         swap(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
@@ -214,8 +220,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError::Redis`] if the server or the connection fails.
-    pub async fn abort_rebuild(&mut self) -> Result<(), RebuildError> {
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails.
+    pub async fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
         abort(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
@@ -235,7 +241,11 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         .await
     }
 
-    async fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    async fn each<I: Item>(
+        &mut self,
+        kind: Kind,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         let mut results = Vec::with_capacity(items.len());
         for items in items.chunks(MAX_BATCH) {
             let mut hashes = vec![0; items.len()];
@@ -245,7 +255,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         results
     }
 
-    async fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
+    async fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, RedisItemError>> {
         let now = now();
         if kind == Kind::Insert && self.view.missing_slice(now).is_some() {
             let mut exchange = Waiting(&mut self.transport);

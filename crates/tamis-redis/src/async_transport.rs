@@ -7,7 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Pipeline, RedisError, Value};
 
 use crate::cluster::{State, address_of, at, no_address, seeds};
-use crate::request::{Reply, Request};
+use crate::request::{NodeReply, NodeRequest};
 use crate::routes::{Address, Routed, Routes};
 use crate::sentinel::Sentinels;
 use crate::transport::{Attempts, Patience, replies};
@@ -17,7 +17,7 @@ use crate::transport::{Attempts, Patience, replies};
 /// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
 pub trait AsyncTransport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
-    fn send(&mut self, requests: Vec<Request>) -> impl Future<Output = Vec<Reply>> + Send;
+    fn send(&mut self, requests: Vec<NodeRequest>) -> impl Future<Output = Vec<NodeReply>> + Send;
 }
 
 /// A source of connections: the address of a server, or Sentinels that know it.
@@ -78,7 +78,7 @@ impl<C: AsyncConnect> AsyncLine<C> {
         Ok(values)
     }
 
-    async fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+    async fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut attempts = Attempts::new(requests.len());
         while let Some((open, pause)) = attempts.next(&self.patience) {
             tokio::time::sleep(pause).await;
@@ -122,7 +122,7 @@ impl AsyncSingleNode {
 }
 
 impl AsyncTransport for AsyncSingleNode {
-    async fn send(&mut self, requests: Vec<Request>) -> Vec<Reply> {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
         self.0.send(&requests).await
     }
 }
@@ -148,7 +148,7 @@ impl AsyncSentinelNode {
 }
 
 impl AsyncTransport for AsyncSentinelNode {
-    async fn send(&mut self, requests: Vec<Request>) -> Vec<Reply> {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
         self.0.send(&requests).await
     }
 }
@@ -242,7 +242,7 @@ impl AsyncClusterNodes {
         Err(last)
     }
 
-    async fn attempt(&mut self, requests: &[Request], open: &[usize], state: &mut State) {
+    async fn attempt(&mut self, requests: &[NodeRequest], open: &[usize], state: &mut State) {
         if self.routes.is_outdated()
             && let Err(error) = self.load_routes().await
         {
@@ -282,7 +282,7 @@ impl AsyncClusterNodes {
 }
 
 impl AsyncTransport for AsyncClusterNodes {
-    async fn send(&mut self, requests: Vec<Request>) -> Vec<Reply> {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
         let mut state = State::new(requests.len());
         while let Some((open, pause)) = state.attempts.next(&self.patience) {
             tokio::time::sleep(pause).await;
@@ -293,7 +293,7 @@ impl AsyncTransport for AsyncClusterNodes {
 }
 
 /// Returns the pipeline for one node, and the number of its commands.
-fn pipeline(requests: &[Request], routed: &[Routed]) -> (Pipeline, usize) {
+fn pipeline(requests: &[NodeRequest], routed: &[Routed]) -> (Pipeline, usize) {
     let mut pipeline = Pipeline::new();
     for &Routed { request, is_asking } in routed {
         if is_asking {

@@ -15,11 +15,11 @@
 
 use std::collections::HashSet;
 
-use crate::error::{ItemError, printable};
+use crate::error::{RedisItemError, printable};
 use crate::growth;
 use crate::metadata::Role;
 use crate::probe::{Outcome, Probe, by_shard};
-use crate::request::{Operation, Reply, Request, Step, bytes};
+use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes};
 use crate::view::{Kind, Update, Use, View};
 
 /// How often an operation starts again before it gives up.
@@ -52,7 +52,7 @@ struct Pass {
     uses: Vec<Use>,
     /// For each use and item: whether the generation has the item, or had it before the insert.
     found: Vec<Vec<bool>>,
-    errors: Vec<Option<ItemError>>,
+    errors: Vec<Option<RedisItemError>>,
     /// The uses and shards whose absent items are inserted when all layers are tested.
     unwritten: Vec<(usize, u32, Vec<u32>)>,
     /// The generations and shards that cannot grow. Their newest layer takes all items.
@@ -69,7 +69,7 @@ impl<'v> Batch<'v> {
         Self { view, kind, now, hashes, phase: Phase::Start, restarts: 0, pass, new_before: None }
     }
 
-    fn start(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
+    fn start(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
         let uses = self.view.uses(self.kind, self.now);
         let count = self.hashes.len();
         self.pass = Pass {
@@ -80,7 +80,7 @@ impl<'v> Batch<'v> {
             ..Pass::default()
         };
         if self.kind == Kind::Build && self.pass.uses.is_empty() {
-            let error = ItemError::NoRebuild { name: printable(self.view.name()) };
+            let error = RedisItemError::NoRebuild { name: printable(self.view.name()) };
             return Step::Done(vec![Err(error); count]);
         }
         let mut probes = Vec::new();
@@ -105,7 +105,7 @@ impl<'v> Batch<'v> {
         self.send(probes)
     }
 
-    fn send(&mut self, probes: Vec<Probe>) -> Step<Vec<Result<bool, ItemError>>> {
+    fn send(&mut self, probes: Vec<Probe>) -> Step<Vec<Result<bool, RedisItemError>>> {
         if probes.is_empty() && !self.pass.unwritten.is_empty() {
             return self.grow();
         }
@@ -118,7 +118,7 @@ impl<'v> Batch<'v> {
     }
 
     /// Evaluates the replies to probes, and returns the probes that they make necessary.
-    fn evaluate(&mut self, probes: &[Probe], replies: Vec<Reply>) -> Vec<Probe> {
+    fn evaluate(&mut self, probes: &[Probe], replies: Vec<NodeReply>) -> Vec<Probe> {
         let known: Vec<u8> = probes
             .iter()
             .map(|probe| self.view.generations[probe.generation].layers(probe.shard))
@@ -167,8 +167,8 @@ impl<'v> Batch<'v> {
         generation.learn_count(probe.shard, probe.layer, outcome.counter);
     }
 
-    fn fail(&mut self, probe: &Probe, error: &ItemError) {
-        if let ItemError::MissingShard { .. } = error {
+    fn fail(&mut self, probe: &Probe, error: &RedisItemError) {
+        if let RedisItemError::MissingShard { .. } = error {
             self.pass.must_reread = true;
             if probe.is_write {
                 self.pass.created.push(probe.key(self.view));
@@ -224,18 +224,18 @@ impl<'v> Batch<'v> {
         self.pass.uses.iter().position(is_same).expect("a pass probes what it uses")
     }
 
-    fn finish_pass(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
+    fn finish_pass(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
         if !std::mem::take(&mut self.pass.must_reread) {
             return Step::Done(self.results());
         }
         let name = self.view.name().to_vec();
-        let mut requests = vec![Request::new("GET", name)];
+        let mut requests = vec![NodeRequest::new("GET", name)];
         requests.extend(self.pass.created.drain(..).map(growth::remove_remains));
         self.phase = Phase::Rereading;
         Step::Send(requests)
     }
 
-    fn reread(&mut self, reply: Reply) -> Step<Vec<Result<bool, ItemError>>> {
+    fn reread(&mut self, reply: NodeReply) -> Step<Vec<Result<bool, RedisItemError>>> {
         let name = self.view.name().to_vec();
         let has_lookups_to_repeat = self.pass.errors.iter().flatten().any(|error| {
             // The server has no `BITFIELD_RO`: the next pass uses `BITFIELD`.
@@ -252,7 +252,7 @@ impl<'v> Batch<'v> {
                 self.remember_new(&old);
                 return self.start();
             }
-            Ok(_) => ItemError::Unsettled,
+            Ok(_) => RedisItemError::Unsettled,
             Err(error) => error,
         };
         Step::Done(vec![Err(error); self.hashes.len()])
@@ -285,7 +285,7 @@ impl<'v> Batch<'v> {
     }
 
     /// Adds layers for the items that do not fit.
-    fn grow(&mut self) -> Step<Vec<Result<bool, ItemError>>> {
+    fn grow(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
         let full: Vec<(usize, u32)> = self
             .pass
             .unwritten
@@ -301,7 +301,7 @@ impl<'v> Batch<'v> {
     }
 
     /// Learns the new layers, and returns the inserts into them.
-    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<Reply>) -> Vec<Probe> {
+    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<NodeReply>) -> Vec<Probe> {
         for ((number, shard), reply) in full.into_iter().zip(replies) {
             let generation = &mut self.view.generations[number];
             let known = generation.layers(shard);
@@ -323,9 +323,9 @@ impl<'v> Batch<'v> {
         self.writes()
     }
 
-    fn results(&mut self) -> Vec<Result<bool, ItemError>> {
+    fn results(&mut self) -> Vec<Result<bool, RedisItemError>> {
         let errors = std::mem::take(&mut self.pass.errors);
-        let result = |(item, error): (usize, Option<ItemError>)| {
+        let result = |(item, error): (usize, Option<RedisItemError>)| {
             let is_found = || self.pass.found.iter().any(|found| found[item]);
             match (self.kind, error) {
                 (Kind::Lookup, _) if is_found() => Ok(true),
@@ -339,9 +339,9 @@ impl<'v> Batch<'v> {
 }
 
 impl Operation for Batch<'_> {
-    type Output = Vec<Result<bool, ItemError>>;
+    type Output = Vec<Result<bool, RedisItemError>>;
 
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => self.start(),
             Phase::Probing(probes) => {

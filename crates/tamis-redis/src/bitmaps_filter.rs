@@ -7,9 +7,9 @@
 use tamis_formats::{RedisBitmaps, Rule};
 
 use crate::bits;
-use crate::error::{Difference, ItemError, OpenError, printable};
+use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
 use crate::filter::run;
-use crate::request::{Operation, Reply, Request, Step, bytes, integer, integers};
+use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, integer, integers};
 use crate::sweep::SendAll;
 use crate::transport::Transport;
 
@@ -76,10 +76,10 @@ impl Known {
         self.rule.bits() / 8
     }
 
-    fn learn_cursor(&mut self, reply: Reply) -> Result<bool, ItemError> {
+    fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
         let text = bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec());
         let cursor = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-        let cursor = cursor.ok_or_else(|| ItemError::unexpected(CURSOR, "is not a number"))?;
+        let cursor = cursor.ok_or_else(|| RedisItemError::unexpected(CURSOR, "is not a number"))?;
         Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
     }
 }
@@ -94,22 +94,22 @@ impl<T: Transport> BitmapsFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Plan`] if Guava refuses the plan; [`OpenError::Differs`] if the first bitmap has
-    /// another length; [`OpenError::Redis`] if the server or the connection fails.
-    pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, OpenError> {
+    /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first bitmap has
+    /// another length; [`RedisOpenError::Redis`] if the server or the connection fails.
+    pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
-            .map_err(|error| OpenError::Plan { why: error.to_string() })?;
-        let mut request = Request::script(CREATE, &[CURSOR.to_vec(), bitmap(0)]);
+            .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
+        let mut request = NodeRequest::script(CREATE, &[CURSOR.to_vec(), bitmap(0)]);
         request.command.arg(rule.bits() - 1);
         let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
         let [cursor, len] = integers(CURSOR, Ok(reply))?[..] else {
-            return Err(ItemError::unexpected(CURSOR, "has a wrong number of values").into());
+            return Err(RedisItemError::unexpected(CURSOR, "has a wrong number of values").into());
         };
         let known = Known { rule, cursor: cursor.unsigned_abs() };
         if let Some(difference) =
             Difference::of("bytes of a bitmap", &known.len_bytes(), &len.unsigned_abs())
         {
-            return Err(OpenError::Differs {
+            return Err(RedisOpenError::Differs {
                 name: printable(&bitmap(0)),
                 differences: vec![difference],
             });
@@ -120,12 +120,18 @@ impl<T: Transport> BitmapsFilter<T> {
     /// Inserts items. The results are in the order of the items: true if the item is new.
     ///
     /// Takes two round trips for 1000 items, and some more where a bitmap becomes half full.
-    pub fn insert_each<I: AsRef<[u8]>>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn insert_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, true)
     }
 
     /// Tests whether items may be in any bitmap. One round trip for 1000 items.
-    pub fn contains_each<I: AsRef<[u8]>>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn contains_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, false)
     }
 
@@ -139,14 +145,14 @@ impl<T: Transport> BitmapsFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails; [`ItemError::Unsettled`] if other
+    /// [`RedisItemError`] if the server or the connection fails; [`RedisItemError::Unsettled`] if other
     /// clients add bitmaps again and again.
-    pub fn reset(&mut self) -> Result<(), ItemError> {
+    pub fn reset(&mut self) -> Result<(), RedisItemError> {
         for _ in 0..8 {
             let cursor = self.known.cursor;
             let keys: Vec<_> =
                 [CURSOR.to_vec()].into_iter().chain((0..=cursor).map(bitmap)).collect();
-            let mut request = Request::script(RESET, &keys);
+            let mut request = NodeRequest::script(RESET, &keys);
             request.command.arg(cursor).arg(self.known.rule.bits() - 1);
             let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
             let found = integer(CURSOR, Ok(reply))?.unsigned_abs();
@@ -155,14 +161,14 @@ impl<T: Transport> BitmapsFilter<T> {
                 return Ok(());
             }
         }
-        Err(ItemError::Unsettled)
+        Err(RedisItemError::Unsettled)
     }
 
     fn each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
         is_insert: bool,
-    ) -> Vec<Result<bool, ItemError>> {
+    ) -> Vec<Result<bool, RedisItemError>> {
         let mut results = Vec::with_capacity(items.len());
         for items in items.chunks(MAX_ITEMS) {
             let offsets = items.iter().map(|item| self.known.rule.offsets(item.as_ref())).collect();
@@ -198,7 +204,7 @@ struct BitmapsBatch<'k> {
     is_insert: bool,
     /// For each item that is left: whether a bitmap has all its bits.
     found: Vec<bool>,
-    results: Vec<Result<bool, ItemError>>,
+    results: Vec<Result<bool, RedisItemError>>,
     /// The bits that are set in the newest bitmap.
     ones: u64,
     restarts: u32,
@@ -219,10 +225,10 @@ impl BitmapsBatch<'_> {
         if self.left().is_empty() {
             return Step::Done(std::mem::take(&mut self.results));
         }
-        let mut requests = vec![Request::new("GET", CURSOR.to_vec())];
-        requests.push(Request::new("BITCOUNT", bitmap(self.known.cursor)));
+        let mut requests = vec![NodeRequest::new("GET", CURSOR.to_vec())];
+        requests.push(NodeRequest::new("BITCOUNT", bitmap(self.known.cursor)));
         for number in 0..=self.known.cursor {
-            requests.push(Request::new("STRLEN", bitmap(number)));
+            requests.push(NodeRequest::new("STRLEN", bitmap(number)));
             if self.tests_bitmaps() {
                 requests.push(bits::read(&bitmap(number), self.left()));
             }
@@ -231,20 +237,24 @@ impl BitmapsBatch<'_> {
         Step::Send(requests)
     }
 
-    fn looked(&mut self, replies: Vec<Reply>) -> Result<Step<Output>, ItemError> {
+    fn looked(&mut self, replies: Vec<NodeReply>) -> Result<Step<Output>, RedisItemError> {
         let (cursor, tests) = (self.known.cursor, self.tests_bitmaps());
         let mut replies = replies.into_iter();
         let mut next = || replies.next().expect("one reply for each request");
         if self.known.learn_cursor(next())? {
             self.restarts += 1;
-            return if self.restarts > 8 { Err(ItemError::Unsettled) } else { Ok(self.look()) };
+            return if self.restarts > 8 {
+                Err(RedisItemError::Unsettled)
+            } else {
+                Ok(self.look())
+            };
         }
         self.ones = integer(&bitmap(cursor), next())?.unsigned_abs();
         self.found = vec![false; self.left().len()];
         for number in 0..=cursor {
             let key = bitmap(number);
             if integer(&key, next())?.unsigned_abs() != self.known.len_bytes() {
-                return Err(ItemError::MissingShard { key: printable(&key) });
+                return Err(RedisItemError::MissingShard { key: printable(&key) });
             }
             if tests {
                 let clear = bits::clear_bits(&key, self.left(), next())?;
@@ -286,7 +296,7 @@ impl BitmapsBatch<'_> {
         Step::Send(vec![bits::set(&bitmap(self.known.cursor), &offsets)])
     }
 
-    fn written(&mut self, count: usize, reply: Reply) -> Result<Step<Output>, ItemError> {
+    fn written(&mut self, count: usize, reply: NodeReply) -> Result<Step<Output>, RedisItemError> {
         let absent: Vec<Vec<u64>> = self.left()[..count]
             .iter()
             .zip(&self.found)
@@ -308,7 +318,7 @@ impl BitmapsBatch<'_> {
         if 2 * self.ones > self.known.rule.bits() {
             let cursor = self.known.cursor;
             let keys = [CURSOR.to_vec(), bitmap(cursor), bitmap(cursor + 1)];
-            let mut request = Request::script(GROW, &keys);
+            let mut request = NodeRequest::script(GROW, &keys);
             request.command.arg(cursor).arg(self.known.rule.bits());
             self.phase = Phase::Growing;
             return Step::Send(vec![request]);
@@ -320,12 +330,12 @@ impl BitmapsBatch<'_> {
     }
 }
 
-type Output = Vec<Result<bool, ItemError>>;
+type Output = Vec<Result<bool, RedisItemError>>;
 
 impl Operation for BitmapsBatch<'_> {
     type Output = Output;
 
-    fn step(&mut self, mut replies: Vec<Reply>) -> Step<Output> {
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Output> {
         let step = match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => Ok(self.look()),
             Phase::Looking => self.looked(replies),

@@ -1,7 +1,7 @@
 //! Bits of items in a plain bitmap without a header, as other programs keep them.
 
-use crate::error::ItemError;
-use crate::request::{Reply, Request, integers};
+use crate::error::RedisItemError;
+use crate::request::{NodeReply, NodeRequest, integers};
 
 /// The largest number of bits of a command: about a millisecond of the server.
 pub(crate) const MAX_BITS: usize = 4096;
@@ -23,8 +23,8 @@ pub(crate) fn chunks(offsets: &[Vec<u64>], most: usize) -> Vec<std::ops::Range<u
 }
 
 /// Returns the request that reads the bits of items.
-pub(crate) fn read(key: &[u8], offsets: &[Vec<u64>]) -> Request {
-    let mut request = Request::new("BITFIELD_RO", key.to_vec());
+pub(crate) fn read(key: &[u8], offsets: &[Vec<u64>]) -> NodeRequest {
+    let mut request = NodeRequest::new("BITFIELD_RO", key.to_vec());
     for offset in offsets.iter().flatten() {
         request.command.arg("GET").arg("u1").arg(offset);
     }
@@ -32,15 +32,15 @@ pub(crate) fn read(key: &[u8], offsets: &[Vec<u64>]) -> Request {
 }
 
 /// Appends the arguments that set the bits of items.
-pub(crate) fn append_sets(request: &mut Request, offsets: &[Vec<u64>]) {
+pub(crate) fn append_sets(request: &mut NodeRequest, offsets: &[Vec<u64>]) {
     for offset in offsets.iter().flatten() {
         request.command.arg("SET").arg("u1").arg(offset).arg(1);
     }
 }
 
 /// Returns the request that sets the bits of items. The reply has the old bits.
-pub(crate) fn set(key: &[u8], offsets: &[Vec<u64>]) -> Request {
-    let mut request = Request::new("BITFIELD", key.to_vec());
+pub(crate) fn set(key: &[u8], offsets: &[Vec<u64>]) -> NodeRequest {
+    let mut request = NodeRequest::new("BITFIELD", key.to_vec());
     append_sets(&mut request, offsets);
     request
 }
@@ -49,11 +49,11 @@ pub(crate) fn set(key: &[u8], offsets: &[Vec<u64>]) -> Request {
 pub(crate) fn clear_bits(
     key: &[u8],
     offsets: &[Vec<u64>],
-    reply: Reply,
-) -> Result<Vec<u64>, ItemError> {
+    reply: NodeReply,
+) -> Result<Vec<u64>, RedisItemError> {
     let bits = integers(key, reply)?;
     if bits.len() != offsets.iter().map(Vec::len).sum::<usize>() {
-        return Err(ItemError::unexpected(key, "has a wrong number of values"));
+        return Err(RedisItemError::unexpected(key, "has a wrong number of values"));
     }
     let mut bits = bits.into_iter();
     let clear = |item: &Vec<u64>| bits.by_ref().take(item.len()).filter(|&bit| bit == 0).count();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Value};
 
-use crate::request::{Reply, Request};
+use crate::request::{NodeReply, NodeRequest};
 use crate::routes::{Address, Asks, Routed, Routes};
 use crate::transport::{Attempts, Line, Patience, Transport, replies};
 
@@ -96,7 +96,7 @@ impl ClusterNodes {
     }
 
     /// Sends the open requests once, and records their replies.
-    fn attempt(&mut self, requests: &[Request], open: &[usize], state: &mut State) {
+    fn attempt(&mut self, requests: &[NodeRequest], open: &[usize], state: &mut State) {
         if self.routes.is_outdated()
             && let Err(error) = self.load_routes()
         {
@@ -156,7 +156,7 @@ impl State {
         }
         let sent: Vec<usize> = routed.iter().map(|routed| routed.request).collect();
         let values = without_asking(values, routed);
-        let replies: Vec<Reply> = replies(values, error, sent.len()).collect();
+        let replies: Vec<NodeReply> = replies(values, error, sent.len()).collect();
         for (&request, reply) in sent.iter().zip(&replies) {
             let is_new = routes.learn(node, request, reply, &mut self.asks);
             self.is_redirected &= is_new || !matches!(reply, Ok(Value::ServerError(_)));
@@ -173,7 +173,7 @@ impl State {
 }
 
 impl Transport for ClusterNodes {
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut state = State::new(requests.len());
         while let Some((open, pause)) = state.attempts.next(&self.patience) {
             std::thread::sleep(pause);
@@ -184,7 +184,7 @@ impl Transport for ClusterNodes {
 }
 
 /// Returns the bytes of a pipeline for one node.
-fn pack_routed(requests: &[Request], routed: &[Routed]) -> Vec<u8> {
+fn pack_routed(requests: &[NodeRequest], routed: &[Routed]) -> Vec<u8> {
     let mut packed = Vec::new();
     for &Routed { request, is_asking } in routed {
         if is_asking {

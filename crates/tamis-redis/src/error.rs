@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::metadata::MetadataError;
+use crate::metadata::RedisMetadataError;
 use crate::shard_keys::NameError;
 
 /// Why one item of a batch has no answer. The other items of the batch have theirs.
@@ -12,7 +12,7 @@ use crate::shard_keys::NameError;
 /// insert then answers that it is not new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ItemError {
+pub enum RedisItemError {
     /// The key of a shard is missing: the server evicted it, it expired, or a client deleted it.
     /// The items of the shard are lost.
     MissingShard {
@@ -45,7 +45,7 @@ pub enum ItemError {
         /// The name.
         name: Arc<str>,
         /// The reason.
-        source: MetadataError,
+        source: RedisMetadataError,
     },
     /// A key holds a value of another type.
     WrongType {
@@ -70,7 +70,7 @@ pub enum ItemError {
     Unsettled,
 }
 
-impl ItemError {
+impl RedisItemError {
     pub(crate) fn of_server(key: &[u8], code: &str, message: &str) -> Self {
         let key = printable(key);
         match code {
@@ -89,7 +89,7 @@ pub(crate) fn printable(key: &[u8]) -> Arc<str> {
     String::from_utf8_lossy(key).into()
 }
 
-impl fmt::Display for ItemError {
+impl fmt::Display for RedisItemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MissingShard { key } => write!(
@@ -122,7 +122,7 @@ impl fmt::Display for ItemError {
     }
 }
 
-impl std::error::Error for ItemError {
+impl std::error::Error for RedisItemError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Metadata { source, .. } => Some(source),
@@ -134,7 +134,7 @@ impl std::error::Error for ItemError {
 /// Why a filter was not created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum CreateError {
+pub enum RedisCreateError {
     /// The name cannot be used.
     Name(NameError),
     /// A filter with this name exists. It was not changed.
@@ -143,13 +143,13 @@ pub enum CreateError {
         name: Arc<str>,
     },
     /// The server or the connection failed.
-    Redis(ItemError),
+    Redis(RedisItemError),
 }
 
 /// Why a filter was not opened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum RedisOpenError {
     /// The name cannot be used.
     Name(NameError),
     /// There is no filter with this name.
@@ -162,7 +162,7 @@ pub enum OpenError {
         /// The name.
         name: Arc<str>,
         /// The reason.
-        source: MetadataError,
+        source: RedisMetadataError,
     },
     /// The other system refuses the plan.
     Plan {
@@ -177,7 +177,7 @@ pub enum OpenError {
         differences: Vec<Difference>,
     },
     /// The server or the connection failed.
-    Redis(ItemError),
+    Redis(RedisItemError),
 }
 
 /// A parameter of a filter that is not as planned.
@@ -212,7 +212,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl fmt::Display for CreateError {
+impl fmt::Display for RedisCreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
@@ -222,7 +222,7 @@ impl fmt::Display for CreateError {
     }
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for RedisOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
@@ -241,34 +241,34 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for CreateError {}
-impl std::error::Error for OpenError {}
+impl std::error::Error for RedisCreateError {}
+impl std::error::Error for RedisOpenError {}
 
-impl From<NameError> for CreateError {
+impl From<NameError> for RedisCreateError {
     fn from(error: NameError) -> Self {
         Self::Name(error)
     }
 }
 
-impl From<ItemError> for CreateError {
-    fn from(error: ItemError) -> Self {
+impl From<RedisItemError> for RedisCreateError {
+    fn from(error: RedisItemError) -> Self {
         Self::Redis(error)
     }
 }
 
-impl From<NameError> for OpenError {
+impl From<NameError> for RedisOpenError {
     fn from(error: NameError) -> Self {
         Self::Name(error)
     }
 }
 
-impl From<ItemError> for OpenError {
-    fn from(error: ItemError) -> Self {
+impl From<RedisItemError> for RedisOpenError {
+    fn from(error: RedisItemError) -> Self {
         Self::Redis(error)
     }
 }
 
-impl ItemError {
+impl RedisItemError {
     /// Tests whether the server does not know the command. Redis has no code for this error.
     pub(crate) fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Server { message, .. } if message.starts_with("unknown command"))

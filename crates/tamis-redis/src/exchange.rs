@@ -7,19 +7,25 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::request::{Operation, Reply, Request, Step};
+use crate::request::{NodeReply, NodeRequest, Operation, Step};
 use crate::transport::Transport;
 
 /// Sends requests and returns their replies.
 pub(crate) trait Exchange: Send {
-    fn exchange(&mut self, requests: Vec<Request>) -> impl Future<Output = Vec<Reply>> + Send;
+    fn exchange(
+        &mut self,
+        requests: Vec<NodeRequest>,
+    ) -> impl Future<Output = Vec<NodeReply>> + Send;
 }
 
 /// A blocking transport as an [`Exchange`].
 pub(crate) struct Blocking<'t, T>(pub(crate) &'t mut T);
 
 impl<T: Transport> Exchange for Blocking<'_, T> {
-    fn exchange(&mut self, requests: Vec<Request>) -> impl Future<Output = Vec<Reply>> + Send {
+    fn exchange(
+        &mut self,
+        requests: Vec<NodeRequest>,
+    ) -> impl Future<Output = Vec<NodeReply>> + Send {
         std::future::ready(self.0.send(&requests))
     }
 }

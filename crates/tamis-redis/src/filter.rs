@@ -5,10 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tamis::Item;
 
 use crate::batch::Batch;
-use crate::error::{CreateError, ItemError, OpenError};
+use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
 use crate::exchange::{Blocking, complete};
 use crate::generations::{
-    RebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
+    RedisRebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
 };
 use crate::info::RedisFilterInfo;
 use crate::lifecycle::{Create, Open, OpenOrCreate};
@@ -56,7 +56,7 @@ pub struct RedisRebuild<'f, T> {
 impl<T: Transport> RedisRebuild<'_, T> {
     /// Inserts a batch of items into the new filter only. The results are in the order of the items:
     /// true if the item is new.
-    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.each(Kind::Build, items)
     }
 
@@ -65,10 +65,10 @@ impl<T: Transport> RedisRebuild<'_, T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError::NotRunning`] if another client ended the rebuild; [`RebuildError::Redis`] if
+    /// [`RedisRebuildError::NotRunning`] if another client ended the rebuild; [`RedisRebuildError::Redis`] if
     /// the server or the connection fails. Lookups then still use the present filter, or the new one
     /// if only the deletion failed.
-    pub fn swap(self) -> Result<(), RebuildError> {
+    pub fn swap(self) -> Result<(), RedisRebuildError> {
         complete(swap(&mut Blocking(&mut self.filter.transport), &mut self.filter.view))
     }
 
@@ -76,8 +76,8 @@ impl<T: Transport> RedisRebuild<'_, T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError::Redis`] if the server or the connection fails.
-    pub fn abort(self) -> Result<(), RebuildError> {
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails.
+    pub fn abort(self) -> Result<(), RedisRebuildError> {
         self.filter.abort_rebuild()
     }
 }
@@ -103,9 +103,13 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`CreateError::Exists`] if the key `name` exists; [`CreateError::Name`] for a name with a
-    /// brace; [`CreateError::Redis`] if the server or the connection fails.
-    pub fn create(mut transport: T, name: &str, plan: &RedisPlan) -> Result<Self, CreateError> {
+    /// [`RedisCreateError::Exists`] if the key `name` exists; [`RedisCreateError::Name`] for a name with a
+    /// brace; [`RedisCreateError::Redis`] if the server or the connection fails.
+    pub fn create(
+        mut transport: T,
+        name: &str,
+        plan: &RedisPlan,
+    ) -> Result<Self, RedisCreateError> {
         let create = Create::new(name.as_bytes(), Metadata::new(plan, now()))?;
         let view = run(&mut transport, create)?;
         Ok(Self { transport, view })
@@ -115,9 +119,9 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`OpenError::NotFound`] without a filter of this name; [`OpenError::Metadata`] if the key
-    /// holds something else; [`OpenError::Redis`] if the server or the connection fails.
-    pub fn open(mut transport: T, name: &str) -> Result<Self, OpenError> {
+    /// [`RedisOpenError::NotFound`] without a filter of this name; [`RedisOpenError::Metadata`] if the key
+    /// holds something else; [`RedisOpenError::Redis`] if the server or the connection fails.
+    pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let view = run(&mut transport, Open::new(name.as_bytes()))?;
         Ok(Self { transport, view })
     }
@@ -126,13 +130,13 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); [`OpenError::Differs`] if the filter has other parameters than the
+    /// As [`open`](Self::open); [`RedisOpenError::Differs`] if the filter has other parameters than the
     /// plan.
     pub fn open_or_create(
         mut transport: T,
         name: &str,
         plan: &RedisPlan,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, RedisOpenError> {
         let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan, now()))?;
         Ok(Self { transport, view })
     }
@@ -141,8 +145,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`]. The item may have been inserted.
-    pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+    /// [`RedisItemError`]. The item may have been inserted.
+    pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Insert, vec![hash]).remove(0)
     }
@@ -151,8 +155,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`]. A shard that the server lost is an error, never a false answer.
-    pub fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, ItemError> {
+    /// [`RedisItemError`]. A shard that the server lost is an error, never a false answer.
+    pub fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Lookup, vec![hash]).remove(0)
     }
@@ -161,14 +165,14 @@ impl<T: Transport> RedisFilter<T> {
     /// new. An item that is twice in the batch is new once.
     ///
     /// Takes one round trip for 10,000 items, and two for shards that have grown.
-    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Insert, items)
     }
 
     /// Tests a batch of items. The results are in the order of the items.
     ///
     /// Takes one round trip for 10,000 items.
-    pub fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Lookup, items)
     }
 
@@ -178,8 +182,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails.
-    pub fn info(&mut self) -> Result<RedisFilterInfo, ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub fn info(&mut self) -> Result<RedisFilterInfo, RedisItemError> {
         self.flush()?;
         let visited = run(&mut self.transport, Sweep::of_lookups(&mut self.view, now()))?;
         Ok(RedisFilterInfo::new(&self.view, &visited))
@@ -190,8 +194,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails. The counters are then too high.
-    pub fn flush(&mut self) -> Result<(), ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
+    pub fn flush(&mut self) -> Result<(), RedisItemError> {
         let requests = corrections(&mut self.view);
         run(&mut self.transport, SendAll::new(requests)).map(|_| ())
     }
@@ -201,9 +205,9 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails. Some keys may have the new expiry;
+    /// [`RedisItemError`] if the server or the connection fails. Some keys may have the new expiry;
     /// repeat the call.
-    pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), ItemError> {
+    pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         complete(expire_at(&mut Blocking(&mut self.transport), &mut self.view, millis))
     }
 
@@ -211,9 +215,9 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails. Some keys may be deleted; repeat the
+    /// [`RedisItemError`] if the server or the connection fails. Some keys may be deleted; repeat the
     /// call.
-    pub fn delete(&mut self) -> Result<(), ItemError> {
+    pub fn delete(&mut self) -> Result<(), RedisItemError> {
         complete(delete_filter(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
@@ -226,8 +230,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError::Running`] if a rebuild has not ended; [`RebuildError::Plan`] if the hash
-    /// function differs or the filter is a window; [`RebuildError::Redis`] if the server or the
+    /// [`RedisRebuildError::Running`] if a rebuild has not ended; [`RedisRebuildError::Plan`] if the hash
+    /// function differs or the filter is a window; [`RedisRebuildError::Redis`] if the server or the
     /// connection fails. Then call [`abort_rebuild`](Self::abort_rebuild).
     ///
     /// # Examples
@@ -243,7 +247,7 @@ impl<T: Transport> RedisFilter<T> {
     /// rebuild.swap()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn rebuild(&mut self, plan: &RedisPlan) -> Result<RedisRebuild<'_, T>, RebuildError> {
+    pub fn rebuild(&mut self, plan: &RedisPlan) -> Result<RedisRebuild<'_, T>, RedisRebuildError> {
         let mut exchange = Blocking(&mut self.transport);
         complete(start_rebuild(&mut exchange, &mut self.view, plan, now()))?;
         Ok(RedisRebuild { filter: self })
@@ -272,8 +276,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RebuildError::Redis`] if the server or the connection fails. Repeat the call.
-    pub fn abort_rebuild(&mut self) -> Result<(), RebuildError> {
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails. Repeat the call.
+    pub fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
         complete(abort(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
@@ -287,7 +291,7 @@ impl<T: Transport> RedisFilter<T> {
         &mut self,
         kind: Kind,
         items: &[I],
-    ) -> Vec<Result<bool, ItemError>> {
+    ) -> Vec<Result<bool, RedisItemError>> {
         let mut results = Vec::with_capacity(items.len());
         for items in items.chunks(MAX_BATCH) {
             let mut hashes = vec![0; items.len()];
@@ -297,7 +301,11 @@ impl<T: Transport> RedisFilter<T> {
         results
     }
 
-    pub(crate) fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, ItemError>> {
+    pub(crate) fn batch(
+        &mut self,
+        kind: Kind,
+        hashes: Vec<u64>,
+    ) -> Vec<Result<bool, RedisItemError>> {
         let now = now();
         if kind == Kind::Insert && self.view.missing_slice(now).is_some() {
             let mut exchange = Blocking(&mut self.transport);

@@ -22,13 +22,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{ItemError, printable};
+use crate::error::{RedisItemError, printable};
 use crate::exchange::{Exchange, perform};
 use crate::growth::remove_remains;
 use crate::lifecycle::CreateShards;
 use crate::metadata::{GenerationRecord, Metadata, Role, random_id};
 use crate::plan::RedisPlan;
-use crate::request::{Request, bytes, integer};
+use crate::request::{NodeRequest, bytes, integer};
 use crate::sweep::{Flag, SendAll, Sweep, Visit};
 use crate::view::{Generation, View};
 
@@ -50,13 +50,13 @@ const MAX_ATTEMPTS: u32 = 8;
 enum Published {
     Done,
     /// The metadata lacks the change: because of the error, or because another client was faster.
-    Refused(Option<ItemError>),
+    Refused(Option<RedisItemError>),
 }
 
 /// Why a rebuild did not start or end.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum RebuildError {
+pub enum RedisRebuildError {
     /// Another rebuild has not ended. [`abort_rebuild`](crate::RedisFilter::abort_rebuild) ends it.
     Running {
         /// The name of the filter.
@@ -73,10 +73,10 @@ pub enum RebuildError {
         why: &'static str,
     },
     /// The server or the connection failed.
-    Redis(ItemError),
+    Redis(RedisItemError),
 }
 
-impl fmt::Display for RebuildError {
+impl fmt::Display for RedisRebuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Running { name } => {
@@ -91,10 +91,10 @@ impl fmt::Display for RebuildError {
     }
 }
 
-impl std::error::Error for RebuildError {}
+impl std::error::Error for RedisRebuildError {}
 
-impl From<ItemError> for RebuildError {
-    fn from(error: ItemError) -> Self {
+impl From<RedisItemError> for RedisRebuildError {
+    fn from(error: RedisItemError) -> Self {
         Self::Redis(error)
     }
 }
@@ -105,16 +105,18 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     view: &mut View,
     plan: &RedisPlan,
     now: u64,
-) -> Result<(), RebuildError> {
+) -> Result<(), RedisRebuildError> {
     if view.metadata.window.is_some() || plan.window_span().is_some() {
-        return Err(RebuildError::Plan { why: "a window is not rebuilt: its items expire" });
+        return Err(RedisRebuildError::Plan { why: "a window is not rebuilt: its items expire" });
     }
     if plan.hash_function() != view.metadata.hasher {
-        return Err(RebuildError::Plan { why: "a rebuild keeps the hash function of the filter" });
+        return Err(RedisRebuildError::Plan {
+            why: "a rebuild keeps the hash function of the filter",
+        });
     }
     let expires_at = read(exchange, view).await?.map(|ttl| now + ttl);
     if building(view).is_some() {
-        return Err(RebuildError::Running { name: printable(view.name()) });
+        return Err(RedisRebuildError::Running { name: printable(view.name()) });
     }
     let record = GenerationRecord::new(plan, Role::Building);
     let id = record.id;
@@ -124,8 +126,8 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     let is_done = |metadata: &Metadata| names(metadata, id);
     if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
         delete(exchange, view, record).await?;
-        let running = || RebuildError::Running { name: printable(view.name()) };
-        return Err(error.map_or_else(running, RebuildError::Redis));
+        let running = || RedisRebuildError::Running { name: printable(view.name()) };
+        return Err(error.map_or_else(running, RedisRebuildError::Redis));
     }
     mark(exchange, view, 0, Flag::HasNext).await?;
     view.rebuild = Some(id);
@@ -136,11 +138,11 @@ pub(crate) async fn start_rebuild<X: Exchange>(
 pub(crate) async fn swap<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
-) -> Result<(), RebuildError> {
+) -> Result<(), RedisRebuildError> {
     read(exchange, view).await?;
     let is_own = |&new: &usize| view.rebuild == Some(view.metadata.generations[new].id);
     let Some(new) = building(view).filter(is_own) else {
-        return Err(RebuildError::NotRunning { name: printable(view.name()) });
+        return Err(RedisRebuildError::NotRunning { name: printable(view.name()) });
     };
     // A client with the old view reads the metadata from here on.
     mark(exchange, view, 0, Flag::Retired).await?;
@@ -153,8 +155,8 @@ pub(crate) async fn swap<X: Exchange>(
         metadata.generations.iter().any(|record| record.id == id && record.role == Role::Current)
     };
     if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
-        let ended = || RebuildError::NotRunning { name: printable(view.name()) };
-        return Err(error.map_or_else(ended, RebuildError::Redis));
+        let ended = || RedisRebuildError::NotRunning { name: printable(view.name()) };
+        return Err(error.map_or_else(ended, RedisRebuildError::Redis));
     }
     delete(exchange, view, old).await?;
     Ok(())
@@ -164,7 +166,7 @@ pub(crate) async fn swap<X: Exchange>(
 pub(crate) async fn abort<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
-) -> Result<(), RebuildError> {
+) -> Result<(), RedisRebuildError> {
     read(exchange, view).await?;
     let Some(new) = building(view) else { return Ok(()) };
     // A client with the old view reads the metadata from here on.
@@ -187,7 +189,7 @@ pub(crate) async fn add_slice<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
     now: u64,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     for _ in 0..MAX_ATTEMPTS {
         read(exchange, view).await?;
         let Some((number, expires_at)) = view.missing_slice(now) else { return Ok(()) };
@@ -210,7 +212,7 @@ pub(crate) async fn add_slice<X: Exchange>(
             return Err(error);
         }
     }
-    Err(ItemError::Unsettled)
+    Err(RedisItemError::Unsettled)
 }
 
 /// Sets or removes the expiry of all keys of the filter.
@@ -218,7 +220,7 @@ pub(crate) async fn expire_at<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
     millis: Option<u64>,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     read(exchange, view).await?;
     perform(exchange, Sweep::expire(view, millis)).await.map(|_| ())
 }
@@ -227,10 +229,10 @@ pub(crate) async fn expire_at<X: Exchange>(
 pub(crate) async fn delete_filter<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     match read(exchange, view).await {
         // The shards that the client knows may be left.
-        Ok(_) | Err(ItemError::NoFilter { .. }) => {}
+        Ok(_) | Err(RedisItemError::NoFilter { .. }) => {}
         Err(error) => return Err(error),
     }
     perform(exchange, Sweep::delete(view)).await.map(|_| ())
@@ -245,9 +247,10 @@ fn building(view: &View) -> Option<usize> {
 pub(crate) async fn read<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
-) -> Result<Option<u64>, ItemError> {
+) -> Result<Option<u64>, RedisItemError> {
     let name = view.name().to_vec();
-    let requests = vec![Request::new("GET", name.clone()), Request::new("PTTL", name.clone())];
+    let requests =
+        vec![NodeRequest::new("GET", name.clone()), NodeRequest::new("PTTL", name.clone())];
     let mut replies = exchange.exchange(requests).await.into_iter();
     let mut next = || replies.next().expect("one reply for each request");
     view.update(bytes(&name, next())?.as_deref())?;
@@ -259,7 +262,7 @@ async fn create<X: Exchange>(
     view: &View,
     record: &GenerationRecord,
     expires_at: Option<u64>,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     let generation = Generation::new(view.name(), record.clone()).expect("the name was checked");
     perform(exchange, CreateShards::new(generation, expires_at)).await
 }
@@ -278,10 +281,10 @@ async fn publish<X: Exchange>(
     view: &mut View,
     metadata: Metadata,
     is_done: impl Fn(&Metadata) -> bool,
-) -> Result<Published, ItemError> {
+) -> Result<Published, RedisItemError> {
     let name = view.name().to_vec();
     let text = metadata.encode();
-    let mut request = Request::script(REPLACE, std::slice::from_ref(&name));
+    let mut request = NodeRequest::script(REPLACE, std::slice::from_ref(&name));
     request.command.arg(view.metadata.encode()).arg(&text);
     let reply = exchange.exchange(vec![request]).await.remove(0);
     let error = match integer(&name, reply) {
@@ -295,7 +298,7 @@ async fn publish<X: Exchange>(
     match read(exchange, view).await {
         Ok(_) if is_done(&view.metadata) => Ok(Published::Done),
         Ok(_) => Ok(Published::Refused(error)),
-        Err(gone @ (ItemError::NoFilter { .. } | ItemError::Replaced { .. })) => {
+        Err(gone @ (RedisItemError::NoFilter { .. } | RedisItemError::Replaced { .. })) => {
             Ok(Published::Refused(Some(gone)))
         }
         Err(unknown) => Err(error.unwrap_or(unknown)),
@@ -308,7 +311,7 @@ async fn mark<X: Exchange>(
     view: &mut View,
     generation: usize,
     flag: Flag,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     let visited = perform(exchange, Sweep::new(view, Visit::Mark(flag), [generation])).await?;
     let created = visited
         .iter()
@@ -324,7 +327,7 @@ async fn delete<X: Exchange>(
     exchange: &mut X,
     view: &View,
     record: GenerationRecord,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     let metadata = Metadata { generations: vec![record], ..view.metadata.clone() };
     let mut old = View::new(view.name(), metadata).expect("the name was checked");
     perform(exchange, Sweep::new(&mut old, Visit::Delete, [0])).await.map(|_| ())

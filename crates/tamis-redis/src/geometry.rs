@@ -29,7 +29,7 @@ pub(crate) const MAX_LAYERS: u8 = 24;
 
 /// What happens when a filter holds the items that it was planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
+pub enum RedisGrowth {
     /// The filter takes more items, and its rate rises above the planned rate.
     Fixed,
     /// A shard that is full gets another layer of twice the size. The rate of the whole filter stays
@@ -59,22 +59,27 @@ pub(crate) struct LayerGeometry {
 
 impl ShardGeometry {
     /// Plans the shards. Returns `None` if they are too many.
-    pub(crate) fn planned(items: u64, rate: f64, growth: Growth, max_bytes: u64) -> Option<Self> {
-        let layer_rate = if growth == Growth::Doubling { rate / 2.0 } else { rate };
+    pub(crate) fn planned(
+        items: u64,
+        rate: f64,
+        growth: RedisGrowth,
+        max_bytes: u64,
+    ) -> Option<Self> {
+        let layer_rate = if growth == RedisGrowth::Doubling { rate / 2.0 } else { rate };
         let probes = fewest_probes(layer_rate);
         let capacity_of = |shards: u32| {
             let mean = items as f64 / f64::from(shards);
             match growth {
                 // A shard that holds its share of the planned items must not grow. Some shards get
                 // more than the mean.
-                Growth::Doubling if shards > 1 => (mean + 4.0 * mean.sqrt()).ceil() as u64,
+                RedisGrowth::Doubling if shards > 1 => (mean + 4.0 * mean.sqrt()).ceil() as u64,
                 _ => items.div_ceil(shards.into()),
             }
         };
         let size_of = |shards: u32| {
             let bits = match growth {
-                Growth::Doubling => Spread::new(capacity_of(shards), 1),
-                Growth::Fixed => Spread::new(items, shards),
+                RedisGrowth::Doubling => Spread::new(capacity_of(shards), 1),
+                RedisGrowth::Fixed => Spread::new(items, shards),
             }
             .least_bits(layer_rate, probes);
             allocated(HEADER_BYTES + bits / 8)

@@ -1,8 +1,8 @@
 //! Scripts that change a shard as a whole. The keys of a shard are in one slot of a cluster.
 
-use crate::error::{ItemError, printable};
+use crate::error::{RedisItemError, printable};
 use crate::header::{State, header};
-use crate::request::{Reply, Request, integers};
+use crate::request::{NodeReply, NodeRequest, integers};
 use crate::view::Generation;
 
 /// Adds a layer, unless another client was faster. Keys: layer 0, the new layer. Arguments: the
@@ -37,26 +37,26 @@ return 0";
 
 /// Returns the request that adds a layer to a shard. Clients that still insert into an older layer
 /// do no harm: lookups test all layers.
-pub(crate) fn add_layer(generation: &Generation, shard: u32) -> Request {
+pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     let layers = generation.layers(shard);
     let layer = generation.layer(layers);
     let state = State { layers: layers + 1, ..State::new(generation.record.id) };
     let keys = [generation.key(shard, 0), generation.key(shard, layers)];
-    let mut request = Request::script(ADD_LAYER, &keys);
+    let mut request = NodeRequest::script(ADD_LAYER, &keys);
     request.command.arg(layers).arg(layer.bytes() - 1).arg(&header(state, layer)[..]);
     request
 }
 
 /// Returns the number of layers and the counter of the newest from the reply of [`add_layer`].
-pub(crate) fn layers(key: &[u8], reply: Reply) -> Result<(u8, i64), ItemError> {
+pub(crate) fn layers(key: &[u8], reply: NodeReply) -> Result<(u8, i64), RedisItemError> {
     let numbers = integers(key, reply)?;
     match (numbers.first().map(|&layers| u8::try_from(layers)), numbers.get(1)) {
         (Some(Ok(layers @ 1..)), Some(&counter)) => Ok((layers, counter)),
-        _ => Err(ItemError::MissingShard { key: printable(key) }),
+        _ => Err(RedisItemError::MissingShard { key: printable(key) }),
     }
 }
 
 /// Returns the request that deletes a key without a header.
-pub(crate) fn remove_remains(key: Vec<u8>) -> Request {
-    Request::script(REMOVE_REMAINS, &[key])
+pub(crate) fn remove_remains(key: Vec<u8>) -> NodeRequest {
+    NodeRequest::script(REMOVE_REMAINS, &[key])
 }

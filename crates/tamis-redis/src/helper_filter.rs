@@ -3,9 +3,9 @@
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
 
 use crate::bits::{self, MAX_BITS};
-use crate::error::ItemError;
+use crate::error::RedisItemError;
 use crate::filter::run;
-use crate::request::{Operation, Reply, Step};
+use crate::request::{NodeReply, Operation, Step};
 use crate::transport::Transport;
 
 /// The filter of a Java program with `BloomFilterHelper` and `RedisBloomFilter`, bit for bit.
@@ -47,12 +47,18 @@ impl<T: Transport> HelperFilter<T> {
 
     /// Inserts items. The results are in the order of the items: true if the item is new. One round
     /// trip.
-    pub fn insert_each<I: AsRef<[u8]>>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn insert_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, true)
     }
 
     /// Tests whether items may be in the filter. One round trip.
-    pub fn contains_each<I: AsRef<[u8]>>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn contains_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, false)
     }
 
@@ -60,7 +66,7 @@ impl<T: Transport> HelperFilter<T> {
         &mut self,
         items: &[I],
         is_insert: bool,
-    ) -> Vec<Result<bool, ItemError>> {
+    ) -> Vec<Result<bool, RedisItemError>> {
         let offsets = |item: &I| {
             let offsets = self.plan.offsets(item.as_ref()).expect("checked by `new`");
             offsets.map(u64::from).collect()
@@ -80,9 +86,9 @@ struct HelperBatch<'k> {
 }
 
 impl Operation for HelperBatch<'_> {
-    type Output = Vec<Result<bool, ItemError>>;
+    type Output = Vec<Result<bool, RedisItemError>>;
 
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
         let chunks = bits::chunks(&self.offsets, MAX_BITS);
         if !std::mem::replace(&mut self.is_sent, true) && !chunks.is_empty() {
             let command = if self.is_insert { bits::set } else { bits::read };

@@ -1,6 +1,6 @@
 //! What is reported about a filter.
 
-use crate::error::ItemError;
+use crate::error::RedisItemError;
 use crate::sweep::Visited;
 use crate::view::View;
 
@@ -28,7 +28,7 @@ pub struct RedisFilterInfo {
     /// The keys that are missing: their items are lost.
     pub missing: Vec<String>,
     /// Why the last full shard did not grow, if it failed.
-    pub growth_error: Option<ItemError>,
+    pub growth_error: Option<RedisItemError>,
 }
 
 impl RedisFilterInfo {

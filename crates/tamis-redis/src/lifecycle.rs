@@ -6,11 +6,11 @@
 
 use redis::Value;
 
-use crate::error::{CreateError, Difference, ItemError, OpenError, printable};
+use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError, printable};
 use crate::header::{State, header};
 use crate::metadata::{GenerationRecord, Metadata};
 use crate::plan::RedisPlan;
-use crate::request::{Operation, Reply, Request, Step, bytes, value};
+use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, value};
 use crate::view::{Generation, View};
 
 /// Creates a shard, unless it exists: a repeated request must not reset flags and counters.
@@ -40,11 +40,11 @@ impl CreateShards {
         Self { generation, expires_at, sent: 0, is_waiting: false }
     }
 
-    fn requests(&self, shard: u32) -> impl Iterator<Item = Request> + use<> {
+    fn requests(&self, shard: u32) -> impl Iterator<Item = NodeRequest> + use<> {
         let layer = self.generation.layer(0);
         let header = header(State::new(self.generation.record.id), layer);
         let key = self.generation.key(shard, 0);
-        let mut create = Request::script(CREATE_SHARD, std::slice::from_ref(&key));
+        let mut create = NodeRequest::script(CREATE_SHARD, std::slice::from_ref(&key));
         create.command.arg(layer.bytes() - 1).arg(&header[..]);
         let expiry = self.expires_at.map(|at| expire_at(key, at));
         [create].into_iter().chain(expiry)
@@ -52,9 +52,9 @@ impl CreateShards {
 }
 
 impl Operation for CreateShards {
-    type Output = Result<(), ItemError>;
+    type Output = Result<(), RedisItemError>;
 
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
         if std::mem::take(&mut self.is_waiting)
             && let Some(error) = replies.into_iter().find_map(|reply| value(b"", reply).err())
         {
@@ -71,8 +71,8 @@ impl Operation for CreateShards {
 }
 
 /// Returns the request that lets a key expire at a time in milliseconds since 1970.
-pub(crate) fn expire_at(key: Vec<u8>, millis: u64) -> Request {
-    let mut request = Request::new("PEXPIREAT", key);
+pub(crate) fn expire_at(key: Vec<u8>, millis: u64) -> NodeRequest {
+    let mut request = NodeRequest::new("PEXPIREAT", key);
     request.command.arg(millis);
     request
 }
@@ -91,12 +91,12 @@ enum CreatePhase {
     Filling,
     Publishing,
     /// The error is that of the command that publishes, if it has one.
-    Comparing(Option<ItemError>),
-    Removing(CreateError),
+    Comparing(Option<RedisItemError>),
+    Removing(RedisCreateError),
 }
 
 impl Create {
-    pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, CreateError> {
+    pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, RedisCreateError> {
         let record = metadata.generations[0].clone();
         let view = View::new(name, metadata.clone())?;
         let expires_at = view.slice_expiry(&record);
@@ -104,11 +104,11 @@ impl Create {
         Ok(Self { name: name.to_vec(), metadata, shards, phase: CreatePhase::Start })
     }
 
-    fn exists(&self) -> CreateError {
-        CreateError::Exists { name: printable(&self.name) }
+    fn exists(&self) -> RedisCreateError {
+        RedisCreateError::Exists { name: printable(&self.name) }
     }
 
-    fn fill(&mut self, replies: Vec<Reply>) -> Step<Result<View, CreateError>> {
+    fn fill(&mut self, replies: Vec<NodeReply>) -> Step<Result<View, RedisCreateError>> {
         match self.shards.step(replies) {
             Step::Send(requests) => {
                 self.phase = CreatePhase::Filling;
@@ -116,7 +116,7 @@ impl Create {
             }
             Step::Done(Ok(())) => {
                 self.phase = CreatePhase::Publishing;
-                let mut request = Request::new("SET", self.name.clone());
+                let mut request = NodeRequest::new("SET", self.name.clone());
                 request.command.arg(self.metadata.encode()).arg("NX");
                 Step::Send(vec![request])
             }
@@ -124,16 +124,16 @@ impl Create {
         }
     }
 
-    fn remove(&mut self, error: CreateError) -> Step<Result<View, CreateError>> {
+    fn remove(&mut self, error: RedisCreateError) -> Step<Result<View, RedisCreateError>> {
         self.phase = CreatePhase::Removing(error);
         let generation = &self.shards.generation;
-        let request = |shard| Request::new("UNLINK", generation.key(shard, 0));
+        let request = |shard| NodeRequest::new("UNLINK", generation.key(shard, 0));
         Step::Send((0..self.shards.sent).map(request).collect())
     }
 
-    fn compare(&mut self, error: Option<ItemError>) -> Step<Result<View, CreateError>> {
+    fn compare(&mut self, error: Option<RedisItemError>) -> Step<Result<View, RedisCreateError>> {
         self.phase = CreatePhase::Comparing(error);
-        Step::Send(vec![Request::new("GET", self.name.clone())])
+        Step::Send(vec![NodeRequest::new("GET", self.name.clone())])
     }
 
     /// Tests whether metadata names the generation of this client.
@@ -142,19 +142,19 @@ impl Create {
         metadata.generations.iter().any(|record| record.id == id)
     }
 
-    fn created(&self, metadata: Metadata) -> Step<Result<View, CreateError>> {
+    fn created(&self, metadata: Metadata) -> Step<Result<View, RedisCreateError>> {
         Step::Done(View::new(&self.name, metadata).map_err(Into::into))
     }
 }
 
 impl Operation for Create {
-    type Output = Result<View, CreateError>;
+    type Output = Result<View, RedisCreateError>;
 
-    fn step(&mut self, mut replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, CreatePhase::Start) {
             CreatePhase::Start => {
                 self.phase = CreatePhase::Looking;
-                Step::Send(vec![Request::new("EXISTS", self.name.clone())])
+                Step::Send(vec![NodeRequest::new("EXISTS", self.name.clone())])
             }
             CreatePhase::Looking => match value(&self.name, replies.remove(0)) {
                 Ok(Value::Int(0)) => self.fill(Vec::new()),
@@ -175,10 +175,10 @@ impl Operation for Create {
                     _ => self.remove(self.exists()),
                 },
                 Ok(None) => {
-                    let error = error.map_or_else(|| self.exists(), CreateError::Redis);
+                    let error = error.map_or_else(|| self.exists(), RedisCreateError::Redis);
                     self.remove(error)
                 }
-                Err(ItemError::WrongType { .. }) => self.remove(self.exists()),
+                Err(RedisItemError::WrongType { .. }) => self.remove(self.exists()),
                 // The metadata may name the shards, so they stay.
                 Err(unknown) => Step::Done(Err(error.unwrap_or(unknown).into())),
             },
@@ -200,18 +200,18 @@ impl Open {
 }
 
 impl Operation for Open {
-    type Output = Result<View, OpenError>;
+    type Output = Result<View, RedisOpenError>;
 
-    fn step(&mut self, mut replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
         if !std::mem::replace(&mut self.is_sent, true) {
-            return Step::Send(vec![Request::new("GET", self.name.clone())]);
+            return Step::Send(vec![NodeRequest::new("GET", self.name.clone())]);
         }
         let name = || printable(&self.name);
         let view =
-            bytes(&self.name, replies.remove(0)).map_err(OpenError::Redis).and_then(|text| {
-                let text = text.ok_or_else(|| OpenError::NotFound { name: name() })?;
+            bytes(&self.name, replies.remove(0)).map_err(RedisOpenError::Redis).and_then(|text| {
+                let text = text.ok_or_else(|| RedisOpenError::NotFound { name: name() })?;
                 let metadata = Metadata::decode(&text)
-                    .map_err(|source| OpenError::Metadata { name: name(), source })?;
+                    .map_err(|source| RedisOpenError::Metadata { name: name(), source })?;
                 Ok(View::new(&self.name, metadata)?)
             });
         Step::Done(view)
@@ -241,12 +241,12 @@ impl OpenOrCreate {
 }
 
 impl Operation for OpenOrCreate {
-    type Output = Result<View, OpenError>;
+    type Output = Result<View, RedisOpenError>;
 
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
         let opened = match &mut self.phase {
             OpenOrCreatePhase::Opening(open) => match open.step(replies) {
-                Step::Done(Err(OpenError::NotFound { .. })) => {
+                Step::Done(Err(RedisOpenError::NotFound { .. })) => {
                     match Create::new(&self.name, Metadata::new(&self.plan, self.now)) {
                         Ok(create) => self.phase = OpenOrCreatePhase::Creating(Box::new(create)),
                         Err(error) => return Step::Done(Err(open_error(error, &self.name))),
@@ -256,7 +256,7 @@ impl Operation for OpenOrCreate {
                 step => step,
             },
             OpenOrCreatePhase::Creating(create) => match create.step(replies) {
-                Step::Done(Err(CreateError::Exists { .. })) => {
+                Step::Done(Err(RedisCreateError::Exists { .. })) => {
                     self.phase = OpenOrCreatePhase::Reopening(Open::new(&self.name));
                     return self.step(Vec::new());
                 }
@@ -273,16 +273,16 @@ impl Operation for OpenOrCreate {
     }
 }
 
-fn open_error(error: CreateError, name: &[u8]) -> OpenError {
+fn open_error(error: RedisCreateError, name: &[u8]) -> RedisOpenError {
     match error {
-        CreateError::Name(error) => OpenError::Name(error),
-        CreateError::Redis(error) => OpenError::Redis(error),
-        CreateError::Exists { .. } => OpenError::NotFound { name: printable(name) },
+        RedisCreateError::Name(error) => RedisOpenError::Name(error),
+        RedisCreateError::Redis(error) => RedisOpenError::Redis(error),
+        RedisCreateError::Exists { .. } => RedisOpenError::NotFound { name: printable(name) },
     }
 }
 
 /// Returns an error if the filter differs from the plan.
-fn checked(plan: &RedisPlan, view: View) -> Result<View, OpenError> {
+fn checked(plan: &RedisPlan, view: View) -> Result<View, RedisOpenError> {
     let found = current(&view);
     let differences: Vec<Difference> = [
         Difference::of("items", &plan.items(), &found.items),
@@ -298,7 +298,7 @@ fn checked(plan: &RedisPlan, view: View) -> Result<View, OpenError> {
     if differences.is_empty() {
         return Ok(view);
     }
-    Err(OpenError::Differs { name: printable(view.name()), differences })
+    Err(RedisOpenError::Differs { name: printable(view.name()), differences })
 }
 
 /// Returns the generation that answers lookups of a filter without a window.

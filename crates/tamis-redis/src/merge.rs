@@ -8,13 +8,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Difference, ItemError, printable};
+use crate::error::{Difference, RedisItemError, printable};
 use crate::exchange::{Exchange, perform};
 use crate::generations::read;
 use crate::geometry::HEADER_BYTES;
 use crate::growth;
 use crate::metadata::{Role, random_id};
-use crate::request::{Request, bytes, integer};
+use crate::request::{NodeRequest, bytes, integer};
 use crate::sweep::{SendAll, Sweep, Visit};
 use crate::view::View;
 
@@ -56,7 +56,7 @@ pub enum RedisMergeError {
         name: Arc<str>,
     },
     /// The server or the connection failed, or a shard is missing.
-    Redis(ItemError),
+    Redis(RedisItemError),
 }
 
 impl fmt::Display for RedisMergeError {
@@ -81,8 +81,8 @@ impl fmt::Display for RedisMergeError {
 
 impl std::error::Error for RedisMergeError {}
 
-impl From<ItemError> for RedisMergeError {
-    fn from(error: ItemError) -> Self {
+impl From<RedisItemError> for RedisMergeError {
+    fn from(error: RedisItemError) -> Self {
         Self::Redis(error)
     }
 }
@@ -103,7 +103,7 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
         let (shard, layer) = (visited.shard, visited.layer);
         let key = source.generations[0].key(shard, layer);
         let Some(items) = visited.items else {
-            return Err(ItemError::MissingShard { key: printable(&key) }.into());
+            return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
         };
         while target.generations[0].layers(shard) <= layer {
             let request = growth::add_layer(&target.generations[0], shard);
@@ -117,7 +117,7 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
         if !is_merged {
             check_unchanged(to, target).await?;
             let key = target.generations[0].key(shard, layer);
-            return Err(ItemError::MissingShard { key: printable(&key) }.into());
+            return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
         }
     }
     // A rebuild that started in between has only a part of the items.
@@ -171,13 +171,13 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
     source_key: &[u8],
     len: u64,
     items: i64,
-) -> Result<bool, ItemError> {
+) -> Result<bool, RedisItemError> {
     let key = target.generations[0].key(shard, layer);
     let mut temporary = key.clone();
     temporary.extend_from_slice(format!("+{:08x}", random_id()).as_bytes());
     for _ in 0..MAX_ATTEMPTS {
         copy(to, &temporary, from, source_key, len).await?;
-        let mut request = Request::script(MERGE, &[key.clone(), temporary.clone()]);
+        let mut request = NodeRequest::script(MERGE, &[key.clone(), temporary.clone()]);
         request.command.arg(items.max(0));
         let reply = to.exchange(vec![request]).await.remove(0);
         match integer(&key, reply)? {
@@ -185,13 +185,13 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
             // The reply to an attempt that succeeded may be lost. The bits stay the same.
             2 => {}
             _ => {
-                let remove = vec![Request::new("UNLINK", temporary)];
+                let remove = vec![NodeRequest::new("UNLINK", temporary)];
                 perform(to, SendAll::new(remove)).await?;
                 return Ok(false);
             }
         }
     }
-    Err(ItemError::Unsettled)
+    Err(RedisItemError::Unsettled)
 }
 
 /// Copies the bits of a shard, without its header.
@@ -201,16 +201,16 @@ async fn copy<X: Exchange, Y: Exchange>(
     from: &mut Y,
     source_key: &[u8],
     len: u64,
-) -> Result<(), ItemError> {
+) -> Result<(), RedisItemError> {
     let mut at = HEADER_BYTES;
     while at < len {
         let end = len.min(at + CHUNK_BYTES);
-        let mut get = Request::new("GETRANGE", source_key.to_vec());
+        let mut get = NodeRequest::new("GETRANGE", source_key.to_vec());
         get.command.arg(at).arg(end - 1);
         let reply = from.exchange(vec![get]).await.remove(0);
         let mut part = bytes(source_key, reply)?.unwrap_or_default();
         if part.len() as u64 != end - at {
-            return Err(ItemError::MissingShard { key: printable(source_key) });
+            return Err(RedisItemError::MissingShard { key: printable(source_key) });
         }
         let mut start = at;
         if at == HEADER_BYTES {
@@ -219,9 +219,9 @@ async fn copy<X: Exchange, Y: Exchange>(
             part.splice(0..0, header);
             start = 0;
         }
-        let mut set = Request::new("SETRANGE", temporary.to_vec());
+        let mut set = NodeRequest::new("SETRANGE", temporary.to_vec());
         set.command.arg(start).arg(part);
-        let mut expire = Request::new("PEXPIRE", temporary.to_vec());
+        let mut expire = NodeRequest::new("PEXPIRE", temporary.to_vec());
         expire.command.arg(LIFETIME_MILLIS);
         perform(to, SendAll::new(vec![set, expire])).await?;
         at = end;

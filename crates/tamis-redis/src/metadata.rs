@@ -17,8 +17,8 @@ use std::str::FromStr;
 
 use tamis::Hasher;
 
-use crate::geometry::{Growth, MAX_ALL_SHARDS, MAX_SHARDS, ShardGeometry};
-use crate::plan::{RedisPlan, WindowSpan};
+use crate::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeometry};
+use crate::plan::{RedisPlan, RedisWindow};
 
 const FIRST_LINE: &str = "tamis-redis 1";
 
@@ -26,7 +26,7 @@ const FIRST_LINE: &str = "tamis-redis 1";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metadata {
     pub(crate) hasher: Hasher,
-    pub(crate) window: Option<WindowSpan>,
+    pub(crate) window: Option<RedisWindow>,
     /// Oldest first.
     pub(crate) generations: Vec<GenerationRecord>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct GenerationRecord {
     pub(crate) role: Role,
     pub(crate) items: u64,
     pub(crate) rate: f64,
-    pub(crate) growth: Growth,
+    pub(crate) growth: RedisGrowth,
     pub(crate) geometry: ShardGeometry,
 }
 
@@ -55,18 +55,18 @@ pub(crate) enum Role {
 
 /// Why the string under a name is not the metadata of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MetadataError {
+pub struct RedisMetadataError {
     line: usize,
     why: String,
 }
 
-impl fmt::Display for MetadataError {
+impl fmt::Display for RedisMetadataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {} of the metadata {}", self.line, self.why)
     }
 }
 
-impl std::error::Error for MetadataError {}
+impl std::error::Error for RedisMetadataError {}
 
 impl GenerationRecord {
     /// Returns a new generation of a plan with a random identifier.
@@ -102,7 +102,7 @@ impl Metadata {
         let (number, seed) = self.hasher.to_parts();
         let seed = u128::from_be_bytes(seed);
         let mut text = format!("{FIRST_LINE}\nhash {number} {seed:032x}\n");
-        if let Some(WindowSpan { slices, slice_millis }) = self.window {
+        if let Some(RedisWindow { slices, slice_millis }) = self.window {
             writeln!(text, "window {slices} {slice_millis}").expect("a string takes all");
         }
         for GenerationRecord { id, role, items, rate, growth, geometry } in &self.generations {
@@ -112,8 +112,8 @@ impl Metadata {
                 Role::Slice(number) => number.to_string(),
             };
             let growth = match growth {
-                Growth::Fixed => "fixed",
-                Growth::Doubling => "doubling",
+                RedisGrowth::Fixed => "fixed",
+                RedisGrowth::Doubling => "doubling",
             };
             let ShardGeometry { shards, bits, probes, capacity } = geometry;
             writeln!(
@@ -127,8 +127,8 @@ impl Metadata {
     }
 
     /// Decodes the metadata.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, MetadataError> {
-        let error = |line: usize, why: &str| MetadataError { line, why: why.to_owned() };
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, RedisMetadataError> {
+        let error = |line: usize, why: &str| RedisMetadataError { line, why: why.to_owned() };
         let text = std::str::from_utf8(bytes).map_err(|_| error(1, "is not text"))?;
         let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
         if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {
@@ -192,10 +192,10 @@ fn hasher_of(text: &str) -> Option<Hasher> {
     Hasher::from_parts(number.parse().ok()?, seed.to_be_bytes())
 }
 
-fn window_of(text: &str) -> Option<WindowSpan> {
+fn window_of(text: &str) -> Option<RedisWindow> {
     let (slices, slice_millis) = text.split_once(' ')?;
     let span =
-        WindowSpan { slices: slices.parse().ok()?, slice_millis: slice_millis.parse().ok()? };
+        RedisWindow { slices: slices.parse().ok()?, slice_millis: slice_millis.parse().ok()? };
     span.is_valid().then_some(span)
 }
 
@@ -210,8 +210,8 @@ fn generation_of(text: &str) -> Option<GenerationRecord> {
     let items = field(words.next()?, "items")?;
     let rate = field(words.next()?, "rate").filter(|&rate| 0.0 < rate && rate < 1.0)?;
     let growth = match words.next()? {
-        "growth=fixed" => Growth::Fixed,
-        "growth=doubling" => Growth::Doubling,
+        "growth=fixed" => RedisGrowth::Fixed,
+        "growth=doubling" => RedisGrowth::Doubling,
         _ => return None,
     };
     let geometry = ShardGeometry {
@@ -244,7 +244,7 @@ mod tests {
     fn window(slices: u32, slice_millis: u64, numbers: &[u64]) -> Metadata {
         let plan = RedisPlan::new(1_000_000, 0.01).unwrap();
         let record = |&number: &u64| GenerationRecord::new(&plan, Role::Slice(number));
-        let window = Some(WindowSpan { slices, slice_millis });
+        let window = Some(RedisWindow { slices, slice_millis });
         Metadata { window, generations: numbers.iter().map(record).collect(), ..metadata() }
     }
 

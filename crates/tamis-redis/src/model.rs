@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use redis::{Arg, Value};
 
 use crate::lifecycle::CREATE_SHARD;
-use crate::request::{Reply, Request, SendError};
+use crate::request::{NodeReply, NodeRequest, SendError};
 use crate::transport::Transport;
 
 /// The strings of a server, and how many round trips and commands it served.
@@ -19,14 +19,14 @@ pub(crate) struct Model {
 }
 
 impl Transport for Model {
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         self.round_trips += 1;
         requests.iter().map(|request| self.reply(request)).collect()
     }
 }
 
 impl Model {
-    fn reply(&mut self, request: &Request) -> Reply {
+    fn reply(&mut self, request: &NodeRequest) -> NodeReply {
         let args: Vec<&[u8]> = request
             .command
             .args_iter()

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::Hasher;
 
-use crate::geometry::{Growth, MAX_ALL_SHARDS, MAX_SHARDS, ShardGeometry};
+use crate::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeometry};
 
 /// The bounds of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
@@ -19,16 +19,16 @@ const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
 /// let plan = RedisPlan::new(100_000_000, 0.01)?;
 /// assert_eq!((plan.probes(), plan.shards()), (3, 59));
 /// assert!(plan.bytes() < 160_000_000);
-/// # Ok::<(), tamis_redis::PlanError>(())
+/// # Ok::<(), tamis_redis::RedisPlanError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedisPlan {
     items: u64,
     rate: f64,
-    growth: Growth,
+    growth: RedisGrowth,
     max_shard_bytes: u64,
     hasher: Hasher,
-    window: Option<WindowSpan>,
+    window: Option<RedisWindow>,
     pub(crate) geometry: ShardGeometry,
 }
 
@@ -37,14 +37,14 @@ pub struct RedisPlan {
 /// An item is found for at least `slices - 1` times and at most `slices` times the length of a
 /// slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowSpan {
+pub struct RedisWindow {
     /// The number of slices that a lookup tests.
     pub slices: u32,
     /// The length of a slice in milliseconds.
     pub slice_millis: u64,
 }
 
-impl WindowSpan {
+impl RedisWindow {
     pub(crate) fn is_valid(self) -> bool {
         (1..=1000).contains(&self.slices) && (1..=1 << 40).contains(&self.slice_millis)
     }
@@ -59,7 +59,7 @@ impl WindowSpan {
 /// Why a filter cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum PlanError {
+pub enum RedisPlanError {
     /// The rate is not between 0 and 1.
     Rate(f64),
     /// Hashes of 64 bits collide too often for this number of items at this rate.
@@ -79,10 +79,10 @@ pub enum PlanError {
     /// The largest size of a shard is below 4 KiB or above 64 MiB.
     ShardBytes(u64),
     /// The span of a window is empty, has more than 1000 slices, or slices of more than 2⁴⁰ ms.
-    Window(WindowSpan),
+    Window(RedisWindow),
 }
 
-impl fmt::Display for PlanError {
+impl fmt::Display for RedisPlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rate(rate) => write!(f, "the rate is {rate}: it must be above 0 and below 1"),
@@ -97,7 +97,7 @@ impl fmt::Display for PlanError {
                  than {MAX_ALL_SHARDS}: allow larger shards, fewer items, fewer slices or a higher \
                  rate"
             ),
-            Self::Window(WindowSpan { slices, slice_millis }) => write!(
+            Self::Window(RedisWindow { slices, slice_millis }) => write!(
                 f,
                 "the window has {slices} slices of {slice_millis} ms: it must have from 1 to 1000 \
                  slices of 1 to 2^40 ms"
@@ -112,7 +112,7 @@ impl fmt::Display for PlanError {
     }
 }
 
-impl std::error::Error for PlanError {}
+impl std::error::Error for RedisPlanError {}
 
 impl RedisPlan {
     /// Plans a filter that keeps its false positive rate at or below `rate` until it holds `items`
@@ -122,20 +122,20 @@ impl RedisPlan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLow`] if collisions of
-    /// 64-bit hashes alone come near to the rate; [`PlanError::TooLarge`] if the filter needs more
+    /// [`RedisPlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`RedisPlanError::TooLow`] if collisions of
+    /// 64-bit hashes alone come near to the rate; [`RedisPlanError::TooLarge`] if the filter needs more
     /// than 2²⁰ shards.
-    pub fn new(items: u64, rate: f64) -> Result<Self, PlanError> {
-        Self::planned(items, rate, Growth::Fixed, 4 << 20)
+    pub fn new(items: u64, rate: f64) -> Result<Self, RedisPlanError> {
+        Self::planned(items, rate, RedisGrowth::Fixed, 4 << 20)
     }
 
-    /// Lets the filter grow beyond the planned items. See [`Growth::Doubling`].
+    /// Lets the filter grow beyond the planned items. See [`RedisGrowth::Doubling`].
     ///
     /// # Errors
     ///
-    /// [`PlanError::TooLarge`] if the filter needs more than 2²⁰ shards.
-    pub fn growing(self) -> Result<Self, PlanError> {
-        self.replanned(Growth::Doubling, self.max_shard_bytes)
+    /// [`RedisPlanError::TooLarge`] if the filter needs more than 2²⁰ shards.
+    pub fn growing(self) -> Result<Self, RedisPlanError> {
+        self.replanned(RedisGrowth::Doubling, self.max_shard_bytes)
     }
 
     /// Sets the largest size of a shard in bytes. Smaller shards spread better over a cluster;
@@ -143,9 +143,9 @@ impl RedisPlan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::ShardBytes`] unless the size is from 4 KiB to 64 MiB; [`PlanError::TooLarge`] if
+    /// [`RedisPlanError::ShardBytes`] unless the size is from 4 KiB to 64 MiB; [`RedisPlanError::TooLarge`] if
     /// the filter needs more than 2²⁰ shards.
-    pub fn max_shard_bytes(self, bytes: u64) -> Result<Self, PlanError> {
+    pub fn max_shard_bytes(self, bytes: u64) -> Result<Self, RedisPlanError> {
         self.replanned(self.growth, bytes)
     }
 
@@ -161,43 +161,43 @@ impl RedisPlan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Window`] unless the span has from 1 to 1000 slices of 1 to 2⁴⁰ milliseconds;
-    /// [`PlanError::TooLarge`] if all slices together need more than 2²² shards.
+    /// [`RedisPlanError::Window`] unless the span has from 1 to 1000 slices of 1 to 2⁴⁰ milliseconds;
+    /// [`RedisPlanError::TooLarge`] if all slices together need more than 2²² shards.
     ///
     /// # Examples
     ///
     /// ```
-    /// use tamis_redis::{RedisPlan, WindowSpan};
+    /// use tamis_redis::{RedisPlan, RedisWindow};
     ///
     /// // A million items a day at a rate of 1 % for the whole week.
-    /// let week = WindowSpan { slices: 7, slice_millis: 86_400_000 };
+    /// let week = RedisWindow { slices: 7, slice_millis: 86_400_000 };
     /// let plan = RedisPlan::new(1_000_000, 0.01 / 7.0)?.window(week)?;
     /// assert_eq!(plan.window_span(), Some(week));
-    /// # Ok::<(), tamis_redis::PlanError>(())
+    /// # Ok::<(), tamis_redis::RedisPlanError>(())
     /// ```
-    pub fn window(self, span: WindowSpan) -> Result<Self, PlanError> {
+    pub fn window(self, span: RedisWindow) -> Result<Self, RedisPlanError> {
         if !span.is_valid() {
-            return Err(PlanError::Window(span));
+            return Err(RedisPlanError::Window(span));
         }
         self.with_window(Some(span))
     }
 
     /// Returns the span of a window.
     #[must_use]
-    pub fn window_span(&self) -> Option<WindowSpan> {
+    pub fn window_span(&self) -> Option<RedisWindow> {
         self.window
     }
 
     /// Plans again with other parameters. Keeps the hash function and the window.
-    fn replanned(&self, growth: Growth, max_shard_bytes: u64) -> Result<Self, PlanError> {
+    fn replanned(&self, growth: RedisGrowth, max_shard_bytes: u64) -> Result<Self, RedisPlanError> {
         let plan = Self::planned(self.items, self.rate, growth, max_shard_bytes)?;
         plan.hasher(self.hasher).with_window(self.window)
     }
 
-    fn with_window(self, window: Option<WindowSpan>) -> Result<Self, PlanError> {
-        let generations = window.map_or(1, WindowSpan::max_generations);
+    fn with_window(self, window: Option<RedisWindow>) -> Result<Self, RedisPlanError> {
+        let generations = window.map_or(1, RedisWindow::max_generations);
         if generations * u64::from(self.shards()) > MAX_ALL_SHARDS {
-            return Err(PlanError::TooLarge { items: self.items, rate: self.rate });
+            return Err(RedisPlanError::TooLarge { items: self.items, rate: self.rate });
         }
         Ok(Self { window, ..self })
     }
@@ -205,23 +205,23 @@ impl RedisPlan {
     fn planned(
         items: u64,
         rate: f64,
-        growth: Growth,
+        growth: RedisGrowth,
         max_shard_bytes: u64,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, RedisPlanError> {
         if !(rate > 0.0 && rate < 1.0) {
-            return Err(PlanError::Rate(rate));
+            return Err(RedisPlanError::Rate(rate));
         }
         if !SHARD_BYTES.contains(&max_shard_bytes) {
-            return Err(PlanError::ShardBytes(max_shard_bytes));
+            return Err(RedisPlanError::ShardBytes(max_shard_bytes));
         }
         // A lookup collides with one of n hashes with probability n / 2⁶⁴.
         let collisions = items.max(1) as f64 / 2_f64.powi(64);
         if collisions > rate / 8.0 {
-            return Err(PlanError::TooLow { items, rate });
+            return Err(RedisPlanError::TooLow { items, rate });
         }
         let bits_rate = rate - collisions;
         let geometry = ShardGeometry::planned(items.max(1), bits_rate, growth, max_shard_bytes)
-            .ok_or(PlanError::TooLarge { items, rate })?;
+            .ok_or(RedisPlanError::TooLarge { items, rate })?;
         let (hasher, window) = (Hasher::default(), None);
         Ok(Self { items, rate, growth, max_shard_bytes, hasher, window, geometry })
     }
@@ -240,7 +240,7 @@ impl RedisPlan {
 
     /// Returns what happens when the filter is full.
     #[must_use]
-    pub fn growth(&self) -> Growth {
+    pub fn growth(&self) -> RedisGrowth {
         self.growth
     }
 
@@ -276,20 +276,20 @@ mod tests {
     #[test]
     fn wrong_parameters_are_rejected() {
         for rate in [0.0, 1.0, -1.0, f64::NAN] {
-            assert!(matches!(RedisPlan::new(1, rate), Err(PlanError::Rate(_))));
+            assert!(matches!(RedisPlan::new(1, rate), Err(RedisPlanError::Rate(_))));
         }
-        assert!(matches!(RedisPlan::new(u64::MAX, 0.01), Err(PlanError::TooLow { .. })));
-        assert!(matches!(RedisPlan::new(1 << 60, 0.6), Err(PlanError::TooLarge { .. })));
-        assert!(matches!(RedisPlan::new(1 << 40, 1e-8), Err(PlanError::TooLow { .. })));
+        assert!(matches!(RedisPlan::new(u64::MAX, 0.01), Err(RedisPlanError::TooLow { .. })));
+        assert!(matches!(RedisPlan::new(1 << 60, 0.6), Err(RedisPlanError::TooLarge { .. })));
+        assert!(matches!(RedisPlan::new(1 << 40, 1e-8), Err(RedisPlanError::TooLow { .. })));
         for items in [0, 1] {
-            assert!(matches!(RedisPlan::new(items, 5e-324), Err(PlanError::TooLow { .. })));
+            assert!(matches!(RedisPlan::new(items, 5e-324), Err(RedisPlanError::TooLow { .. })));
         }
-        let span = WindowSpan { slices: 1000, slice_millis: 1000 };
+        let span = RedisWindow { slices: 1000, slice_millis: 1000 };
         let large = RedisPlan::new(100_000_000, 0.01).unwrap().window(span).unwrap();
-        assert!(matches!(large.max_shard_bytes(1 << 12), Err(PlanError::TooLarge { .. })));
+        assert!(matches!(large.max_shard_bytes(1 << 12), Err(RedisPlanError::TooLarge { .. })));
         let plan = RedisPlan::new(1, 0.01).unwrap();
-        let span = WindowSpan { slice_millis: u64::MAX, ..span };
-        assert_eq!(plan.clone().window(span), Err(PlanError::Window(span)));
-        assert_eq!(plan.max_shard_bytes(1), Err(PlanError::ShardBytes(1)));
+        let span = RedisWindow { slice_millis: u64::MAX, ..span };
+        assert_eq!(plan.clone().window(span), Err(RedisPlanError::Window(span)));
+        assert_eq!(plan.max_shard_bytes(1), Err(RedisPlanError::ShardBytes(1)));
     }
 }

@@ -8,9 +8,9 @@
 //! `SET` replies with the old bit. So an insert answers whether each item was new, and an item that
 //! is twice in a command is new once.
 
-use crate::error::{ItemError, printable};
+use crate::error::{RedisItemError, printable};
 use crate::header::{COUNTER_OFFSET, State};
-use crate::request::{Reply, Request, integers};
+use crate::request::{NodeReply, NodeRequest, integers};
 use crate::view::View;
 
 /// The largest number of probes of a command. The server runs no other command meanwhile: this
@@ -62,7 +62,7 @@ impl Probe {
     }
 
     /// Builds the command. An insert takes the repeats that its layer must subtract.
-    pub(crate) fn request(&self, view: &mut View, hashes: &[u64]) -> Request {
+    pub(crate) fn request(&self, view: &mut View, hashes: &[u64]) -> NodeRequest {
         let name = match self.is_write || !view.has_bitfield_ro {
             true => "BITFIELD",
             false => "BITFIELD_RO",
@@ -71,7 +71,7 @@ impl Probe {
         let layer = generation.layer(self.layer);
         let bits = self.items.len() * layer.probes as usize;
         let key = generation.key(self.shard, self.layer);
-        let mut request = Request::with_capacity(name, key, 16 + 4 * bits, 64 + 16 * bits);
+        let mut request = NodeRequest::with_capacity(name, key, 16 + 4 * bits, 64 + 16 * bits);
         let command = &mut request.command;
         command.arg("GET").arg("i64").arg(0);
         if self.is_write {
@@ -94,18 +94,18 @@ impl Probe {
     }
 
     /// Evaluates the reply.
-    pub(crate) fn outcome(&self, view: &View, reply: Reply) -> Result<Outcome, ItemError> {
+    pub(crate) fn outcome(&self, view: &View, reply: NodeReply) -> Result<Outcome, RedisItemError> {
         let key = self.key(view);
         let mut bits = integers(&key, reply)?;
         let generation = &view.generations[self.generation];
         let probes = generation.layer(self.layer).probes as usize;
         if bits.len() != 2 + probes * self.items.len() {
-            return Err(ItemError::unexpected(&key, "has a wrong number of values"));
+            return Err(RedisItemError::unexpected(&key, "has a wrong number of values"));
         }
         let counter = bits[1];
         let state = State::decode(bits[0])
             .filter(|state| state.generation == generation.record.id)
-            .ok_or_else(|| ItemError::MissingShard { key: printable(&key) })?;
+            .ok_or_else(|| RedisItemError::MissingShard { key: printable(&key) })?;
         bits.drain(..2);
         Ok(Outcome { state, counter, bits, probes })
     }

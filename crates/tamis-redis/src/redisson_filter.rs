@@ -1,13 +1,13 @@
 //! Redisson's `RBloomFilter`: a bitmap, and a hash with its settings.
 
 use redis::Value;
-use tamis_formats::CreateError as PlanError;
+use tamis_formats::CreateError as RedisPlanError;
 use tamis_formats::redisson::{Redisson, config_key};
 
 use crate::bits::{self, MAX_BITS};
-use crate::error::{Difference, ItemError, OpenError, printable};
+use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
 use crate::filter::run;
-use crate::request::{Operation, Reply, Request, Step, integer, value};
+use crate::request::{NodeReply, NodeRequest, Operation, Step, integer, value};
 use crate::sweep::SendAll;
 use crate::transport::Transport;
 
@@ -64,17 +64,17 @@ impl<T: Transport> RedissonFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Differs`] if the settings in Redis give other bits; [`OpenError::Plan`] if
-    /// Redisson refuses the plan; [`OpenError::Redis`] if the server or the connection fails.
+    /// [`RedisOpenError::Differs`] if the settings in Redis give other bits; [`RedisOpenError::Plan`] if
+    /// Redisson refuses the plan; [`RedisOpenError::Redis`] if the server or the connection fails.
     pub fn try_init(
         mut transport: T,
         name: &str,
         expected_insertions: u64,
         rate: f64,
-    ) -> Result<(Self, bool), OpenError> {
+    ) -> Result<(Self, bool), RedisOpenError> {
         let rule = Redisson::plan(expected_insertions, rate).map_err(|e| plan_error(&e))?;
         let config = config_key(name.as_bytes());
-        let mut request = Request::script(TRY_INIT, std::slice::from_ref(&config));
+        let mut request = NodeRequest::script(TRY_INIT, std::slice::from_ref(&config));
         let command = request.command.arg(rule.size()).arg(rule.hash_iterations());
         command.arg(expected_insertions).arg(rate.to_string());
         let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
@@ -94,29 +94,29 @@ impl<T: Transport> RedissonFilter<T> {
         if differences.is_empty() {
             return Ok((found, is_created));
         }
-        Err(OpenError::Differs { name: name.into(), differences })
+        Err(RedisOpenError::Differs { name: name.into(), differences })
     }
 
     /// Opens a filter with the settings in Redis.
     ///
     /// # Errors
     ///
-    /// [`OpenError::NotFound`] without settings: Redisson then says that the filter is not
-    /// initialized. [`OpenError::Differs`] if the stored size is not the one that follows from the
-    /// stored items and rate. [`OpenError::Redis`] if the server or the connection fails.
-    pub fn open(mut transport: T, name: &str) -> Result<Self, OpenError> {
+    /// [`RedisOpenError::NotFound`] without settings: Redisson then says that the filter is not
+    /// initialized. [`RedisOpenError::Differs`] if the stored size is not the one that follows from the
+    /// stored items and rate. [`RedisOpenError::Redis`] if the server or the connection fails.
+    pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let config = config_key(name.as_bytes());
-        let mut request = Request::new("HMGET", config.clone());
+        let mut request = NodeRequest::new("HMGET", config.clone());
         for field in ["size", "hashIterations", "expectedInsertions", "falseProbability"] {
             request.command.arg(field);
         }
         let Value::Array(fields) = run(&mut transport, SendAll::new(vec![request]))?.remove(0)
         else {
-            return Err(ItemError::unexpected(&config, "is not an array").into());
+            return Err(RedisItemError::unexpected(&config, "is not an array").into());
         };
         let texts: Vec<Option<String>> =
             fields.into_iter().map(|field| redis::from_redis_value(field).ok()).collect();
-        let not_found = || OpenError::NotFound { name: printable(&config) };
+        let not_found = || RedisOpenError::NotFound { name: printable(&config) };
         let field = |i: usize| texts.get(i).cloned().flatten().ok_or_else(not_found);
         let (size, probes) = (field(0)?, field(1)?);
         let (expected, rate) = (field(2)?, field(3)?);
@@ -134,17 +134,23 @@ impl<T: Transport> RedissonFilter<T> {
         if differences.is_empty() {
             return Ok(Self { transport, name: name.into(), expected, rate, rule });
         }
-        Err(OpenError::Differs { name: name.into(), differences })
+        Err(RedisOpenError::Differs { name: name.into(), differences })
     }
 
     /// Inserts items. The results are in the order of the items: true if the item is new. One round
     /// trip.
-    pub fn insert_each<I: AsRef<[u8]>>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn insert_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, true)
     }
 
     /// Tests whether items may be in the filter. One round trip.
-    pub fn contains_each<I: AsRef<[u8]>>(&mut self, items: &[I]) -> Vec<Result<bool, ItemError>> {
+    pub fn contains_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, false)
     }
 
@@ -153,9 +159,9 @@ impl<T: Transport> RedissonFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the settings changed, or the server or the connection fails.
-    pub fn count(&mut self) -> Result<u64, ItemError> {
-        let requests = vec![self.settings(), Request::new("BITCOUNT", self.name.clone())];
+    /// [`RedisItemError`] if the settings changed, or the server or the connection fails.
+    pub fn count(&mut self) -> Result<u64, RedisItemError> {
+        let requests = vec![self.settings(), NodeRequest::new("BITCOUNT", self.name.clone())];
         let mut replies = run(&mut self.transport, SendAll::new(requests))?;
         let ones = integer(&self.name, Ok(replies.remove(1)))? as f64;
         check(&self.name, &self.rule, Ok(replies.remove(0)))?;
@@ -167,10 +173,10 @@ impl<T: Transport> RedissonFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the server or the connection fails.
-    pub fn delete(&mut self) -> Result<bool, ItemError> {
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub fn delete(&mut self) -> Result<bool, RedisItemError> {
         let config = config_key(&self.name);
-        let mut request = Request::new("UNLINK", config.clone());
+        let mut request = NodeRequest::new("UNLINK", config.clone());
         request.command.arg(&self.name);
         let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
         Ok(integer(&config, Ok(reply))? > 0)
@@ -194,7 +200,7 @@ impl<T: Transport> RedissonFilter<T> {
         self.rule
     }
 
-    fn settings(&self) -> Request {
+    fn settings(&self) -> NodeRequest {
         settings(&self.name)
     }
 
@@ -202,7 +208,7 @@ impl<T: Transport> RedissonFilter<T> {
         &mut self,
         items: &[I],
         is_insert: bool,
-    ) -> Vec<Result<bool, ItemError>> {
+    ) -> Vec<Result<bool, RedisItemError>> {
         let offsets = |item: &I| self.rule.offsets(item.as_ref()).collect();
         let offsets = items.iter().map(offsets).collect();
         let (name, rule) = (&self.name[..], self.rule);
@@ -211,18 +217,18 @@ impl<T: Transport> RedissonFilter<T> {
     }
 }
 
-fn plan_error(error: &PlanError) -> OpenError {
-    OpenError::Plan { why: error.to_string() }
+fn plan_error(error: &RedisPlanError) -> RedisOpenError {
+    RedisOpenError::Plan { why: error.to_string() }
 }
 
-fn settings(name: &[u8]) -> Request {
-    let mut request = Request::new("HMGET", config_key(name));
+fn settings(name: &[u8]) -> NodeRequest {
+    let mut request = NodeRequest::new("HMGET", config_key(name));
     request.command.arg("size").arg("hashIterations");
     request
 }
 
 /// Compares the settings in Redis with those of the client.
-fn check(name: &[u8], rule: &Redisson, reply: Reply) -> Result<(), ItemError> {
+fn check(name: &[u8], rule: &Redisson, reply: NodeReply) -> Result<(), RedisItemError> {
     let found: Vec<Option<String>> =
         redis::from_redis_value(value(&config_key(name), reply)?).unwrap_or_default();
     match &found[..] {
@@ -230,9 +236,9 @@ fn check(name: &[u8], rule: &Redisson, reply: Reply) -> Result<(), ItemError> {
             if *size == rule.size().to_string() && *probes == rule.hash_iterations().to_string() {
                 return Ok(());
             }
-            Err(ItemError::ConfigChanged { name: printable(name) })
+            Err(RedisItemError::ConfigChanged { name: printable(name) })
         }
-        _ => Err(ItemError::NoFilter { name: printable(name) }),
+        _ => Err(RedisItemError::NoFilter { name: printable(name) }),
     }
 }
 
@@ -250,23 +256,23 @@ impl RedissonBatch<'_> {
         bits::chunks(&self.offsets, if self.is_insert { MAX_SCRIPT_BITS } else { MAX_BITS })
     }
 
-    fn checked_set(&self, offsets: &[Vec<u64>]) -> Request {
+    fn checked_set(&self, offsets: &[Vec<u64>]) -> NodeRequest {
         let keys = [config_key(self.name), self.name.to_vec()];
-        let mut request = Request::script(CHECKED_SET, &keys);
+        let mut request = NodeRequest::script(CHECKED_SET, &keys);
         request.command.arg(self.rule.size()).arg(self.rule.hash_iterations());
         bits::append_sets(&mut request, offsets);
         request
     }
 
     /// Gives the errors of the script their meaning.
-    fn error(&self, error: ItemError) -> ItemError {
+    fn error(&self, error: RedisItemError) -> RedisItemError {
         let name = printable(self.name);
         match &error {
-            ItemError::Server { code, .. } if **code == *"TAMISNOCONFIG" => {
-                ItemError::NoFilter { name }
+            RedisItemError::Server { code, .. } if **code == *"TAMISNOCONFIG" => {
+                RedisItemError::NoFilter { name }
             }
-            ItemError::Server { code, .. } if **code == *"TAMISCONFIG" => {
-                ItemError::ConfigChanged { name }
+            RedisItemError::Server { code, .. } if **code == *"TAMISCONFIG" => {
+                RedisItemError::ConfigChanged { name }
             }
             _ => error,
         }
@@ -274,9 +280,9 @@ impl RedissonBatch<'_> {
 }
 
 impl Operation for RedissonBatch<'_> {
-    type Output = Vec<Result<bool, ItemError>>;
+    type Output = Vec<Result<bool, RedisItemError>>;
 
-    fn step(&mut self, mut replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
         let chunks = self.chunks();
         if !std::mem::replace(&mut self.is_sent, true) && !chunks.is_empty() {
             if self.is_insert {

@@ -2,11 +2,11 @@
 
 use redis::{Cmd, Value};
 
-use crate::error::ItemError;
+use crate::error::RedisItemError;
 
 /// A command on one key. A driver sends it to the node of that key.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct NodeRequest {
     /// The key that decides the slot.
     pub key: Vec<u8>,
     /// The command with its arguments. Sending it twice is safe.
@@ -15,7 +15,7 @@ pub struct Request {
 
 /// The reply to a request: a value, which may be [`Value::ServerError`], or the error of the
 /// connection.
-pub type Reply = Result<Value, SendError>;
+pub type NodeReply = Result<Value, SendError>;
 
 /// Why a request has no reply. The server may or may not have executed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct SendError {
 /// What an operation does next.
 pub(crate) enum Step<T> {
     /// The driver sends the requests, and passes the replies in the same order.
-    Send(Vec<Request>),
+    Send(Vec<NodeRequest>),
     /// The operation is complete.
     Done(T),
 }
@@ -39,10 +39,10 @@ pub(crate) trait Operation {
     type Output;
 
     /// Evaluates replies and returns what is next.
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output>;
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output>;
 }
 
-impl Request {
+impl NodeRequest {
     /// Returns a request for a command whose first argument is the key.
     pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {
         let mut command = Cmd::new();
@@ -71,42 +71,42 @@ impl Request {
 }
 
 /// Returns the integers of an array reply.
-pub(crate) fn integers(key: &[u8], reply: Reply) -> Result<Vec<i64>, ItemError> {
+pub(crate) fn integers(key: &[u8], reply: NodeReply) -> Result<Vec<i64>, RedisItemError> {
     let Value::Array(values) = value(key, reply)? else {
-        return Err(ItemError::unexpected(key, "is not an array"));
+        return Err(RedisItemError::unexpected(key, "is not an array"));
     };
     let integer = |value| match value {
         Value::Int(integer) => Ok(integer),
-        _ => Err(ItemError::unexpected(key, "is not an array of integers")),
+        _ => Err(RedisItemError::unexpected(key, "is not an array of integers")),
     };
     values.into_iter().map(integer).collect()
 }
 
 /// Returns the integer of a reply.
-pub(crate) fn integer(key: &[u8], reply: Reply) -> Result<i64, ItemError> {
+pub(crate) fn integer(key: &[u8], reply: NodeReply) -> Result<i64, RedisItemError> {
     match value(key, reply)? {
         Value::Int(integer) => Ok(integer),
-        _ => Err(ItemError::unexpected(key, "is not an integer")),
+        _ => Err(RedisItemError::unexpected(key, "is not an integer")),
     }
 }
 
 /// Returns the string of a reply, or `None` for a missing key.
-pub(crate) fn bytes(key: &[u8], reply: Reply) -> Result<Option<Vec<u8>>, ItemError> {
+pub(crate) fn bytes(key: &[u8], reply: NodeReply) -> Result<Option<Vec<u8>>, RedisItemError> {
     match value(key, reply)? {
         Value::BulkString(bytes) => Ok(Some(bytes)),
         Value::Nil => Ok(None),
-        _ => Err(ItemError::unexpected(key, "is not a string")),
+        _ => Err(RedisItemError::unexpected(key, "is not a string")),
     }
 }
 
 /// Returns the value of a reply, or the error of the server.
-pub(crate) fn value(key: &[u8], reply: Reply) -> Result<Value, ItemError> {
+pub(crate) fn value(key: &[u8], reply: NodeReply) -> Result<Value, RedisItemError> {
     match reply {
         Ok(Value::ServerError(error)) => {
             let detail = error.details().unwrap_or_default();
-            Err(ItemError::of_server(key, error.code(), detail))
+            Err(RedisItemError::of_server(key, error.code(), detail))
         }
         Ok(value) => Ok(value),
-        Err(error) => Err(ItemError::Connection { message: error.message.into() }),
+        Err(error) => Err(RedisItemError::Connection { message: error.message.into() }),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use crate::request::{Reply, Request};
-use crate::slot::{SLOTS, slot};
+use crate::request::{NodeReply, NodeRequest};
+use crate::slot::{SLOTS, cluster_slot};
 
 /// The address of a node: host and port, separated by a colon.
 pub(crate) type Address = Arc<str>;
@@ -81,7 +81,7 @@ impl Routes {
     /// which replies with an error.
     pub(crate) fn distribute(
         &self,
-        requests: &[Request],
+        requests: &[NodeRequest],
         open: &[usize],
         asks: &Asks,
     ) -> BTreeMap<Address, Vec<Routed>> {
@@ -89,7 +89,7 @@ impl Routes {
         for &request in open {
             let ask = asks.get(&request).cloned();
             let is_asking = ask.is_some();
-            let slot = usize::from(slot(&requests[request].key));
+            let slot = usize::from(cluster_slot(&requests[request].key));
             let known = self.slots.get(slot).cloned().flatten();
             let node = ask.or(known).or_else(|| self.nodes().into_iter().next());
             if let Some(node) = node {
@@ -104,7 +104,7 @@ impl Routes {
         &mut self,
         from: &str,
         request: usize,
-        reply: &Reply,
+        reply: &NodeReply,
         asks: &mut Asks,
     ) -> bool {
         let Ok(Value::ServerError(error)) = reply else { return false };
@@ -164,9 +164,9 @@ mod tests {
     fn requests_go_to_the_nodes_of_their_slots() {
         let routes = routes();
         let requests = [
-            Request::new("GET", b"foo".to_vec()),
-            Request::new("GET", b"bar".to_vec()),
-            Request::new("GET", b"{foo}2".to_vec()),
+            NodeRequest::new("GET", b"foo".to_vec()),
+            NodeRequest::new("GET", b"bar".to_vec()),
+            NodeRequest::new("GET", b"{foo}2".to_vec()),
         ];
         let nodes = routes.distribute(&requests, &[0, 1, 2], &Asks::new());
         let numbers = |node: &str| nodes[node].iter().map(|r| r.request).collect::<Vec<_>>();

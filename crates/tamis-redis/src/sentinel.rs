@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Client, Connection, ConnectionInfo, RedisError};
 
 use crate::cluster::{at, no_address};
-use crate::request::{Reply, Request};
+use crate::request::{NodeReply, NodeRequest};
 use crate::transport::{Connect, Line, Patience, Transport};
 
 /// A primary that Sentinels know.
@@ -51,7 +51,7 @@ impl SentinelNode {
 }
 
 impl Transport for SentinelNode {
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         self.0.send(requests)
     }
 }

@@ -99,7 +99,7 @@ fn suffix(name: &[u8], shard: u32, shards: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slot::slot;
+    use crate::slot::cluster_slot;
 
     fn keys(name: &str, shards: u32) -> ShardKeys {
         ShardKeys::new(name.as_bytes(), shards).unwrap()
@@ -111,7 +111,7 @@ mod tests {
             let keys = keys("users", shards);
             let ranges = u64::from(shards).min(1024);
             for shard in (0..shards).step_by(1 + shards as usize / 100) {
-                let slot = u64::from(slot(&keys.key(shard, 0, 0)));
+                let slot = u64::from(cluster_slot(&keys.key(shard, 0, 0)));
                 let range = u64::from(shard) * ranges / u64::from(shards);
                 assert!((range * 16384 / ranges..(range + 1) * 16384 / ranges).contains(&slot));
             }
@@ -121,13 +121,13 @@ mod tests {
     #[test]
     fn layers_and_generations_of_a_shard_share_a_slot() {
         let keys = keys("users", 48);
-        assert_eq!(slot(&keys.key(7, 0, 0)), slot(&keys.key(7, 0xdead_beef, 3)));
+        assert_eq!(cluster_slot(&keys.key(7, 0, 0)), cluster_slot(&keys.key(7, 0xdead_beef, 3)));
     }
 
     #[test]
     fn small_filters_with_different_names_lie_in_different_slots() {
         let slots: std::collections::HashSet<_> =
-            (0..100).map(|i| slot(&keys(&format!("filter {i}"), 1).key(0, 0, 0))).collect();
+            (0..100).map(|i| cluster_slot(&keys(&format!("filter {i}"), 1).key(0, 0, 0))).collect();
         assert!(slots.len() > 95, "{}", slots.len());
     }
 
@@ -135,7 +135,7 @@ mod tests {
     fn a_name_with_a_tag_keeps_all_shards_in_one_slot() {
         let keys = keys("app:{users}", 48);
         assert_eq!(keys.key(5, 1, 2), b"app:{users}:5:00000001.2");
-        assert_eq!(slot(&keys.key(5, 1, 2)), slot(b"users"));
+        assert_eq!(cluster_slot(&keys.key(5, 1, 2)), cluster_slot(b"users"));
     }
 
     #[test]

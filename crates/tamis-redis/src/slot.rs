@@ -35,7 +35,7 @@ pub(crate) fn hash_tag(key: &[u8]) -> Option<&[u8]> {
 
 /// Returns the slot of a key.
 #[must_use]
-pub fn slot(key: &[u8]) -> u16 {
+pub fn cluster_slot(key: &[u8]) -> u16 {
     crc16(0, hash_tag(key).unwrap_or(key)) % SLOTS as u16
 }
 
@@ -47,13 +47,16 @@ mod tests {
     fn slots_are_those_of_redis() {
         // The check value of CRC16/XMODEM, and the replies of `CLUSTER KEYSLOT` of Redis 7.0.15.
         assert_eq!(crc16(0, b"123456789"), 0x31c3);
-        assert_eq!((slot(b"foo"), slot(b"bar"), slot(b"")), (12_182, 5_061, 0));
+        assert_eq!(
+            (cluster_slot(b"foo"), cluster_slot(b"bar"), cluster_slot(b"")),
+            (12_182, 5_061, 0)
+        );
     }
 
     #[test]
     fn a_hash_tag_decides_the_slot() {
-        assert_eq!(slot(b"a{foo}b"), slot(b"foo"));
-        assert_eq!(slot(b"a{foo}{bar}"), slot(b"foo"));
+        assert_eq!(cluster_slot(b"a{foo}b"), cluster_slot(b"foo"));
+        assert_eq!(cluster_slot(b"a{foo}{bar}"), cluster_slot(b"foo"));
         assert_eq!((hash_tag(b"a{}b{c}"), hash_tag(b"a{b"), hash_tag(b"}a{")), (None, None, None));
     }
 }

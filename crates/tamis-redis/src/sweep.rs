@@ -1,9 +1,9 @@
 //! Operations on all keys of a filter: info, counters, expiry, deletion.
 
-use crate::error::ItemError;
+use crate::error::RedisItemError;
 use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
 use crate::lifecycle::expire_at;
-use crate::request::{Operation, Reply, Request, Step, integers, value};
+use crate::request::{NodeReply, NodeRequest, Operation, Step, integers, value};
 use crate::view::{Kind, View};
 
 /// How many shards a pipeline visits.
@@ -60,7 +60,7 @@ pub(crate) struct Sweep<'v> {
     waiting: Vec<(usize, u32, u8)>,
     visited: Vec<Visited>,
     /// Requests that follow when all keys are visited.
-    last: Vec<Request>,
+    last: Vec<NodeRequest>,
     is_last_sent: bool,
 }
 
@@ -88,7 +88,7 @@ impl<'v> Sweep<'v> {
         let (all, name) = (0..view.generations.len(), view.name().to_vec());
         let last = match millis {
             Some(at) => expire_at(name, at),
-            None => Request::new("PERSIST", name),
+            None => NodeRequest::new("PERSIST", name),
         };
         Self { last: vec![last], ..Self::new(view, Visit::Expire(millis), all) }
     }
@@ -96,7 +96,7 @@ impl<'v> Sweep<'v> {
     /// Deletes all keys. The metadata comes last, so that a deletion that failed can be repeated.
     pub(crate) fn delete(view: &'v mut View) -> Self {
         let (all, name) = (0..view.generations.len(), view.name().to_vec());
-        Self { last: vec![Request::new("UNLINK", name)], ..Self::new(view, Visit::Delete, all) }
+        Self { last: vec![NodeRequest::new("UNLINK", name)], ..Self::new(view, Visit::Delete, all) }
     }
 
     /// Reads the headers of the generations that lookups test, after the counters are corrected.
@@ -107,37 +107,40 @@ impl<'v> Sweep<'v> {
     }
 
     /// Returns the requests for a key. The first reads the header, except where a deletion follows.
-    fn requests(&self, (generation, shard, layer): (usize, u32, u8)) -> Vec<Request> {
+    fn requests(&self, (generation, shard, layer): (usize, u32, u8)) -> Vec<NodeRequest> {
         let key = self.view.generations[generation].key(shard, layer);
         let name = match self.visit {
             Visit::Mark(..) => "BITFIELD",
             _ if !self.view.has_bitfield_ro => "BITFIELD",
             _ => "BITFIELD_RO",
         };
-        let mut read = Request::new(name, key.clone());
+        let mut read = NodeRequest::new(name, key.clone());
         let command = &mut read.command;
         command.arg("GET").arg("i64").arg(0).arg("GET").arg("i64").arg(COUNTER_OFFSET);
         match self.visit {
             Visit::Read => vec![read],
             // The expiry of layer 0 precedes the reading of the number of layers.
             Visit::Expire(Some(at)) => vec![expire_at(key, at), read],
-            Visit::Expire(None) => vec![Request::new("PERSIST", key), read],
+            Visit::Expire(None) => vec![NodeRequest::new("PERSIST", key), read],
             Visit::Mark(flag) => {
                 command.arg("SET").arg("u1").arg(flag.offset()).arg(1);
                 vec![read]
             }
-            Visit::Delete => vec![read, Request::new("UNLINK", key)],
+            Visit::Delete => vec![read, NodeRequest::new("UNLINK", key)],
         }
     }
 
-    fn send(&mut self, keys: Vec<(usize, u32, u8)>) -> Step<Result<Vec<Visited>, ItemError>> {
+    fn send(&mut self, keys: Vec<(usize, u32, u8)>) -> Step<Result<Vec<Visited>, RedisItemError>> {
         let requests = keys.iter().flat_map(|&key| self.requests(key)).collect();
         self.waiting = keys;
         Step::Send(requests)
     }
 
     /// Evaluates the replies. Returns the further layers.
-    fn evaluate(&mut self, replies: Vec<Reply>) -> Result<Vec<(usize, u32, u8)>, ItemError> {
+    fn evaluate(
+        &mut self,
+        replies: Vec<NodeReply>,
+    ) -> Result<Vec<(usize, u32, u8)>, RedisItemError> {
         let (at, each) = match self.visit {
             Visit::Read | Visit::Mark(..) => (0, 1),
             Visit::Expire(_) => (1, 2),
@@ -153,7 +156,7 @@ impl<'v> Sweep<'v> {
                 if i == at {
                     header = Some(match integers(&key, reply) {
                         // Another program's value: the shard is missing.
-                        Err(ItemError::WrongType { .. }) => Vec::new(),
+                        Err(RedisItemError::WrongType { .. }) => Vec::new(),
                         Err(error) if error.is_unknown_command() && self.view.has_bitfield_ro => {
                             // The server has no `BITFIELD_RO`: visits the keys again.
                             self.view.has_bitfield_ro = false;
@@ -182,9 +185,9 @@ impl<'v> Sweep<'v> {
 }
 
 impl Operation for Sweep<'_> {
-    type Output = Result<Vec<Visited>, ItemError>;
+    type Output = Result<Vec<Visited>, RedisItemError>;
 
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
         if self.is_last_sent {
             let error = replies.into_iter().find_map(|reply| value(b"", reply).err());
             return Step::Done(error.map_or_else(|| Ok(std::mem::take(&mut self.visited)), Err));
@@ -207,18 +210,18 @@ impl Operation for Sweep<'_> {
 }
 
 /// Sends requests, and returns the first error or all values.
-pub(crate) struct SendAll(Option<Vec<Request>>);
+pub(crate) struct SendAll(Option<Vec<NodeRequest>>);
 
 impl SendAll {
-    pub(crate) fn new(requests: Vec<Request>) -> Self {
+    pub(crate) fn new(requests: Vec<NodeRequest>) -> Self {
         Self(Some(requests))
     }
 }
 
 impl Operation for SendAll {
-    type Output = Result<Vec<redis::Value>, ItemError>;
+    type Output = Result<Vec<redis::Value>, RedisItemError>;
 
-    fn step(&mut self, replies: Vec<Reply>) -> Step<Self::Output> {
+    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
         match self.0.take() {
             Some(requests) if !requests.is_empty() => Step::Send(requests),
             _ => Step::Done(replies.into_iter().map(|reply| value(b"", reply)).collect()),
@@ -227,12 +230,12 @@ impl Operation for SendAll {
 }
 
 /// Returns the requests that correct the counters by the known repeats.
-pub(crate) fn corrections(view: &mut View) -> Vec<Request> {
+pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
     for generation in &mut view.generations {
         for ((shard, layer), repeats) in std::mem::take(&mut generation.repeats) {
             if repeats != 0 {
-                let mut request = Request::new("BITFIELD", generation.key(shard, layer));
+                let mut request = NodeRequest::new("BITFIELD", generation.key(shard, layer));
                 let command = request.command.arg("INCRBY").arg("i64").arg(COUNTER_OFFSET);
                 command.arg(-repeats);
                 requests.push(request);

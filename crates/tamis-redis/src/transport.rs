@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
 
-use crate::request::{Reply, Request, SendError};
+use crate::request::{NodeReply, NodeRequest, SendError};
 
 /// Sends requests and returns their replies in the same order.
 ///
 /// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
 pub trait Transport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply>;
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
 }
 
 /// How long a transport waits, and how often it tries.
@@ -48,7 +48,7 @@ impl Patience {
 
 /// The requests that still have no usable reply.
 pub(crate) struct Attempts {
-    replies: Vec<Option<Reply>>,
+    replies: Vec<Option<NodeReply>>,
     retry: u32,
     /// Whether the requests without a reply were all sent to another node than the right one.
     is_redirected: bool,
@@ -77,7 +77,7 @@ impl Attempts {
     }
 
     /// Records the replies to the requests that were sent.
-    pub(crate) fn record(&mut self, sent: &[usize], replies: impl IntoIterator<Item = Reply>) {
+    pub(crate) fn record(&mut self, sent: &[usize], replies: impl IntoIterator<Item = NodeReply>) {
         for (&i, reply) in sent.iter().zip(replies) {
             self.replies[i] = Some(reply);
         }
@@ -93,13 +93,13 @@ impl Attempts {
         self.replies.iter().flatten().any(|reply| code(reply) == Some("READONLY"))
     }
 
-    pub(crate) fn into_replies(self) -> Vec<Reply> {
+    pub(crate) fn into_replies(self) -> Vec<NodeReply> {
         let lost = || Err(SendError { message: "no attempt was made".into() });
         self.replies.into_iter().map(|reply| reply.unwrap_or_else(lost)).collect()
     }
 }
 
-fn code(reply: &Reply) -> Option<&str> {
+fn code(reply: &NodeReply) -> Option<&str> {
     match reply {
         Ok(Value::ServerError(error)) => Some(error.code()),
         _ => None,
@@ -107,7 +107,7 @@ fn code(reply: &Reply) -> Option<&str> {
 }
 
 /// Tests whether a reply will not change if the request is sent again soon.
-fn is_final(reply: Option<&Reply>) -> bool {
+fn is_final(reply: Option<&NodeReply>) -> bool {
     const TRANSIENT: [&str; 8] =
         ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "MOVED", "ASK"];
     match reply {
@@ -177,14 +177,14 @@ pub(crate) fn replies(
     values: Vec<Value>,
     error: Option<&RedisError>,
     count: usize,
-) -> impl Iterator<Item = Reply> {
+) -> impl Iterator<Item = NodeReply> {
     let message = error.map_or_else(|| "the connection was closed".to_owned(), ToString::to_string);
     let lost = Err(SendError { message });
     values.into_iter().map(Ok).chain(std::iter::repeat(lost)).take(count)
 }
 
 /// Returns requests as the bytes of a pipeline.
-pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r Request>) -> Vec<u8> {
+pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r NodeRequest>) -> Vec<u8> {
     let mut packed = Vec::new();
     for request in requests {
         request.command.write_packed_command(&mut packed);
@@ -193,7 +193,7 @@ pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r Request>) -> Vec<u8> {
 }
 
 impl<C: Connect> Transport for Line<C> {
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut attempts = Attempts::new(requests.len());
         while let Some((open, pause)) = attempts.next(&self.patience) {
             std::thread::sleep(pause);
@@ -244,7 +244,7 @@ impl SingleNode {
 }
 
 impl Transport for SingleNode {
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         self.0.send(requests)
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::{ItemError, printable};
-use crate::geometry::{Growth, LayerGeometry, MAX_LAYERS};
+use crate::error::{RedisItemError, printable};
+use crate::geometry::{LayerGeometry, MAX_LAYERS, RedisGrowth};
 use crate::header::State;
 use crate::metadata::{GenerationRecord, Metadata, Role};
 use crate::shard_keys::{NameError, ShardKeys};
@@ -22,7 +22,7 @@ pub(crate) struct View {
     /// Whether the server knows `BITFIELD_RO`, which Redis has since 6.2.
     pub(crate) has_bitfield_ro: bool,
     /// Why the last shard that was full did not grow.
-    pub(crate) growth_error: Option<ItemError>,
+    pub(crate) growth_error: Option<RedisItemError>,
     /// The generation whose rebuild this client started.
     pub(crate) rebuild: Option<u32>,
 }
@@ -91,16 +91,16 @@ impl View {
     }
 
     /// Adopts the bytes of the metadata key.
-    pub(crate) fn update(&mut self, bytes: Option<&[u8]>) -> Result<Update, ItemError> {
+    pub(crate) fn update(&mut self, bytes: Option<&[u8]>) -> Result<Update, RedisItemError> {
         let name = || printable(&self.name);
-        let bytes = bytes.ok_or_else(|| ItemError::NoFilter { name: name() })?;
+        let bytes = bytes.ok_or_else(|| RedisItemError::NoFilter { name: name() })?;
         let metadata = Metadata::decode(bytes)
-            .map_err(|source| ItemError::Metadata { name: name(), source })?;
+            .map_err(|source| RedisItemError::Metadata { name: name(), source })?;
         if metadata == self.metadata {
             return Ok(Update::Unchanged);
         }
         if metadata.hasher != self.metadata.hasher || metadata.window != self.metadata.window {
-            return Err(ItemError::Replaced { name: name() });
+            return Err(RedisItemError::Replaced { name: name() });
         }
         let mut known = std::mem::take(&mut self.generations);
         for record in &metadata.generations {
@@ -199,8 +199,8 @@ impl Generation {
         let shards = record.geometry.shards;
         let keys = ShardKeys::new(name, shards)?;
         let room = match record.growth {
-            Growth::Fixed => Vec::new(),
-            Growth::Doubling => vec![None; shards as usize],
+            RedisGrowth::Fixed => Vec::new(),
+            RedisGrowth::Doubling => vec![None; shards as usize],
         };
         let layers = vec![1; shards as usize];
         Ok(Self { record, keys, layers, room, repeats: HashMap::new() })
@@ -260,7 +260,7 @@ impl Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{RedisPlan, WindowSpan};
+    use crate::plan::{RedisPlan, RedisWindow};
 
     fn metadata(roles: &[Role]) -> Metadata {
         let plan = RedisPlan::new(1000, 0.01).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_window_reads_the_live_slices_and_writes_the_newest() {
         let mut metadata = metadata(&[Role::Slice(7), Role::Slice(8), Role::Slice(9)]);
-        metadata.window = Some(WindowSpan { slices: 2, slice_millis: 1000 });
+        metadata.window = Some(RedisWindow { slices: 2, slice_millis: 1000 });
         let view = View::new(b"a", metadata).unwrap();
         assert_eq!(used(&view, Kind::Lookup, 9_500), [(1, true, false), (2, true, false)]);
         assert_eq!(used(&view, Kind::Insert, 9_500), [(1, true, false), (2, true, true)]);
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_window_needs_a_slice_when_the_newest_is_over() {
         let mut metadata = metadata(&[Role::Slice(8)]);
-        metadata.window = Some(WindowSpan { slices: 2, slice_millis: 1000 });
+        metadata.window = Some(RedisWindow { slices: 2, slice_millis: 1000 });
         let view = View::new(b"a", metadata).unwrap();
         let is_outdated = |now| view.is_outdated_at(now, &view.uses(Kind::Lookup, now));
         assert_eq!((view.missing_slice(8_999), is_outdated(8_999)), (None, false));
@@ -322,10 +322,10 @@ mod tests {
     fn lost_and_replaced_metadata_are_errors() {
         let mut new = metadata(&[Role::Current]);
         let mut view = View::new(b"a", new.clone()).unwrap();
-        assert!(matches!(view.update(None), Err(ItemError::NoFilter { .. })));
-        assert!(matches!(view.update(Some(b"text")), Err(ItemError::Metadata { .. })));
+        assert!(matches!(view.update(None), Err(RedisItemError::NoFilter { .. })));
+        assert!(matches!(view.update(Some(b"text")), Err(RedisItemError::Metadata { .. })));
         new.hasher = tamis::Hasher::keyed([1, 2]);
         let text = new.encode();
-        assert!(matches!(view.update(Some(text.as_bytes())), Err(ItemError::Replaced { .. })));
+        assert!(matches!(view.update(Some(text.as_bytes())), Err(RedisItemError::Replaced { .. })));
     }
 }

@@ -6,15 +6,15 @@ mod support;
 use support::cluster::Cluster;
 use support::{Server, patience};
 use tamis_redis::{
-    AsyncClusterNodes, AsyncRedisFilter, AsyncSentinelNode, AsyncSingleNode, CreateError,
-    ItemError, OpenError, Patience, RedisFilter, RedisPlan,
+    AsyncClusterNodes, AsyncRedisFilter, AsyncSentinelNode, AsyncSingleNode, Patience,
+    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan,
 };
 
 fn node(server: &Server) -> AsyncSingleNode {
     AsyncSingleNode::new(&server.url(), patience()).unwrap()
 }
 
-fn count(results: &[Result<bool, ItemError>]) -> usize {
+fn count(results: &[Result<bool, RedisItemError>]) -> usize {
     results.iter().filter(|result| *result.as_ref().unwrap()).count()
 }
 
@@ -25,7 +25,7 @@ async fn tasks_that_insert_at_once_lose_nothing() {
     let plan = plan.growing().unwrap();
     let filter = AsyncRedisFilter::create(node(&server), "f", &plan).await.unwrap();
     let created = AsyncRedisFilter::create(node(&server), "f", &plan).await;
-    assert!(matches!(created, Err(CreateError::Exists { .. })));
+    assert!(matches!(created, Err(RedisCreateError::Exists { .. })));
     let tasks: Vec<_> = (0..4_u64)
         .map(|task| {
             let mut filter = filter.clone();
@@ -50,14 +50,14 @@ async fn tasks_that_insert_at_once_lose_nothing() {
     let mut blocking = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(count(&blocking.contains_each(&items)), items.len());
     filter.expire_at(Some(1)).await.unwrap();
-    assert!(matches!(filter.contains("a").await, Err(ItemError::NoFilter { .. })));
+    assert!(matches!(filter.contains("a").await, Err(RedisItemError::NoFilter { .. })));
 }
 
 #[tokio::test]
 async fn errors_are_those_of_the_blocking_client() {
     let mut server = Server::start();
     let opened = AsyncRedisFilter::open(node(&server), "f").await;
-    assert!(matches!(opened, Err(OpenError::NotFound { .. })));
+    assert!(matches!(opened, Err(RedisOpenError::NotFound { .. })));
     let plan = RedisPlan::new(100, 0.01).unwrap();
     let mut filter = AsyncRedisFilter::open_or_create(node(&server), "f", &plan).await.unwrap();
     assert_eq!(filter.insert("a").await, Ok(true));
@@ -65,18 +65,18 @@ async fn errors_are_those_of_the_blocking_client() {
     let mut redis = server.connection();
     let keys: Vec<String> = support::ask(&mut redis, &["KEYS", "f:*"]);
     let _: i64 = support::ask(&mut redis, &["DEL", &keys[0]]);
-    assert!(matches!(filter.contains("a").await, Err(ItemError::MissingShard { .. })));
+    assert!(matches!(filter.contains("a").await, Err(RedisItemError::MissingShard { .. })));
     let _: i64 = support::ask(&mut redis, &["LPUSH", &keys[0], "x"]);
-    assert!(matches!(filter.insert("a").await, Err(ItemError::WrongType { .. })));
+    assert!(matches!(filter.insert("a").await, Err(RedisItemError::WrongType { .. })));
     filter.delete().await.unwrap();
     assert_eq!(support::ask::<i64>(&mut redis, &["DBSIZE"]), 0);
     server.kill();
-    assert!(matches!(filter.contains("a").await, Err(ItemError::Connection { .. })));
+    assert!(matches!(filter.contains("a").await, Err(RedisItemError::Connection { .. })));
     let sentinel = format!("redis://127.0.0.1:{}", server.port);
     let nowhere =
         AsyncSentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
     let opened = AsyncRedisFilter::open(nowhere, "f").await;
-    assert!(matches!(opened, Err(OpenError::Redis(ItemError::Connection { .. }))));
+    assert!(matches!(opened, Err(RedisOpenError::Redis(RedisItemError::Connection { .. }))));
 }
 
 #[tokio::test]

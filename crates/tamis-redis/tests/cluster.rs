@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::cluster::{Cluster, redis_cli};
 use support::{Server, ask, assert_at_most, free_port, patience};
 use tamis_redis::{
-    ClusterNodes, ItemError, Patience, RedisFilter, RedisPlan, RedissonFilter, SentinelNode,
+    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisPlan, RedissonFilter, SentinelNode,
 };
 
 fn nodes(cluster: &Cluster) -> ClusterNodes {
@@ -18,7 +18,7 @@ fn nodes(cluster: &Cluster) -> ClusterNodes {
     ClusterNodes::new(urls.iter().map(String::as_str), patience).unwrap()
 }
 
-fn count(results: &[Result<bool, ItemError>]) -> usize {
+fn count(results: &[Result<bool, RedisItemError>]) -> usize {
     results.iter().filter(|result| *result.as_ref().unwrap()).count()
 }
 

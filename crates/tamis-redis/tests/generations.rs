@@ -8,15 +8,15 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use support::{Hooked, Server, ask};
 use tamis_redis::{
-    CreateError, ItemError, OpenError, RebuildError, RedisFilter, RedisPlan, SendError, SingleNode,
-    WindowSpan,
+    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisRebuildError,
+    RedisWindow, SendError, SingleNode,
 };
 
 fn plan(items: u64) -> RedisPlan {
     RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap()
 }
 
-fn all_found(results: &[Result<bool, ItemError>]) -> bool {
+fn all_found(results: &[Result<bool, RedisItemError>]) -> bool {
     results.iter().all(|result| *result == Ok(true))
 }
 
@@ -108,17 +108,17 @@ fn a_rebuild_is_aborted_and_another_one_is_refused() {
     let before = ask::<i64>(&mut server.connection(), &["DBSIZE"]);
     let mut rebuild = filter.rebuild(&plan(20_000)).unwrap();
     let second = other.rebuild(&plan(20_000)).err().unwrap();
-    assert!(matches!(second, RebuildError::Running { .. }), "{second}");
+    assert!(matches!(second, RedisRebuildError::Running { .. }), "{second}");
     assert_eq!(other.insert(&1_u64), Ok(true));
     other.abort_rebuild().unwrap();
     let lost = rebuild.insert_each(&[7_u64]);
-    assert_eq!(lost, [Err(ItemError::NoRebuild { name: "f".into() })]);
+    assert_eq!(lost, [Err(RedisItemError::NoRebuild { name: "f".into() })]);
     let ended = rebuild.swap().err().unwrap();
-    assert!(matches!(ended, RebuildError::NotRunning { .. }), "{ended}");
+    assert!(matches!(ended, RedisRebuildError::NotRunning { .. }), "{ended}");
     assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), before);
     assert_eq!((other.contains(&1_u64), filter.contains(&1_u64)), (Ok(true), Ok(true)));
     let keyed = plan(10).hasher(tamis::Hasher::keyed([1, 2]));
-    assert!(matches!(filter.rebuild(&keyed), Err(RebuildError::Plan { .. })));
+    assert!(matches!(filter.rebuild(&keyed), Err(RedisRebuildError::Plan { .. })));
     filter.rebuild(&plan(20_000)).unwrap().abort().unwrap();
     assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), before);
 }
@@ -133,9 +133,9 @@ fn a_client_does_not_end_the_rebuild_of_another_client() {
     other.abort_rebuild().unwrap();
     let mut second = other.rebuild(&plan(20_000)).unwrap();
     let lost = first.insert_each(&[7_u64]);
-    assert_eq!(lost, [Err(ItemError::NoRebuild { name: "f".into() })]);
+    assert_eq!(lost, [Err(RedisItemError::NoRebuild { name: "f".into() })]);
     let ended = first.swap().err().unwrap();
-    assert!(matches!(ended, RebuildError::NotRunning { .. }), "{ended}");
+    assert!(matches!(ended, RedisRebuildError::NotRunning { .. }), "{ended}");
     assert_eq!(second.insert_each(&[1_u64]), [Ok(true)]);
     second.swap().unwrap();
     assert_eq!(filter.contains(&1_u64), Ok(true));
@@ -220,14 +220,20 @@ fn a_step_whose_reply_is_lost_is_done_or_leaves_nothing_behind() {
     let mut redis = server.connection();
     let size = |redis: &mut _| ask::<i64>(redis, &["DBSIZE"]);
     let failed = RedisFilter::create(lossy(&server, &UNDO), "f", &plan(20_000)).err().unwrap();
-    assert!(matches!(failed, CreateError::Redis(ItemError::Connection { .. })), "{failed}");
+    assert!(
+        matches!(failed, RedisCreateError::Redis(RedisItemError::Connection { .. })),
+        "{failed}"
+    );
     assert_eq!(size(&mut redis), 0);
     UNDO.store(false, Ordering::Relaxed);
     let mut filter = RedisFilter::create(lossy(&server, &UNDO), "f", &plan(20_000)).unwrap();
     let keys = size(&mut redis);
     UNDO.store(true, Ordering::Relaxed);
     let failed = filter.rebuild(&plan(20_000)).err().unwrap();
-    assert!(matches!(failed, RebuildError::Redis(ItemError::Connection { .. })), "{failed}");
+    assert!(
+        matches!(failed, RedisRebuildError::Redis(RedisItemError::Connection { .. })),
+        "{failed}"
+    );
     assert_eq!(size(&mut redis), keys);
     UNDO.store(false, Ordering::Relaxed);
     filter.rebuild(&plan(20_000)).unwrap().abort().unwrap();
@@ -239,7 +245,7 @@ fn a_step_whose_reply_is_lost_is_done_or_leaves_nothing_behind() {
 }
 
 fn window(server: &Server, slices: u32, slice_millis: u64) -> RedisFilter<SingleNode> {
-    let span = WindowSpan { slices, slice_millis };
+    let span = RedisWindow { slices, slice_millis };
     let plan = plan(2_000).window(span).unwrap();
     RedisFilter::open_or_create(server.node(), "w", &plan).unwrap()
 }
@@ -312,7 +318,7 @@ fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
     let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "w:*"]);
     assert_eq!(slices.len(), keys.len(), "{text}\n{keys:?}");
     let different = RedisFilter::open_or_create(server.node(), "w", &plan(2_000)).err().unwrap();
-    assert!(matches!(different, OpenError::Differs { .. }), "{different}");
+    assert!(matches!(different, RedisOpenError::Differs { .. }), "{different}");
 }
 
 #[test]
@@ -320,9 +326,9 @@ fn a_lost_slice_is_an_error_and_a_window_is_not_rebuilt() {
     let server = Server::start();
     let mut filter = window(&server, 2, 60_000);
     filter.insert("a").unwrap();
-    assert!(matches!(filter.rebuild(&plan(10)), Err(RebuildError::Plan { .. })));
+    assert!(matches!(filter.rebuild(&plan(10)), Err(RedisRebuildError::Plan { .. })));
     let mut redis = server.connection();
     let keys: Vec<String> = ask(&mut redis, &["KEYS", "w:*"]);
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
-    assert!(matches!(filter.contains("a"), Err(ItemError::MissingShard { .. })));
+    assert!(matches!(filter.contains("a"), Err(RedisItemError::MissingShard { .. })));
 }

@@ -3,14 +3,14 @@
 mod support;
 
 use support::{Server, ask, assert_at_most};
-use tamis_redis::{ItemError, RedisFilter, RedisPlan, SingleNode};
+use tamis_redis::{RedisFilter, RedisItemError, RedisPlan, SingleNode};
 
 fn growing(server: &Server, items: u64, shard_bytes: u64) -> RedisFilter<SingleNode> {
     let plan = RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(shard_bytes).unwrap();
     RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap()
 }
 
-fn count(results: Vec<Result<bool, ItemError>>) -> usize {
+fn count(results: Vec<Result<bool, RedisItemError>>) -> usize {
     results.into_iter().filter(|result| *result.as_ref().unwrap()).count()
 }
 
@@ -117,7 +117,7 @@ fn a_filter_that_may_not_run_scripts_reports_it_and_takes_more_items() {
     assert_eq!(count(filter.contains_each(&items)), 1000);
     let info = filter.info().unwrap();
     assert!(info.rate > 0.1, "{info:?}");
-    assert!(matches!(info.growth_error, Some(ItemError::Server { .. })), "{info:?}");
+    assert!(matches!(info.growth_error, Some(RedisItemError::Server { .. })), "{info:?}");
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn all_keys_expire_together_and_later_layers_too() {
     }
     filter.expire_at(Some(1)).unwrap();
     assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
-    assert!(matches!(filter.contains(&1_u64), Err(ItemError::NoFilter { .. })));
-    assert!(matches!(filter.insert(&1_u64), Err(ItemError::NoFilter { .. })));
+    assert!(matches!(filter.contains(&1_u64), Err(RedisItemError::NoFilter { .. })));
+    assert!(matches!(filter.insert(&1_u64), Err(RedisItemError::NoFilter { .. })));
     assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::Sha256;
 use support::{Server, ask};
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
-use tamis_redis::{BitmapsFilter, HelperFilter, ItemError, OpenError, RedissonFilter};
+use tamis_redis::{BitmapsFilter, HelperFilter, RedisItemError, RedisOpenError, RedissonFilter};
 
 fn golden(path: &str) -> Value {
     let path = format!("{}/../../tests/golden/{path}", env!("CARGO_MANIFEST_DIR"));
@@ -22,7 +22,7 @@ fn string(redis: &mut redis::Connection, key: &str) -> Vec<u8> {
     redis::cmd("GET").arg(key).query(redis).unwrap()
 }
 
-fn ok(results: Vec<Result<bool, ItemError>>) -> Vec<bool> {
+fn ok(results: Vec<Result<bool, RedisItemError>>) -> Vec<bool> {
     results.into_iter().map(Result::unwrap).collect()
 }
 
@@ -46,7 +46,7 @@ fn the_helper_writes_the_bitmap_of_the_java_class() {
     let _: i64 = ask(&mut server.connection(), &["DEL", "bloom"]);
     let _: i64 = ask(&mut server.connection(), &["LPUSH", "bloom", "x"]);
     let wrong = filter.insert_each(&["a"]).remove(0);
-    assert!(matches!(wrong, Err(ItemError::WrongType { .. })));
+    assert!(matches!(wrong, Err(RedisItemError::WrongType { .. })));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn redisson_filters_have_the_bits_the_settings_and_the_count_of_redisson() {
 fn a_redisson_filter_with_changed_settings_is_not_touched() {
     let server = Server::start();
     let missing = RedissonFilter::open(server.node(), "f").err().unwrap();
-    assert!(matches!(missing, OpenError::NotFound { .. }), "{missing}");
+    assert!(matches!(missing, RedisOpenError::NotFound { .. }), "{missing}");
     let (mut filter, _) = RedissonFilter::try_init(server.node(), "f", 1000, 0.01).unwrap();
     let many: Vec<String> = (0..5000).map(|i| format!("item {i}")).collect();
     filter.insert_each(&many);
@@ -105,14 +105,14 @@ fn a_redisson_filter_with_changed_settings_is_not_touched() {
     let mut redis = server.connection();
     let before = string(&mut redis, "f");
     let _: i64 = ask(&mut redis, &["HSET", "{f}:config", "size", "9600"]);
-    let changed = Err(ItemError::ConfigChanged { name: "f".into() });
+    let changed = Err(RedisItemError::ConfigChanged { name: "f".into() });
     assert_eq!(filter.insert_each(&["new"]).remove(0), changed);
     assert_eq!(filter.contains_each(&["new"]).remove(0), changed);
     assert_eq!(string(&mut redis, "f"), before);
     let differs = RedissonFilter::open(server.node(), "f").err().unwrap();
-    assert!(matches!(differs, OpenError::Differs { .. }), "{differs}");
+    assert!(matches!(differs, RedisOpenError::Differs { .. }), "{differs}");
     assert!(filter.delete().unwrap());
-    let gone = Err(ItemError::NoFilter { name: "f".into() });
+    let gone = Err(RedisItemError::NoFilter { name: "f".into() });
     assert_eq!(filter.insert_each(&["new"]).remove(0), gone);
     assert_eq!(filter.contains_each(&["new"]).remove(0), gone);
     assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
@@ -196,11 +196,11 @@ fn redis_bitmaps_of_another_plan_and_lost_bitmaps_are_errors() {
     let server = Server::start();
     let mut filter = BitmapsFilter::open_or_create(server.node(), 10, 0.1).unwrap();
     let differs = BitmapsFilter::open_or_create(server.node(), 500, 0.1).err().unwrap();
-    assert!(matches!(differs, OpenError::Differs { .. }), "{differs}");
+    assert!(matches!(differs, RedisOpenError::Differs { .. }), "{differs}");
     let items: Vec<String> = (0..60).map(|i| format!("x{i}")).collect();
     ok(filter.insert_each(&items));
     assert_eq!(filter.cursor(), 3);
     let _: i64 = ask(&mut server.connection(), &["DEL", "bloomfilter-1"]);
     let lost = filter.contains_each(&["x1"]).remove(0);
-    assert_eq!(lost, Err(ItemError::MissingShard { key: "bloomfilter-1".into() }));
+    assert_eq!(lost, Err(RedisItemError::MissingShard { key: "bloomfilter-1".into() }));
 }

@@ -5,9 +5,9 @@ mod support;
 use std::time::UNIX_EPOCH;
 
 use support::{Hooked, Server, ask};
-use tamis_redis::{ItemError, RedisFilter, RedisMergeError, RedisPlan};
+use tamis_redis::{RedisFilter, RedisItemError, RedisMergeError, RedisPlan};
 
-fn all_found(results: &[Result<bool, ItemError>]) -> bool {
+fn all_found(results: &[Result<bool, RedisItemError>]) -> bool {
     results.iter().all(|result| *result == Ok(true))
 }
 
@@ -66,7 +66,7 @@ fn different_and_busy_filters_are_not_merged() {
     let keys: Vec<String> = ask(&mut redis, &["KEYS", "c:*"]);
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     let lost = a.merge(&mut c);
-    assert!(matches!(lost, Err(RedisMergeError::Redis(ItemError::MissingShard { .. }))));
+    assert!(matches!(lost, Err(RedisMergeError::Redis(RedisItemError::MissingShard { .. }))));
 }
 
 #[test]

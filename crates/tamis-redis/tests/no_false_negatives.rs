@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use support::{Server, ask, node_at, patience};
 use tamis_redis::{
-    CreateError, ItemError, OpenError, RedisFilter, RedisPlan, SingleNode, Transport,
+    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, SingleNode, Transport,
 };
 
 fn acknowledged<T: Transport>(filter: &mut RedisFilter<T>, items: &[u64]) -> HashSet<u64> {
@@ -96,7 +96,7 @@ fn an_evicted_shard_is_an_error_and_never_a_no() {
         for result in results {
             match result {
                 Ok(_) => {}
-                Err(ItemError::MissingShard { key }) => {
+                Err(RedisItemError::MissingShard { key }) => {
                     assert!(keys[..3].contains(&key.to_string()));
                 }
                 Err(error) => panic!("{error}"),
@@ -106,7 +106,7 @@ fn an_evicted_shard_is_an_error_and_never_a_no() {
     let left: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
     assert_eq!(left.len(), keys.len() - 3, "an insert leaves no key without a header");
     let _: String = ask(&mut redis, &["FLUSHALL"]);
-    assert!(matches!(filter.contains(&1_u64), Err(ItemError::NoFilter { .. })));
+    assert!(matches!(filter.contains(&1_u64), Err(RedisItemError::NoFilter { .. })));
 }
 
 #[test]
@@ -118,18 +118,21 @@ fn a_key_of_another_type_is_an_error() {
     let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     let _: i64 = ask(&mut redis, &["LPUSH", &keys[0], "x"]);
-    assert!(matches!(filter.insert("a"), Err(ItemError::WrongType { .. })));
-    assert!(matches!(filter.contains("a"), Err(ItemError::WrongType { .. })));
+    assert!(matches!(filter.insert("a"), Err(RedisItemError::WrongType { .. })));
+    assert!(matches!(filter.contains("a"), Err(RedisItemError::WrongType { .. })));
     let _: i64 = ask(&mut redis, &["LPUSH", "list", "x"]);
     let _: String = ask(&mut redis, &["SET", "text", "x"]);
     assert!(matches!(
         RedisFilter::open(server.node(), "list"),
-        Err(OpenError::Redis(ItemError::WrongType { .. }))
+        Err(RedisOpenError::Redis(RedisItemError::WrongType { .. }))
     ));
-    assert!(matches!(RedisFilter::open(server.node(), "text"), Err(OpenError::Metadata { .. })));
+    assert!(matches!(
+        RedisFilter::open(server.node(), "text"),
+        Err(RedisOpenError::Metadata { .. })
+    ));
     for name in ["list", "text", "f"] {
         let created = RedisFilter::create(server.node(), name, &plan);
-        assert!(matches!(created, Err(CreateError::Exists { .. })), "{name}");
+        assert!(matches!(created, Err(RedisCreateError::Exists { .. })), "{name}");
     }
 }
 
@@ -151,7 +154,7 @@ fn the_first_of_many_clients_creates_the_filter() {
     assert_eq!(keys.len(), 2, "the other clients remove their shards: {keys:?}");
     let plan = RedisPlan::new(5000, 0.02).unwrap();
     let error = RedisFilter::open_or_create(server.node(), "f", &plan).err().unwrap();
-    let OpenError::Differs { differences, .. } = &error else { panic!("{error}") };
+    let RedisOpenError::Differs { differences, .. } = &error else { panic!("{error}") };
     let names: Vec<_> = differences.iter().map(|difference| difference.parameter).collect();
     assert_eq!(names, ["items", "rate"], "{error}");
 }
@@ -178,7 +181,7 @@ fn a_reply_that_comes_too_late_is_not_taken_for_another_one() {
         std::thread::sleep(std::time::Duration::from_millis(100));
         // The server executes this later, after the client has given up.
         let late = hasty.insert_each(&[600_u64, 601]);
-        assert!(late.iter().all(|result| matches!(result, Err(ItemError::Connection { .. }))));
+        assert!(late.iter().all(|result| matches!(result, Err(RedisItemError::Connection { .. }))));
     });
     let absent: Vec<u64> = (10_000..10_500).collect();
     let found = hasty.contains_each(&absent);
@@ -204,7 +207,7 @@ fn a_client_follows_a_filter_that_another_client_replaced() {
     filter.delete().unwrap();
     let keyed = plan(1_000).hasher(tamis::Hasher::keyed([1, 2]));
     let mut other = RedisFilter::create(server.node(), "f", &keyed).unwrap();
-    assert!(matches!(filter.insert("c"), Err(ItemError::Replaced { .. })));
+    assert!(matches!(filter.insert("c"), Err(RedisItemError::Replaced { .. })));
     assert_eq!((other.insert("c"), other.contains("c")), (Ok(true), Ok(true)));
     let mut again = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(again.contains("c"), Ok(true), "the key is in the metadata");
@@ -236,7 +239,7 @@ fn a_full_server_refuses_inserts_and_still_answers_lookups() {
     let _: String = ask(&mut server.connection(), &["CONFIG", "SET", "maxmemory", "1"]);
     let refused = filter.insert("b");
     assert!(
-        matches!(&refused, Err(ItemError::Server { code, .. }) if **code == *"OOM"),
+        matches!(&refused, Err(RedisItemError::Server { code, .. }) if **code == *"OOM"),
         "{refused:?}"
     );
     assert_eq!((filter.contains("a"), filter.contains("b")), (Ok(true), Ok(false)));
@@ -336,10 +339,10 @@ fn a_client_reconnects_after_a_restart_of_the_server() {
     assert_eq!(filter.insert("a"), Ok(true));
     let port = server.port;
     server.kill();
-    assert!(matches!(filter.contains("a"), Err(ItemError::Connection { .. })));
+    assert!(matches!(filter.contains("a"), Err(RedisItemError::Connection { .. })));
     // This server has no data: the answer is an error, not a no.
     let _server = Server::at(port, &[]).unwrap();
-    assert!(matches!(filter.contains("a"), Err(ItemError::NoFilter { .. })));
+    assert!(matches!(filter.contains("a"), Err(RedisItemError::NoFilter { .. })));
 }
 
 #[test]
@@ -354,6 +357,6 @@ fn a_server_that_does_not_answer_is_an_error_in_time() {
     };
     let start = std::time::Instant::now();
     let opened = RedisFilter::open(SingleNode::new(&url, patience).unwrap(), "f");
-    assert!(matches!(opened, Err(OpenError::Redis(ItemError::Connection { .. }))));
+    assert!(matches!(opened, Err(RedisOpenError::Redis(RedisItemError::Connection { .. }))));
     assert!(start.elapsed().as_millis() < 2000, "{:?}", start.elapsed());
 }

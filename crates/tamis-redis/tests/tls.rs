@@ -5,7 +5,7 @@ mod support;
 
 use redis::{Client, TlsCertificates};
 use support::{Server, free_port, patience};
-use tamis_redis::{OpenError, RedisFilter, RedisPlan, SingleNode};
+use tamis_redis::{RedisFilter, RedisOpenError, RedisPlan, SingleNode};
 
 #[test]
 fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
@@ -45,7 +45,7 @@ fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
     assert_eq!((filter.insert("a"), filter.contains("a")), (Ok(true), Ok(true)));
 
     let unknown = RedisFilter::open(SingleNode::new(&url, patience()).unwrap(), "f");
-    assert!(matches!(unknown, Err(OpenError::Redis(_))));
+    assert!(matches!(unknown, Err(RedisOpenError::Redis(_))));
     #[cfg(feature = "async-tls")]
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         use tamis_redis::{AsyncRedisFilter, AsyncSingleNode};

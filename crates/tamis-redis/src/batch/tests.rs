@@ -10,7 +10,7 @@ fn filter(items: u64) -> RedisFilter<Model> {
     RedisFilter::create(Model::default(), "f", &plan).unwrap()
 }
 
-fn ok(results: Vec<Result<bool, ItemError>>) -> Vec<bool> {
+fn ok(results: Vec<Result<bool, RedisItemError>>) -> Vec<bool> {
     results.into_iter().map(Result::unwrap).collect()
 }
 
@@ -73,10 +73,10 @@ fn a_missing_shard_is_an_error_of_its_items_only() {
     filter.insert_each(&items(1000));
     let lost = shards(&filter).remove(0);
     filter.transport.strings.remove(&lost);
-    let errors = |results: Vec<Result<bool, ItemError>>| {
-        let is_missing = |result: &Result<bool, ItemError>| match result {
+    let errors = |results: Vec<Result<bool, RedisItemError>>| {
+        let is_missing = |result: &Result<bool, RedisItemError>| match result {
             Ok(_) => false,
-            Err(ItemError::MissingShard { key }) => key.as_bytes() == lost,
+            Err(RedisItemError::MissingShard { key }) => key.as_bytes() == lost,
             Err(error) => panic!("{error}"),
         };
         results.iter().filter(|result| is_missing(result)).count()
@@ -107,7 +107,7 @@ fn a_deleted_filter_is_an_error() {
     let mut filter = filter(10);
     filter.transport.strings.clear();
     let error = filter.contains(&1).unwrap_err();
-    assert_eq!(error, ItemError::NoFilter { name: "f".into() });
+    assert_eq!(error, RedisItemError::NoFilter { name: "f".into() });
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_filter_with_another_hash_is_an_error() {
     publish(&mut filter, &Metadata::new(&plan, 0));
     let key = filter.view.generations[0].key(0, 0);
     filter.transport.strings.remove(&key);
-    assert_eq!(filter.contains(&1), Err(ItemError::Replaced { name: "f".into() }));
+    assert_eq!(filter.contains(&1), Err(RedisItemError::Replaced { name: "f".into() }));
 }
 
 fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {

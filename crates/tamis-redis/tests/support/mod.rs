@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tamis_redis::{Patience, Reply, Request, SingleNode, Transport};
+use tamis_redis::{NodeReply, NodeRequest, Patience, SingleNode, Transport};
 
 pub struct Server {
     process: Child,
@@ -145,8 +145,8 @@ pub fn assert_at_most(found: usize, of: usize, rate: f64) {
 /// A node that shows each request and its reply to a hook before the client sees the reply.
 pub struct Hooked<F>(pub SingleNode, pub F);
 
-impl<F: FnMut(&[Vec<u8>], &mut Reply) + Send> Transport for Hooked<F> {
-    fn send(&mut self, requests: &[Request]) -> Vec<Reply> {
+impl<F: FnMut(&[Vec<u8>], &mut NodeReply) + Send> Transport for Hooked<F> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut replies = self.0.send(requests);
         for (request, reply) in requests.iter().zip(&mut replies) {
             let words: Vec<Vec<u8>> = request
