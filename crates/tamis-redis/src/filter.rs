@@ -60,6 +60,12 @@ impl<T: Transport> RedisRebuild<'_, T> {
         self.filter.each(Kind::Build, items)
     }
 
+    /// Inserts a batch of items by their hashes into the new filter only, as
+    /// [`RedisFilter::insert_hashes`] does.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
+        self.filter.each_hash(Kind::Build, hashes)
+    }
+
     /// Replaces the present filter by the new one, and deletes the old one. All clients follow with
     /// their next operation. No lookup misses an acknowledged insert.
     ///
@@ -167,6 +173,12 @@ impl<T: Transport> RedisFilter<T> {
     /// Takes one round trip for 10,000 items, and two for shards that have grown.
     pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Insert, items)
+    }
+
+    /// Inserts a batch of items by their hashes with the [plan's](Self::plan) hash function. The
+    /// results are those of [`insert_each`](Self::insert_each).
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
+        self.each_hash(Kind::Insert, hashes)
     }
 
     /// Tests a batch of items. The results are in the order of the items.
@@ -281,24 +293,27 @@ impl<T: Transport> RedisFilter<T> {
         complete(abort(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
+    /// Returns the plan of the filter. A filter that is created with it can be merged with this one.
+    #[must_use]
+    pub fn plan(&self) -> RedisPlan {
+        self.view.metadata.plan()
+    }
+
     /// Returns the transport.
     #[must_use]
     pub fn into_transport(self) -> T {
         self.transport
     }
 
-    pub(crate) fn each<I: Item>(
-        &mut self,
-        kind: Kind,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
-        let mut results = Vec::with_capacity(items.len());
-        for items in items.chunks(MAX_BATCH) {
-            let mut hashes = vec![0; items.len()];
-            I::hash_each(items, &self.view.metadata.hasher, &mut hashes);
-            results.append(&mut self.batch(kind, hashes));
-        }
-        results
+    fn each<I: Item>(&mut self, kind: Kind, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
+        let mut hashes = vec![0; items.len()];
+        I::hash_each(items, &self.view.metadata.hasher, &mut hashes);
+        self.each_hash(kind, &hashes)
+    }
+
+    fn each_hash(&mut self, kind: Kind, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
+        let chunks = hashes.chunks(MAX_BATCH);
+        chunks.flat_map(|hashes| self.batch(kind, hashes.to_vec())).collect()
     }
 
     pub(crate) fn batch(

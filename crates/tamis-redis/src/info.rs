@@ -8,9 +8,9 @@ use crate::view::View;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterInfo {
-    /// The items that the filter is planned for.
+    /// The items that the filter is planned for; of a window, in all slices.
     pub items_planned: u64,
-    /// The planned false positive rate.
+    /// The planned false positive rate; of a window, that of all slices together.
     pub rate_planned: f64,
     /// How many distinct items were inserted. The number may be too high: a client that stops
     /// without [`flush`](crate::RedisFilter::flush) does not subtract its last repeats.
@@ -65,6 +65,7 @@ impl RedisFilterInfo {
             info.bytes += geometry.bytes();
             clean[generation][shard as usize] *= 1.0 - geometry.rate(items as f64);
         }
+        let slices = view.metadata.window.map_or(1, |window| window.slices);
         let mut clean_of_all = 1.0;
         let mut used: Vec<usize> = visited.iter().map(|visited| visited.generation).collect();
         used.dedup();
@@ -72,8 +73,8 @@ impl RedisFilterInfo {
             let known = &view.generations[generation];
             let sum: f64 = clean[generation].iter().sum();
             clean_of_all *= sum / f64::from(known.shards());
-            info.items_planned += known.record.items;
-            info.rate_planned = known.record.rate;
+            info.items_planned = known.record.items.saturating_mul(slices.into());
+            info.rate_planned = 1.0 - (1.0 - known.record.rate).powi(slices.cast_signed());
             info.shards += known.shards();
             info.probes = known.record.geometry.probes;
         }

@@ -29,6 +29,7 @@ mod merge;
 mod metadata;
 #[cfg(test)]
 mod model;
+mod nodes;
 mod plan;
 mod probe;
 mod rates;
@@ -56,6 +57,7 @@ pub use helper_filter::HelperFilter;
 pub use info::RedisFilterInfo;
 pub use merge::RedisMergeError;
 pub use metadata::RedisMetadataError;
+pub use nodes::RedisNodes;
 pub use plan::{RedisPlan, RedisPlanError, RedisWindow};
 pub use redisson_filter::RedissonFilter;
 pub use request::{NodeReply, NodeRequest, SendError};

@@ -97,6 +97,12 @@ impl Metadata {
         Self { hasher: plan.hash_function(), window, generations: vec![first] }
     }
 
+    /// Returns the plan of the oldest generation.
+    pub(crate) fn plan(&self) -> RedisPlan {
+        let GenerationRecord { items, rate, growth, geometry, .. } = self.generations[0];
+        RedisPlan::of_filter((items, rate, growth), geometry, self.hasher, self.window)
+    }
+
     /// Encodes the metadata.
     pub(crate) fn encode(&self) -> String {
         let (number, seed) = self.hasher.to_parts();

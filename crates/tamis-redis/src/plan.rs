@@ -9,6 +9,9 @@ use crate::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeometry};
 /// The bounds of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
 
+/// The largest size of a shard, unless the caller sets another.
+const MAX_SHARD_BYTES: u64 = 4 << 20;
+
 /// The sizes of a new filter, and how its items are hashed.
 ///
 /// # Examples
@@ -126,7 +129,7 @@ impl RedisPlan {
     /// 64-bit hashes alone come near to the rate; [`RedisPlanError::TooLarge`] if the filter needs more
     /// than 2²⁰ shards.
     pub fn new(items: u64, rate: f64) -> Result<Self, RedisPlanError> {
-        Self::planned(items, rate, RedisGrowth::Fixed, 4 << 20)
+        Self::planned(items, rate, RedisGrowth::Fixed, MAX_SHARD_BYTES)
     }
 
     /// Lets the filter grow beyond the planned items. See [`RedisGrowth::Doubling`].
@@ -224,6 +227,16 @@ impl RedisPlan {
             .ok_or(RedisPlanError::TooLarge { items, rate })?;
         let (hasher, window) = (Hasher::default(), None);
         Ok(Self { items, rate, growth, max_shard_bytes, hasher, window, geometry })
+    }
+
+    /// Returns the plan of a filter that exists.
+    pub(crate) fn of_filter(
+        (items, rate, growth): (u64, f64, RedisGrowth),
+        geometry: ShardGeometry,
+        hasher: Hasher,
+        window: Option<RedisWindow>,
+    ) -> Self {
+        Self { items, rate, growth, max_shard_bytes: MAX_SHARD_BYTES, hasher, window, geometry }
     }
 
     /// Returns the number of items that the filter is planned for.
