@@ -26,6 +26,8 @@ pub fn test(steps: &mut Steps) -> Outcome {
         Ok(()) => {
             let mut tests = cargo(&["test", "-p", "tamis-redis", "--all-features", "--quiet"]);
             steps.run("filters in plain bitmaps of Redis", &mut tests)?;
+            let mut tests = cargo(&["test", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
+            steps.run("the program with filters on Redis servers", &mut tests)?;
             let mut tests = cargo(&["test", "-p", "tamis-module", "--quiet"]);
             steps.run("the module in Redis and Valkey", &mut tests)?;
             let module = crate::root().join("target/debug/libtamis.so");

@@ -84,6 +84,9 @@ fn lints(steps: &mut Steps) -> Outcome {
     let deny = ["--", "-D", "warnings"];
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets", "--quiet"]);
     steps.run("lints", clippy.args(deny))?;
+    // No other run selects this test: it is run only with servers.
+    let mut clippy = cargo(&["clippy", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
+    steps.run("lints of the tests on servers", clippy.args(deny))?;
     let mut clippy = cargo(&["clippy", "--all-targets", "--quiet"]);
     clippy.args(["--manifest-path", "bench/Cargo.toml", "--target-dir", "target"]);
     steps.run("lints of the benches", clippy.args(deny))

@@ -7,18 +7,22 @@ use tamis::{Answers, Kind};
 use crate::change_lock::lock_to_change;
 use crate::clock::{check_clock, now_millis};
 use crate::decode_options::DecodeArgs;
-use crate::exit::{CommandResult, Failure};
+use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::items::ItemArgs;
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::rate_notes::Notes;
+use crate::redis_url::is_url;
 use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 
 /// Add items to a filter
 ///
 /// The command changes the filter in memory and then replaces the file. The file stays unchanged if
 /// anything fails, or if the filter would exceed its rate.
+///
+/// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The items then go to the
+/// server in batches. Items that were added before a failure stay.
 ///
 /// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A
 /// second run inserts it again. Delete a line at most as often as it was inserted: one more delete
@@ -30,8 +34,9 @@ use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 Examples:
   tamis add seen.tamis today.txt
   tail -n +2 users.csv | tamis add users.tamis -k 2 -d ,
+  tamis add redis://localhost/seen today.txt
 
-Exit status: 0 added, 2 failed, 3 added with --force, but over its rate.")]
+Exit status: 0 added, 2 failed, 3 added, but over its rate (to a file only with --force).")]
 pub struct Args {
     /// The filter to change
     filter: PathBuf,
@@ -60,6 +65,9 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
     let paths = input::checked(&args.items_from.files)?;
+    if is_url(&args.filter) {
+        return args.add_on_server(&paths);
+    }
     let _lock = lock_to_change(&args.filter)?;
     let decode = DecodeArgs { requires_funnel: true, ..args.decode.clone() };
     let mut opener = Opener::new(&decode);
@@ -93,6 +101,50 @@ pub fn run(args: &Args) -> CommandResult {
 }
 
 impl Args {
+    /// Adds items to a filter on a Redis server. Items that were added before a failure stay.
+    fn add_on_server(&self, paths: &[PathBuf]) -> CommandResult {
+        let decode = DecodeArgs { requires_funnel: true, ..self.decode.clone() };
+        let mut opener = Opener::new(&decode);
+        let name = input::name(&self.filter);
+        let mut target = opener.redis(&self.filter)?.ok_or_else(|| {
+            Failure::new(format!(
+                "{name}: 'tamis add' cannot change a value of this format on a server: use \
+                 redis-cli, such as SETBIT for a set of integers"
+            ))
+        })?;
+        opener.finish()?;
+        for (option, is_given) in
+            [("--copies", self.repeats.copies), ("--if-absent", self.if_absent)]
+        {
+            if is_given {
+                return Err(Failure::new(format!("{name}: {option} is for filters in files")));
+            }
+        }
+        if let Some(excess) = target.excess.as_ref().filter(|_| !self.force) {
+            return Err(Failure::new(format!(
+                "{name}: {excess}; nothing was added: build one for more items, or accept it with \
+                 --force"
+            )));
+        }
+        let mut added = 0_u64;
+        let reader = self.items_from.reader(paths);
+        let count = reader.each_batch(target.encoding(), |batch| {
+            target.insert_each(batch)?;
+            added += batch.len() as u64;
+            Ok(())
+        });
+        let count = count.map_err(|failure| match failure {
+            Failure::Message(message) => {
+                Failure::new(format!("{message}; the first {added} items were added"))
+            }
+            Failure::BrokenPipe => failure,
+        })?;
+        count.warn();
+        target.finish()?;
+        let is_over_rate = target.updated_excess(&decode)?.report();
+        Ok(if is_over_rate { Exit::OverRate } else { Exit::Yes })
+    }
+
     /// Returns the inserter for the filter.
     fn inserter(&self, filter: &mut OpenFilter) -> Result<Inserter, Failure> {
         let (name, format) = (filter.name.clone(), filter.format.name);

@@ -1,16 +1,17 @@
 //! `tamis build`: builds a filter from items.
 
 mod count_first;
+mod on_server;
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tamis::{AnyFilter, Geometry, Hasher, Kind, Plan, Span, Window};
-use tamis_formats::{Contents, Format, TamisFile};
+use tamis_formats::{Charset, Contents, Format, TamisFile};
 
 use crate::byte_size::ByteSize;
 use crate::clock::now_millis;
-use crate::decode_options::DecodeArgs;
+use crate::decode_options::{DecodeArgs, charset_parser, funnel_parser};
 use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
@@ -25,6 +26,7 @@ use crate::output::{
     self, check_filter_output, refuse_input_as_output, refuse_name_of_other_format,
 };
 use crate::rate_notes::Notes;
+use crate::redis_url::is_url;
 use crate::repeats::{Inserter, RepeatArgs};
 use crate::window_span::{WindowSpan, even_slices};
 
@@ -47,11 +49,13 @@ Examples:
   zcat logs/*.gz | tamis build --items 50M -o seen.tamis      needs only the memory of the filter
   tamis build --keyed --items 1M -o tokens.tamis < /dev/null  empty, with a secret key
   tamis build --like tokens.tamis more.txt -o more.tamis      can be merged with it: same key
+  tamis build urls.txt -o redis://localhost/urls              on a Redis server, for many clients
 
 Exit status: 0 built, 2 failed, 3 built with --force, but over its rate.")]
 pub struct Args {
-    /// Write the filter to FILE; replace FILE only when the filter is complete
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the filter to FILE; replace FILE only when the filter is complete. Or create it under
+    /// a key of a Redis or Valkey server: redis://HOST/KEY
+    #[arg(short, long, value_name = "FILE|URL")]
     output: PathBuf,
 
     /// Plan for N distinct items (such as 10M) instead of counting them first; with --copies each
@@ -109,6 +113,28 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
+    /// With a URL: build the filter beside the one under the key, then replace it. Lookups of all
+    /// clients go on, and their inserts go to both
+    #[arg(long)]
+    replace: bool,
+
+    /// With --replace: first end a rebuild that another client left behind
+    #[arg(long, requires = "replace")]
+    abort_rebuild: bool,
+
+    /// With a URL: the layout of a Java program: redisson, redis-bitmap (BloomFilterHelper) or
+    /// redis-bitmaps (RedisBitmaps) [default: that of tamis-redis]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, value_parser = ["redisson", "redis-bitmap", "redis-bitmaps"], hide_possible_values = true)]
+    to: Option<String>,
+
+    /// With --to: how the Java program converts an item to bytes: see --funnel of 'tamis check'
+    #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser(), requires = "to")]
+    to_funnel: Option<String>,
+
+    /// With --to-funnel text or twice: how the Java program encodes text
+    #[arg(long, value_name = "CHARSET", ignore_case = true, value_parser = charset_parser(), requires = "to_funnel")]
+    to_charset: Option<Charset>,
+
     #[command(flatten)]
     repeats: RepeatArgs,
 
@@ -138,6 +164,10 @@ fn kind_parser() -> impl TypedValueParser<Value = Kind> {
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
     args.check()?;
+    args.check_place()?;
+    if is_url(&args.output) {
+        return args.build_on_server();
+    }
     refuse_name_of_other_format(&args.output, Format::named("tamis").expect("the first row"))?;
     let paths = input::checked(&args.items_from.files)?;
     refuse_input_as_output(&paths, &args.output)?;

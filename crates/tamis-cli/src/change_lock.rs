@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::exit::Failure;
 use crate::input;
+use crate::redis_url::{is_url, not_a_file};
 
 /// Locks the filter at `path` against changes by other processes, until the file is closed.
 ///
@@ -17,6 +18,9 @@ use crate::input;
 pub fn lock_to_change(path: &Path) -> Result<File, Failure> {
     if input::is_stdin(path) {
         return Err(Failure::new("the filter to change must be a file, not standard input"));
+    }
+    if is_url(path) {
+        return Err(not_a_file(path));
     }
     if path.is_dir() {
         return Err(Failure::new(format!("{}: is a directory, not a filter", input::name(path))));

@@ -17,6 +17,7 @@ use crate::output::{Output, refuse_endless};
 use crate::parquet_table;
 use crate::rate_notes::Notes;
 use crate::record_reader::{RecordBlock, RecordReader};
+use crate::redis_key::RedisTarget;
 
 /// Print the lines that are in a filter, as grep does
 ///
@@ -26,6 +27,9 @@ use crate::record_reader::{RecordBlock, RecordReader};
 ///
 /// The command maps the file and first verifies its checksums in one pass. It queries filters of
 /// other systems ('tamis formats') as those systems do.
+///
+/// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The server looks up the
+/// lines.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,6 +38,7 @@ Examples:
   tamis check -f monday.tamis -f tuesday.tamis requests.txt     on which day
   echo \"$url\" | tamis check -q seen.tamis && echo seen
   tamis check users.guava --funnel text --charset UTF-8 names.txt
+  tamis check redis://localhost/seen new.txt
 
 Exit status: 0 a line was printed, 1 no line was printed, 2 failed, 3 lines were found by a
 filter over its rate: more of them are wrong than planned (--force ignores this).")]
@@ -102,16 +107,22 @@ pub fn run(args: &Args) -> CommandResult {
     let decode = DecodeArgs { requires_funnel: true, ..args.decode.clone() };
     let mut opener = Opener::new(&decode);
     for path in filters {
+        if let Some(target) = opener.redis(path)? {
+            opened.push(Opened::Redis(Box::new(target)));
+            continue;
+        }
         let of_path = opener.all(path, trust)?;
         parquet_table::check_one_column(&of_path)?;
-        opened.extend(of_path);
+        for filter in of_path {
+            let filter = filter.map_err(|none| {
+                none.failure(", so any item may be in it: look into the table itself")
+            })?;
+            opened.push(Opened::File(Box::new(filter)));
+        }
     }
     opener.finish()?;
     let rule = args.key.rule();
-    let queries = opened.iter().map(|filter| match filter {
-        Ok(filter) => Query::new(filter, &rule, args.copies),
-        Err(none) => Err(none.failure(", so any item may be in it: look into the table itself")),
-    });
+    let queries = opened.iter_mut().map(|filter| Query::new(filter, &rule, args.copies));
     let mut check = Check {
         args,
         queries: queries.collect::<Result<_, _>>()?,
@@ -138,9 +149,17 @@ impl Args {
     }
 }
 
+/// A filter to query.
+enum Opened {
+    File(Box<OpenFilter>),
+    Redis(Box<RedisTarget>),
+}
+
 /// A filter and its results.
 struct Query<'a> {
-    filter: &'a OpenFilter,
+    name: String,
+    /// The filter, if it is in a file.
+    filter: Option<&'a OpenFilter>,
     lookup: Lookup<'a>,
     is_over_rate: bool,
     /// Answers to the items of a block.
@@ -150,17 +169,25 @@ struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    fn new(filter: &'a OpenFilter, rule: &KeyRule, copies: bool) -> Result<Self, Failure> {
-        let lookup = Lookup::new(filter, rule)?;
+    fn new(opened: &'a mut Opened, rule: &KeyRule, copies: bool) -> Result<Self, Failure> {
+        let (name, filter, lookup, is_over_rate) = match opened {
+            Opened::File(filter) => {
+                let lookup = Lookup::new(filter, rule)?;
+                let is_over_rate = filter.report(Notes::Rate)? == Exit::OverRate;
+                (filter.name.clone(), Some(&**filter), lookup, is_over_rate)
+            }
+            Opened::Redis(target) => {
+                let is_over_rate = target.report();
+                (target.name.clone(), None, Lookup::Redis(target), is_over_rate)
+            }
+        };
         if copies && lookup.counting().is_none() {
             return Err(Failure::new(format!(
-                "{}: does not count: --copies is for counting and cuckoo filters of Tamis; leave \
-                 it out",
-                filter.name
+                "{name}: does not count: --copies is for counting and cuckoo filters of Tamis; \
+                 leave it out"
             )));
         }
-        let is_over_rate = filter.report(Notes::Rate)? == Exit::OverRate;
-        Ok(Self { filter, lookup, is_over_rate, answers: Answers::new(), found: 0 })
+        Ok(Self { name, filter, lookup, is_over_rate, answers: Answers::new(), found: 0 })
     }
 
     /// Returns an upper bound for the number of copies of the record's key in the filter. A plus
@@ -194,16 +221,16 @@ impl Check<'_> {
         for query in &mut self.queries {
             let encoding = query.lookup.encoding();
             if self.encoding != Some(encoding) {
-                let column = query.filter.column.as_ref();
+                let column = query.filter.and_then(|filter| filter.column.as_ref());
                 let hint = column.map(|it| format!("; an item of the column is {}", it.item));
                 self.batch.read(block, &self.rule, encoding, &hint.unwrap_or_default())?;
                 self.encoding = Some(encoding);
             }
-            query.lookup.contains_each(&self.batch, &mut query.answers);
+            query.lookup.contains_each(&self.batch, &mut query.answers)?;
             query.found += query.answers.count_ones() as u64;
         }
-        for query in &self.queries {
-            query.filter.check_unchanged()?;
+        for filter in self.queries.iter().filter_map(|query| query.filter) {
+            filter.check_unchanged()?;
         }
         // A record without a key is in no filter.
         let (mut skipped, mut item) = (self.batch.skipped.iter().copied().peekable(), 0);
@@ -227,7 +254,7 @@ impl Check<'_> {
             }
             for query in found.take(if names { usize::MAX } else { 1 }) {
                 if names {
-                    self.output.write(query.filter.name.as_bytes())?;
+                    self.output.write(query.name.as_bytes())?;
                     self.output.write(b":")?;
                 }
                 if self.args.copies {
@@ -250,7 +277,7 @@ impl Check<'_> {
         if self.args.count {
             let names = self.queries.len() > 1 && !self.args.no_name && !self.args.invert;
             let text = if names {
-                let line = |query: &Query<'_>| format!("{}:{}\n", query.filter.name, query.found);
+                let line = |query: &Query<'_>| format!("{}:{}\n", query.name, query.found);
                 self.queries.iter().map(line).collect()
             } else {
                 format!("{}\n", self.printed)

@@ -25,17 +25,18 @@ Examples:
   tamis convert 1.bitmap users.guava --format redis-bitmaps --items-planned 1000 --rate-planned 0.01 --funnel bytes
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
   tamis convert users.tamis users.guava --items users.txt --to-funnel text --to-charset UTF-8
+  tamis convert redis://localhost/users users.rdb             Redisson's filter as a snapshot
 
 Options with --to-... apply to OUT. All others apply to IN, and to OUT if the same option with --to- is not given.
 
 Exit status: 0 converted, 2 failed, 3 converted, but over its rate.")]
 pub struct Args {
-    /// The filter to convert; '-' is standard input
+    /// The filter to convert; '-' is standard input; redis://HOST/KEY is a key of a Redis server
     #[arg(value_name = "IN")]
     input: PathBuf,
 
     /// Write the converted filter to OUT; replace OUT only when it is complete; '-' is standard
-    /// output
+    /// output; redis://HOST/KEY is a key that does not exist yet
     #[arg(value_name = "OUT")]
     output: PathBuf,
 

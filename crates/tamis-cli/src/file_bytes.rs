@@ -10,6 +10,7 @@ use tamis_formats::{Format, ReadError, TamisFile};
 use crate::exit::Failure;
 use crate::input::{self, Input};
 use crate::map::Mapped;
+use crate::redis_url::{is_url, not_a_file};
 
 /// A file that was read or mapped.
 pub struct LoadedFile {
@@ -61,12 +62,20 @@ impl Deref for Bytes {
 }
 
 impl LoadedFile {
+    /// Returns uncompressed bytes as a file.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self { content: FileContent::Bytes(Bytes::Copied(bytes)), is_packed: false }
+    }
+
     /// Reads and decompresses a file. If `is_raw`, reads it without decompression.
     ///
     /// # Errors
     ///
     /// A message for a directory, or a file that cannot be read.
     pub fn read(path: &Path, is_raw: bool) -> Result<Self, Failure> {
+        if is_url(path) {
+            return Err(not_a_file(path));
+        }
         if path.is_dir() {
             let name = input::name(path);
             return Err(Failure::new(format!("{name}: is a directory, not a filter")));

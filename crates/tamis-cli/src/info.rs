@@ -4,6 +4,7 @@ mod chart;
 mod description;
 mod foreign;
 mod keys;
+mod on_server;
 mod tamis;
 
 use std::path::{Path, PathBuf};
@@ -13,10 +14,12 @@ use serde_json::Value;
 use crate::decode_options::DecodeArgs;
 use crate::exit::{CommandResult, Exit, Failure};
 use crate::info::description::Description;
+use crate::input;
 use crate::messages;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::output::{is_same_file, write_whole};
+use crate::redis_url::{RedisUrl, is_url};
 use crate::unused_options::UnusedOptions;
 
 /// Describe filters: kind, size, items, present rate and free capacity
@@ -31,6 +34,7 @@ Examples:
   tamis info seen.tamis --svg seen.svg
   tamis info users.guava                              filters of other systems: see 'tamis formats'
   tamis info --keys dump.rdb                          all keys of a snapshot of Redis
+  tamis info redis://localhost/seen                   a key of a Redis or Valkey server
 
 Exit status: 0 shown, 2 failed, 3 a filter is over its rate.")]
 pub struct Args {
@@ -74,8 +78,27 @@ pub fn run(args: &Args) -> CommandResult {
     let mut shown = Shown::default();
     let mut failures = Vec::new();
     for (index, path) in args.files.iter().enumerate() {
-        let opened = opener.all(path, Trust::Verify);
         let is_last = index + 1 == args.files.len();
+        match of_server(path) {
+            Ok(None) => {}
+            Ok(Some(description)) => {
+                opener.found_native(path);
+                if is_last && failures.is_empty() {
+                    opener.finish()?;
+                }
+                if args.svg.is_some() {
+                    return Err(Failure::new("--svg draws filters of Tamis only"));
+                }
+                shown.add_description(args, &input::name(path), description);
+                continue;
+            }
+            Err(Failure::Message(message)) => {
+                failures.push(message);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        }
+        let opened = opener.all(path, Trust::Verify);
         if is_last && opened.is_ok() && failures.is_empty() {
             opener.finish()?;
         }
@@ -93,6 +116,14 @@ pub fn run(args: &Args) -> CommandResult {
         messages::error(message);
     }
     last.map_or(Ok(shown.exit), |message| Err(Failure::Message(message)))
+}
+
+/// Describes a filter of `tamis-redis` under the key of a URL; `None` for other filters.
+fn of_server(path: &Path) -> Result<Option<Description>, Failure> {
+    if !is_url(path) {
+        return Ok(None);
+    }
+    on_server::describe(RedisUrl::parse(path)?)
 }
 
 /// Rejects decode options together with `--keys`. The list of keys needs no decode option.
@@ -126,6 +157,24 @@ impl Shown {
         } else {
             std::mem::take(&mut self.text)
         }
+    }
+
+    /// Appends a description, and writes its notes to stderr.
+    fn add_description(&mut self, args: &Args, name: &str, description: Description) {
+        for note in &description.notes {
+            note!("{name}: {note}");
+        }
+        if description.is_over_rate {
+            self.exit = Exit::OverRate;
+        }
+        if args.json {
+            self.list.push(description.json);
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        description.text(name, &mut self.text);
     }
 
     /// Appends the filters of a file.

@@ -13,6 +13,7 @@ use crate::messages;
 use crate::packing::{MARK_BYTES, Packing};
 use crate::read::read_some;
 use crate::read_ahead::ReadAhead;
+use crate::redis_url::without_password;
 use crate::standard;
 use crate::unpack::unpack;
 
@@ -180,7 +181,7 @@ pub fn is_stdin(path: &Path) -> bool {
 
 /// Returns the name of `path` for messages.
 pub fn name(path: &Path) -> String {
-    if is_stdin(path) { "standard input".into() } else { path.display().to_string() }
+    if is_stdin(path) { "standard input".into() } else { without_password(path) }
 }
 
 /// Returns the inputs of a command: its files, or standard input if there are none.

@@ -49,6 +49,8 @@ mod read;
 mod read_ahead;
 mod record_reader;
 pub mod records;
+mod redis_key;
+mod redis_url;
 mod remove;
 mod repeats;
 mod secret_set;

@@ -1,5 +1,5 @@
 //! Queries a filter of any format: a Tamis filter by hashes, any other by the bytes that its system
-//! hashes.
+//! hashes, and a filter on a Redis server there.
 
 use tamis::{Answers, AnyFilter, BitView, Filter as _};
 use tamis_formats::{Contents, Funnel, TamisFile};
@@ -10,6 +10,7 @@ use crate::items::{ItemBatch, ItemEncoding};
 use crate::key::KeyRule;
 use crate::metadata::expect_same_items;
 use crate::open_filter::OpenFilter;
+use crate::redis_key::RedisTarget;
 
 /// A filter prepared for queries.
 pub enum Lookup<'a> {
@@ -17,6 +18,8 @@ pub enum Lookup<'a> {
     Hashes(Box<TamisFile<BitView<'a>>>),
     /// A filter of another system. It is queried by the bytes that the funnel returns.
     Keys(&'a Contents, Funnel),
+    /// A filter on a Redis server.
+    Redis(&'a mut RedisTarget),
 }
 
 impl<'a> Lookup<'a> {
@@ -40,19 +43,33 @@ impl<'a> Lookup<'a> {
         match self {
             Lookup::Hashes(file) => ItemEncoding::Hash(file.filter.hasher()),
             Lookup::Keys(_, funnel) => ItemEncoding::Key(*funnel),
+            Lookup::Redis(target) => target.encoding(),
         }
     }
 
     /// Tests a batch of items, encoded as [`encoding`](Self::encoding) requires, and writes the
     /// answers to a bit mask.
-    pub fn contains_each(&mut self, batch: &ItemBatch, answers: &mut Answers) {
+    ///
+    /// # Errors
+    ///
+    /// A message with the error of the Redis server or the connection.
+    pub fn contains_each(
+        &mut self,
+        batch: &ItemBatch,
+        answers: &mut Answers,
+    ) -> Result<(), Failure> {
         match self {
             Lookup::Hashes(file) => {
                 file.filter.advance(now_millis());
                 file.filter.contains_hashes(batch.hashes(), answers.reset(batch.len()));
             }
             Lookup::Keys(contents, _) => contents.contains_each(&batch.keys(), answers),
+            Lookup::Redis(target) => {
+                let found = target.contains_each(batch)?;
+                answers.fill_with(found.len(), |index| found[index]);
+            }
         }
+        Ok(())
     }
 
     /// Returns the filter if it counts the copies of an item.

@@ -1,5 +1,7 @@
 //! `tamis merge`: merges several filters into one.
 
+mod on_server;
+
 use std::path::PathBuf;
 
 use tamis::Layout;
@@ -20,12 +22,16 @@ use crate::rate_notes::Notes;
 /// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or
 /// each with 'build --like' of the first, then merge the files. The merged filter has the plan of
 /// the first one and keeps the metadata that all share.
+///
+/// Filters may be keys of Redis or Valkey servers: redis://HOST/KEY. Filters of tamis-redis are
+/// merged there; they need the same --items and --rate.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   tamis build --items 10M monday.txt -o monday.tamis
   tamis build --items 10M tuesday.txt -o tuesday.tamis
   tamis merge monday.tamis tuesday.tamis -o week.tamis
+  tamis merge redis://a/seen redis://b/seen -o redis://a/seen       on Redis servers
 
 Exit status: 0 merged, 2 failed, 3 merged with --force, but over its rate.")]
 pub struct Args {
@@ -33,8 +39,9 @@ pub struct Args {
     #[arg(required = true, value_name = "FILTERS")]
     filters: Vec<PathBuf>,
 
-    /// Write the merged filter to FILE; it may be one of the inputs
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the merged filter to FILE; it may be one of the inputs. Or to a key of a Redis server:
+    /// redis://HOST/KEY
+    #[arg(short, long, value_name = "FILE|URL")]
     output: PathBuf,
 
     /// Write the merged filter even if its false positive rate exceeds the planned one; the exit
@@ -52,6 +59,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
+    if let Some(exit) = args.merge_on_server()? {
+        return Ok(exit);
+    }
     let (first, others) = args.filters.split_first().expect("clap requires one");
     check_filter_output(&args.output)?;
     let mut opener = Opener::new(&args.decode);

@@ -21,6 +21,8 @@ use crate::map::Mapped;
 use crate::metadata::expect_same_items;
 use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
+use crate::redis_key::upload;
+use crate::redis_url::{RedisUrl, is_url};
 
 /// A filter of any format, read from a file.
 pub struct OpenFilter {
@@ -285,6 +287,14 @@ impl OpenFilter {
         format: &Format,
         options: &DecodeOptions,
     ) -> Result<(), Failure> {
+        if is_url(path) {
+            let url = RedisUrl::parse(path)?;
+            // With a key, Redisson's settings are written too, and RedisBloom's commands.
+            let key = (format.name == "redisson").then(|| url.key.clone().into_bytes());
+            let mut bytes = Vec::new();
+            self.write(&mut bytes, path, format, &DecodeOptions { key, ..options.clone() })?;
+            return upload(url, format, &bytes);
+        }
         let is_secret = self
             .contents()
             .downcast_ref::<TamisFile>()

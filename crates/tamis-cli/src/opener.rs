@@ -10,6 +10,8 @@ use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter, Trust};
 use crate::parquet_table;
+use crate::redis_key::{RedisTarget, download};
+use crate::redis_url::{RedisUrl, is_url};
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Opens the filters of a command and rejects decode options that have no effect on any of them.
@@ -54,6 +56,29 @@ impl<'a> Opener<'a> {
             Content::Tamis(filter) => Ok(vec![Ok(*filter)]),
             _ => recognised.decode(self.decode),
         }
+    }
+
+    /// Opens the filter that a URL names, to add or look up items on the server. Returns `None` for
+    /// a file, and for a value that only a copy can be looked up in.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`RedisTarget::open`].
+    pub fn redis(&mut self, path: &Path) -> Result<Option<RedisTarget>, Failure> {
+        if !is_url(path) {
+            return Ok(None);
+        }
+        let target = RedisTarget::open(RedisUrl::parse(path)?, self.decode)?;
+        if let Some(target) = &target {
+            self.names.push(target.name.clone());
+            self.unused.read(target.kind, self.decode);
+        }
+        Ok(target)
+    }
+
+    /// Records a filter of `tamis-redis`, on which no decode option has an effect.
+    pub fn found_native(&mut self, path: &Path) {
+        self.names.push(input::name(path));
     }
 
     /// Rejects the decode options that had no effect on any of the files.
@@ -121,8 +146,13 @@ impl Recognised {
     /// A message for a missing or unreadable file, or if neither the bytes nor the user state the
     /// format.
     pub fn open(path: &Path, decode: &DecodeArgs, trust: Trust) -> Result<Self, Failure> {
-        let is_raw = is_raw(path, decode);
-        let file = LoadedFile::read(path, is_raw)?;
+        let (is_raw, file) = if is_url(path) {
+            let bytes = download(RedisUrl::parse(path)?, decode)?;
+            (false, LoadedFile::of_bytes(bytes))
+        } else {
+            let is_raw = is_raw(path, decode);
+            (is_raw, LoadedFile::read(path, is_raw)?)
+        };
         let is_packed = file.is_packed;
         let tamis = |file| OpenFilter::tamis(path, file, trust).map(Box::new).map(Content::Tamis);
         let content = match file.content {
@@ -211,7 +241,8 @@ impl Recognised {
             || bytes.starts_with(b"REDIS")
             || bytes.starts_with(b"*")
             || filter.options.key.is_some();
-        filter.is_whole_file = !may_be_part || is_encoding_of(&bytes, &filter);
+        filter.is_whole_file =
+            !may_be_part || is_url(&filter.path) || is_encoding_of(&bytes, &filter);
         Ok(vec![Ok(filter)])
     }
 }

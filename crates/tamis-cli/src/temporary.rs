@@ -24,6 +24,21 @@ static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The message for the user when the program is interrupted.
 static HINT: Mutex<Option<String>> = Mutex::new(None);
 
+/// What runs when the program is interrupted.
+static HANDLER: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Runs a function when the program is interrupted, until [`end_interruption_handler`].
+pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
+    #[cfg(unix)]
+    signals::watch();
+    *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(handler));
+}
+
+/// Forgets the function. If the program is being interrupted, waits until the function has run.
+pub fn end_interruption_handler() {
+    *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 /// Sets the message that is printed when the program is interrupted.
 pub fn hint_at_interruption(hint: String) {
     #[cfg(unix)]
@@ -107,6 +122,11 @@ mod signals {
                     let paths = super::lock();
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
+                    }
+                    // This lock too is held until the end.
+                    let mut handler = super::HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(handler) = handler.take() {
+                        handler();
                     }
                     let hint = super::HINT.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some(hint) = &*hint {

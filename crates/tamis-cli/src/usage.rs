@@ -126,7 +126,7 @@ mod tests {
             ("tamis nothing", "unrecognized subcommand 'nothing'; see 'tamis --help'"),
             (
                 "tamis build file",
-                "the following required arguments were not provided: --output <FILE>; see 'tamis \
+                "the following required arguments were not provided: --output <FILE|URL>; see 'tamis \
                  build --help'",
             ),
             (

@@ -123,7 +123,7 @@ pub use java_type::{JavaType, hash_code_of_units};
 pub use layers::{Growth, Layer, Layers};
 pub use metadata::{Metadata, MetadataError};
 pub use parameter::Parameter;
-pub use rdb::{Rdb, RdbEntry};
+pub use rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 pub use reader::ByteReader;
 pub use redis_bitmaps::RedisBitmaps;
 pub use redis_payload::{PayloadError, RedisValue};

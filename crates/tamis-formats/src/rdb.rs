@@ -23,7 +23,7 @@ use crate::rdb_encoding::RdbReader;
 use crate::rdb_encoding::crc64::crc64;
 
 pub use entry::RdbEntry;
-pub(crate) use write::{Written, write};
+pub use write::{SnapshotValue, write_snapshot};
 
 /// A snapshot whose checksum matches.
 ///

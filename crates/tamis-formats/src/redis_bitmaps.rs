@@ -23,7 +23,7 @@ use crate::guava_sizing::{GuavaRelease, GuavaStrategy, plan};
 
 use crate::guava_rules::Mitz64;
 use crate::parameter::Parameter;
-use crate::rdb::{self, Rdb, Written};
+use crate::rdb::{Rdb, SnapshotValue, write_snapshot};
 use crate::redis_string;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -42,9 +42,6 @@ pub(crate) const FORMAT: Format = Format {
     encode,
     create: |options| options.create(RedisBitmaps::new),
 };
-
-/// The key that stores the number of the newest bitmap.
-const CURSOR: &[u8] = b"cursor";
 
 /// The prefix of the keys of the bitmaps.
 const BITMAP: &str = "bloomfilter-";
@@ -71,6 +68,15 @@ pub struct RedisBitmaps {
 }
 
 impl RedisBitmaps {
+    /// The key that stores the number of the newest bitmap.
+    pub const CURSOR: &'static [u8] = b"cursor";
+
+    /// Returns the key of a bitmap, counted from 0.
+    #[must_use]
+    pub fn bitmap_key(number: u64) -> Vec<u8> {
+        format!("{BITMAP}{number}").into_bytes()
+    }
+
     /// Creates an empty filter. Each of its bitmaps is planned for `items` at `rate` as in Guava
     /// 31.
     ///
@@ -258,7 +264,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         return redis_string::decode(rule, &redis_string::of_file(bytes), 0).map(Contents::new);
     }
     let rdb = Rdb::new(bytes)?;
-    let [cursor] = rdb.find([CURSOR])?;
+    let [cursor] = rdb.find([RedisBitmaps::CURSOR])?;
     let cursor = match cursor {
         None => 0,
         Some(entry) => {
@@ -316,9 +322,13 @@ fn encode(
         let filter = redis_string::fitting::<Mitz64>(contents, options, "RedisBitmaps", planned)?;
         return Ok(out.write_all(&redis_string::whole(filter))?);
     };
-    let cursor = (CURSOR.to_vec(), Written::String(all.cursor().to_string().into_bytes()));
+    let cursor = (
+        RedisBitmaps::CURSOR.to_vec(),
+        SnapshotValue::String(all.cursor().to_string().into_bytes()),
+    );
     let bitmaps = all.bitmaps.iter().enumerate().map(|(number, bitmap)| {
-        (format!("{BITMAP}{number}").into_bytes(), Written::String(redis_string::whole(bitmap)))
+        let string = SnapshotValue::String(redis_string::whole(bitmap));
+        (RedisBitmaps::bitmap_key(number as u64), string)
     });
-    Ok(rdb::write([cursor].into_iter().chain(bitmaps), out)?)
+    Ok(write_snapshot([cursor].into_iter().chain(bitmaps), out)?)
 }

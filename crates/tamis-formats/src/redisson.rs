@@ -20,7 +20,7 @@ use crate::guava_sizing::plan_bits;
 use crate::guava_sizing::plan_probes;
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule;
-use crate::rdb::{self, Rdb, RdbEntry, Written};
+use crate::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 use crate::redis_string;
 use crate::rule::Rule;
 
@@ -314,16 +314,16 @@ fn encode(
     let (Some(key), Some(items), Some(rate)) = (&options.key, options.items, options.rate) else {
         return Ok(out.write_all(&string)?);
     };
-    let config = Written::Hash(vec![
+    let config = SnapshotValue::Hash(vec![
         (field::SIZE, filter.rule().bits().to_string()),
         (field::HASH_ITERATIONS, filter.rule().probes().to_string()),
         (field::EXPECTED_INSERTIONS, items.to_string()),
         (field::FALSE_PROBABILITY, rate.to_string()),
     ]);
-    let values = [(config_key(key), config), (key.clone(), Written::String(string))];
+    let values = [(config_key(key), config), (key.clone(), SnapshotValue::String(string))];
     // Redis does not store an empty bitmap.
     let written = values
         .into_iter()
-        .filter(|(_, value)| !matches!(value, Written::String(bytes) if bytes.is_empty()));
-    Ok(rdb::write(written, out)?)
+        .filter(|(_, value)| !matches!(value, SnapshotValue::String(bytes) if bytes.is_empty()));
+    Ok(write_snapshot(written, out)?)
 }

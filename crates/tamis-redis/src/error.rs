@@ -270,7 +270,8 @@ impl From<RedisItemError> for RedisOpenError {
 
 impl RedisItemError {
     /// Tests whether the server does not know the command. Redis has no code for this error.
-    pub(crate) fn is_unknown_command(&self) -> bool {
+    #[must_use]
+    pub fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Server { message, .. } if message.starts_with("unknown command"))
     }
 }

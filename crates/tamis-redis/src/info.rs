@@ -10,7 +10,7 @@ use crate::view::View;
 pub struct RedisFilterInfo {
     /// The items that the filter is planned for; of a window, in all slices.
     pub items_planned: u64,
-    /// The planned false positive rate; of a window, that of all slices together.
+    /// The planned false positive rate; of a window, the sum of all slices.
     pub rate_planned: f64,
     /// How many distinct items were inserted. The number may be too high: a client that stops
     /// without [`flush`](crate::RedisFilter::flush) does not subtract its last repeats.
@@ -74,7 +74,7 @@ impl RedisFilterInfo {
             let sum: f64 = clean[generation].iter().sum();
             clean_of_all *= sum / f64::from(known.shards());
             info.items_planned = known.record.items.saturating_mul(slices.into());
-            info.rate_planned = 1.0 - (1.0 - known.record.rate).powi(slices.cast_signed());
+            info.rate_planned = (known.record.rate * f64::from(slices)).min(1.0);
             info.shards += known.shards();
             info.probes = known.record.geometry.probes;
         }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::redis_url::without_password;
+
 /// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens it.
 pub(super) fn regular_file(path: &Path) -> Option<File> {
     if path.is_file() { File::open(path).ok() } else { None }
@@ -34,7 +36,7 @@ pub fn is_stdout(path: &Path) -> bool {
 
 /// Returns the name of an output for messages.
 pub fn name(path: &Path) -> String {
-    if is_stdout(path) { "standard output".into() } else { path.display().to_string() }
+    if is_stdout(path) { "standard output".into() } else { without_password(path) }
 }
 
 /// Returns the folder that contains `path`.

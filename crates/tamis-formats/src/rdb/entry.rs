@@ -71,7 +71,11 @@ impl<'a> RdbEntry<'a> {
     }
 
     /// Reads a string of at most `max_bytes`.
-    pub(crate) fn string(&self, max_bytes: u64) -> Result<Cow<'a, [u8]>, DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] for a value of another type, a longer string, or damaged bytes.
+    pub fn string(&self, max_bytes: u64) -> Result<Cow<'a, [u8]>, DecodeError> {
         if self.kind != value_type::STRING {
             return Err(self.other_type("a string"));
         }
@@ -82,8 +86,12 @@ impl<'a> RdbEntry<'a> {
         })
     }
 
-    /// Reads a hash of at most [`MAX_FIELDS`] fields, such as settings.
-    pub(crate) fn fields(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, DecodeError> {
+    /// Reads a hash of a few fields, such as settings.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] for a value of another type, many fields, or damaged bytes.
+    pub fn fields(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, DecodeError> {
         let invalid = || self.error(DecodeErrorKind::Invalid { reason: "a hash of a few fields" });
         let mut from = RdbReader::new(self.value, MAX_SETTINGS_BYTES);
         let texts = match self.kind {

@@ -6,17 +6,34 @@ use crate::rdb::opcode;
 use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::{RdbWriter, value_type};
 
-/// A value to be written.
-pub(crate) enum Written {
+/// A value of a snapshot that [`write_snapshot`] writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotValue {
     /// A string.
     String(Vec<u8>),
-    /// A hash.
+    /// A hash: its fields and their values.
     Hash(Vec<(&'static str, String)>),
 }
 
-/// Writes a snapshot of database 0 that every Redis since 5 loads.
-pub(crate) fn write(
-    values: impl IntoIterator<Item = (Vec<u8>, Written)>,
+/// Writes a snapshot with these keys in database 0 that every Redis since 5 loads. The snapshot is
+/// in memory before it is written.
+///
+/// # Errors
+///
+/// The error of `out`.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::{Rdb, SnapshotValue, write_snapshot};
+///
+/// let mut bytes = Vec::new();
+/// write_snapshot([(b"a".to_vec(), SnapshotValue::String(b"1".to_vec()))], &mut bytes)?;
+/// assert_eq!(Rdb::new(&bytes)?.entries().count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_snapshot(
+    values: impl IntoIterator<Item = (Vec<u8>, SnapshotValue)>,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let mut to = RdbWriter::default();
@@ -25,12 +42,12 @@ pub(crate) fn write(
     to.length(0);
     for (key, value) in values {
         match value {
-            Written::String(bytes) => {
+            SnapshotValue::String(bytes) => {
                 to.raw(&[value_type::STRING]);
                 to.bytes(&key);
                 to.bytes(&bytes);
             }
-            Written::Hash(fields) => {
+            SnapshotValue::Hash(fields) => {
                 to.raw(&[value_type::HASH]);
                 to.bytes(&key);
                 to.length(fields.len() as u64);

@@ -1,0 +1,407 @@
+//! What is stored under a key: its type, its bytes as the file of a filter, and writing a filter.
+
+use redis::{Cmd, Value};
+use tamis_formats::redisson::config_key;
+use tamis_formats::{Format, Rdb, RedisBitmaps, SnapshotValue, write_snapshot};
+use tamis_redis::{Patience, RedisFilter, RedisItemError, RedisNodes, RedisOpenError};
+
+use crate::decode_options::DecodeArgs;
+use crate::exit::Failure;
+use crate::redis_url::RedisUrl;
+
+/// How many bytes of a string one command reads.
+const CHUNK_BYTES: u64 = 4 << 20;
+
+/// The fields of Redisson's settings.
+const SETTINGS: [&str; 4] = ["size", "hashIterations", "expectedInsertions", "falseProbability"];
+
+/// What is stored under the key of a URL.
+pub struct StoredValue {
+    /// The URL.
+    pub url: RedisUrl,
+    /// The connections.
+    pub nodes: RedisNodes,
+    /// The kind of the value.
+    pub kind: StoredKind,
+}
+
+/// The kind of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredKind {
+    /// There is no value.
+    Nothing,
+    /// A filter of `tamis-redis`: its metadata.
+    Native,
+    /// A filter of Redisson. Its bitmap may not exist yet.
+    Redisson,
+    /// Another string.
+    String,
+    /// A filter of a module, with the name of its type.
+    Module(String),
+    /// A value that is no filter, with the name of its type.
+    Other(String),
+}
+
+/// Returns how long the program waits. It retries nothing if a repeated command may change more.
+pub fn patience(retries: u32) -> Patience {
+    Patience { response: std::time::Duration::from_secs(60), retries, ..Patience::default() }
+}
+
+/// Returns the failure of a command, without the password.
+pub fn failure(url: &RedisUrl, error: &RedisItemError) -> Failure {
+    let advice = "give the password in the URL or in REDISCLI_AUTH";
+    let text = match error {
+        RedisItemError::Server { code, message, .. } if **code == *"NOAUTH" => {
+            format!("{code} {message} {advice}")
+        }
+        RedisItemError::Server { code, message, .. } => format!("{code} {message}"),
+        RedisItemError::Connection { message } if message.contains("authentication failed") => {
+            format!("the server refuses the user or the password: {advice}")
+        }
+        RedisItemError::Connection { message } => {
+            let reason = message.split(" (os error").next().unwrap_or_default();
+            let lines: Vec<&str> = reason.split('\n').filter(|line| !line.is_empty()).collect();
+            format!("the connection failed: {}", lines.join("; "))
+        }
+        other => other.to_string(),
+    };
+    Failure::new(format!("{}: {text}", url.name))
+}
+
+/// Returns the failure to open a filter.
+pub fn open_failure(url: &RedisUrl, error: RedisOpenError) -> Failure {
+    match error {
+        RedisOpenError::Redis(error) => failure(url, &error),
+        error => Failure::new(format!("{}: {error}", url.name)),
+    }
+}
+
+fn command(words: &[&[u8]]) -> Cmd {
+    let mut command = Cmd::new();
+    command.arg(words);
+    command
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Value::SimpleString(text) => text,
+        Value::Okay => "OK".into(),
+        _ => String::new(),
+    }
+}
+
+impl StoredValue {
+    /// Connects to the server of a URL and looks at its key.
+    ///
+    /// # Errors
+    ///
+    /// A message if no server answers or the server refuses a command.
+    pub fn open(url: RedisUrl) -> Result<Self, Failure> {
+        let failed = |error| failure(&url, &error);
+        let nodes = RedisNodes::connect(&url.server, patience(4)).map_err(failed)?;
+        let mut stored = Self { url, nodes, kind: StoredKind::Nothing };
+        stored.kind = stored.kind_of_key()?;
+        Ok(stored)
+    }
+
+    /// Opens the filter of `tamis-redis` under the key.
+    ///
+    /// # Errors
+    ///
+    /// A message if it cannot be opened.
+    pub fn native(self) -> Result<(RedisUrl, RedisFilter<RedisNodes>), Failure> {
+        let Self { url, nodes, .. } = self;
+        match RedisFilter::open(nodes, &url.key) {
+            Ok(filter) => Ok((url, filter)),
+            Err(error) => Err(open_failure(&url, error)),
+        }
+    }
+
+    fn kind_of_key(&mut self) -> Result<StoredKind, Failure> {
+        let key = self.url.key.clone();
+        Ok(match &*self.type_of(key.as_bytes())? {
+            "none" if self.has_settings()? => StoredKind::Redisson,
+            "none" => StoredKind::Nothing,
+            "string" => match self.range(key.as_bytes(), 0, 12)? {
+                start if start.starts_with(b"tamis-redis ") => StoredKind::Native,
+                _ if self.has_settings()? => StoredKind::Redisson,
+                _ => StoredKind::String,
+            },
+            kind if ["list", "set", "zset", "hash", "stream"].contains(&kind) => {
+                StoredKind::Other(kind.to_owned())
+            }
+            module => StoredKind::Module(module.to_owned()),
+        })
+    }
+
+    fn type_of(&mut self, key: &[u8]) -> Result<String, Failure> {
+        self.query(key, command(&[b"TYPE", key])).map(text)
+    }
+
+    /// Tests whether Redisson has settings for the key.
+    fn has_settings(&mut self) -> Result<bool, Failure> {
+        Ok(self.type_of(&config_key(self.url.key.as_bytes()))? == "hash")
+    }
+
+    /// Runs a command on the node of a key.
+    ///
+    /// # Errors
+    ///
+    /// A message with the error of the server or the connection.
+    pub fn query(&mut self, key: &[u8], command: Cmd) -> Result<Value, Failure> {
+        self.nodes.query(key, command).map_err(|error| failure(&self.url, &error))
+    }
+
+    /// Returns an integer reply of a command whose argument is a key.
+    ///
+    /// # Errors
+    ///
+    /// A message with the error of the server or the connection.
+    pub fn count(&mut self, name: &str, key: &[u8]) -> Result<u64, Failure> {
+        match self.query(key, command(&[name.as_bytes(), key]))? {
+            Value::Int(count) => Ok(count.unsigned_abs()),
+            _ => Err(self.failure("the server sent no number")),
+        }
+    }
+
+    fn range(&mut self, key: &[u8], start: u64, end: u64) -> Result<Vec<u8>, Failure> {
+        let (start, last) = (start.to_string(), (end - 1).to_string());
+        let range = command(&[b"GETRANGE", key, start.as_bytes(), last.as_bytes()]);
+        match self.query(key, range)? {
+            Value::BulkString(bytes) => Ok(bytes),
+            _ => Err(self.failure("the server sent no string")),
+        }
+    }
+
+    /// Returns the failure of a command with the name of the URL.
+    pub fn failure(&self, what: impl std::fmt::Display) -> Failure {
+        Failure::new(format!("{}: {what}", self.url.name))
+    }
+
+    /// Returns the failure of a command that needs a filter under the key.
+    pub fn not_found(&self) -> Failure {
+        match &self.kind {
+            StoredKind::Other(kind) => {
+                let hint = match self.url.key.strip_suffix(":config") {
+                    Some(name) if kind == "hash" => {
+                        let name = name.trim_start_matches('{').trim_end_matches('}');
+                        format!("; for a filter of Redisson, give the key {name}")
+                    }
+                    _ => String::new(),
+                };
+                self.failure(format_args!("the key holds a {kind}, not a filter{hint}"))
+            }
+            _ => self.failure("there is no such key; 'tamis build -o' creates a filter"),
+        }
+    }
+
+    /// Returns the failure for a string whose format the user must name.
+    pub fn unknown_format(&self) -> Failure {
+        self.failure(
+            "the key holds a string, whose bits may have several formats: give one with --format \
+             (redis-bitmap, redis-bitmaps, redis-bits, java-bitmap)",
+        )
+    }
+
+    /// Rejects a key other than that of the first bitmap: the class `RedisBitmaps` has fixed keys.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the key.
+    pub fn check_key_of_bitmaps(&self) -> Result<(), Failure> {
+        if self.url.key.as_bytes() == RedisBitmaps::bitmap_key(0) {
+            return Ok(());
+        }
+        Err(self.failure(
+            "the class RedisBitmaps has the keys cursor, bloomfilter-0, bloomfilter-1, ...: give \
+             the key bloomfilter-0",
+        ))
+    }
+
+    /// Rejects a key that exists, or that cannot hold a filter in `format`.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the key.
+    pub fn check_absent(&self, format: &Format) -> Result<(), Failure> {
+        if format.name == "redis-bitmaps" {
+            self.check_key_of_bitmaps()?;
+        }
+        match self.kind {
+            StoredKind::Nothing => Ok(()),
+            _ => Err(exists(self, self.url.key.as_bytes())),
+        }
+    }
+
+    /// Reads a string in parts. Another client may change it meanwhile; the bits of a filter are
+    /// only added to.
+    fn string(&mut self, key: &[u8]) -> Result<Vec<u8>, Failure> {
+        let len = self.count("STRLEN", key)?;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(len as usize)
+            .map_err(|_| self.failure(format_args!("its {len} bytes do not fit in memory")))?;
+        while (bytes.len() as u64) < len {
+            let start = bytes.len() as u64;
+            let part = self.range(key, start, len.min(start + CHUNK_BYTES))?;
+            if part.is_empty() {
+                return Err(self.failure("another client shortened the value; try again"));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a filter of a module: as a file of Tamis, or as the result of `DUMP`.
+    fn dump(&mut self, key: &[u8]) -> Result<Vec<u8>, Failure> {
+        if let Ok(Value::BulkString(bytes)) = self.nodes.query(key, command(&[b"TM.DUMP", key])) {
+            return Ok(bytes);
+        }
+        match self.query(key, command(&[b"DUMP", key]))? {
+            Value::BulkString(bytes) => Ok(bytes),
+            _ => Err(self.not_found()),
+        }
+    }
+
+    /// Rejects a server without the command that loads a file of Tamis.
+    fn check_loads_tamis(&mut self, key: &[u8]) -> Result<(), Failure> {
+        match self.nodes.query(key, command(&[b"TM.LOAD"])) {
+            Err(error) if error.is_unknown_command() => Err(self.failure(
+                "the server cannot load a file of Tamis: use 'tamis serve', or a Redis server with \
+                 the module of Tamis",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns Redisson's settings and the bitmap as a snapshot.
+    fn redisson(&mut self) -> Result<Vec<(Vec<u8>, SnapshotValue)>, Failure> {
+        let key = self.url.key.clone().into_bytes();
+        let config = config_key(&key);
+        let mut get = command(&[b"HMGET", &config]);
+        get.arg(&SETTINGS);
+        let Value::Array(values) = self.query(&config, get)? else {
+            return Err(self.failure("the server sent no settings"));
+        };
+        let fields = SETTINGS.into_iter().zip(values.into_iter().map(text));
+        let settings = SnapshotValue::Hash(fields.filter(|(_, it)| !it.is_empty()).collect());
+        let bits = self.string(&key)?;
+        let bitmap = (!bits.is_empty()).then_some((key, SnapshotValue::String(bits)));
+        Ok([(config, settings)].into_iter().chain(bitmap).collect())
+    }
+
+    /// Returns the cursor and the bitmaps of the class `RedisBitmaps` as a snapshot.
+    fn bitmaps(&mut self) -> Result<Vec<(Vec<u8>, SnapshotValue)>, Failure> {
+        self.check_key_of_bitmaps()?;
+        let cursor = self.string(RedisBitmaps::CURSOR)?;
+        let cursor = if cursor.is_empty() { b"0".to_vec() } else { cursor };
+        let number = std::str::from_utf8(&cursor).ok().and_then(|text| text.parse::<u64>().ok());
+        let Some(number) = number else {
+            return Err(self.failure("the key cursor holds no number"));
+        };
+        let mut values = vec![(RedisBitmaps::CURSOR.to_vec(), SnapshotValue::String(cursor))];
+        for number in 0..=number {
+            let key = RedisBitmaps::bitmap_key(number);
+            let bits = self.string(&key)?;
+            if bits.is_empty() {
+                let key = String::from_utf8_lossy(&key);
+                return Err(self.failure(format_args!(
+                    "the key {key} is missing, and the cursor is {number}: its items are lost"
+                )));
+            }
+            values.push((key, SnapshotValue::String(bits)));
+        }
+        Ok(values)
+    }
+}
+
+/// Reads the filter under a key as the bytes of a file: a string, a snapshot of several keys, or
+/// the result of `DUMP`.
+///
+/// # Errors
+///
+/// A message if there is no filter, or one that has no form as a file.
+pub fn download(url: RedisUrl, decode: &DecodeArgs) -> Result<Vec<u8>, Failure> {
+    let mut stored = StoredValue::open(url)?;
+    let key = stored.url.key.clone().into_bytes();
+    let values = match (&stored.kind, decode.format.as_deref()) {
+        (StoredKind::Native, _) => {
+            return Err(stored.failure(
+                "a filter of tamis-redis has no form as a file, and its hash positions no other \
+                 format: build a filter from the items",
+            ));
+        }
+        (StoredKind::Redisson, None | Some("redisson")) => stored.redisson()?,
+        (StoredKind::String, Some("redis-bitmaps")) => stored.bitmaps()?,
+        (StoredKind::String, None) => return Err(stored.unknown_format()),
+        (StoredKind::Redisson | StoredKind::String, _) => return stored.string(&key),
+        (StoredKind::Module(_), _) => return stored.dump(&key),
+        (StoredKind::Nothing | StoredKind::Other(_), _) => return Err(stored.not_found()),
+    };
+    let mut snapshot = Vec::new();
+    write_snapshot(values, &mut snapshot).expect("writing to memory never fails");
+    Ok(snapshot)
+}
+
+/// Writes a filter in `format` under a key that does not exist.
+///
+/// # Errors
+///
+/// A message if the key exists, or with the error of the server or the connection.
+pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failure> {
+    let mut stored = StoredValue::open(url)?;
+    let key = stored.url.key.clone().into_bytes();
+    let load = match format.name {
+        "tamis" => Some(command(&[b"TM.LOAD", &key, bytes])),
+        "redisbloom" => Some(command(&[b"RESTORE", &key, b"0", bytes])),
+        _ => None,
+    };
+    stored.check_absent(format)?;
+    if format.name == "tamis" {
+        stored.check_loads_tamis(&key)?;
+    }
+    if let Some(load) = load {
+        return stored.query(&key, load).map(drop);
+    }
+    if !Rdb::is_one(bytes) {
+        return set_string(&mut stored, &key, bytes);
+    }
+    let rdb = Rdb::new(bytes).map_err(|error| stored.failure(error))?;
+    let entries: Vec<_> =
+        rdb.entries().collect::<Result<_, _>>().map_err(|error| stored.failure(error))?;
+    for entry in &entries {
+        if stored.type_of(entry.key())? != "none" {
+            return Err(exists(&stored, entry.key()));
+        }
+    }
+    // The first entry has the settings. Other programs use the filter when they are there.
+    for entry in entries.iter().rev() {
+        let key = entry.key();
+        if entry.type_name() == "string" {
+            let string = entry.string(u64::MAX).map_err(|error| stored.failure(error))?;
+            set_string(&mut stored, key, &string)?;
+            continue;
+        }
+        let mut set = command(&[b"HSET", key]);
+        for (field, value) in entry.fields().map_err(|error| stored.failure(error))? {
+            set.arg(field).arg(value);
+        }
+        stored.query(key, set)?;
+    }
+    Ok(())
+}
+
+fn set_string(stored: &mut StoredValue, key: &[u8], bytes: &[u8]) -> Result<(), Failure> {
+    match stored.query(key, command(&[b"SET", key, bytes, b"NX"]))? {
+        Value::Nil => Err(exists(stored, key)),
+        _ => Ok(()),
+    }
+}
+
+fn exists(stored: &StoredValue, key: &[u8]) -> Failure {
+    stored.failure(format_args!(
+        "the key {} exists: delete it (redis-cli DEL), or write to another key",
+        String::from_utf8_lossy(key)
+    ))
+}

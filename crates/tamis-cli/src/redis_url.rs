@@ -1,0 +1,218 @@
+//! The URL of a key: a server, as `redis-cli -u` takes it, and the key.
+
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// The schemes, and what the connection uses for each.
+const SCHEMES: [(&str, &str); 6] = [
+    ("redis://", "redis://"),
+    ("rediss://", "rediss://"),
+    ("valkey://", "redis://"),
+    ("valkeys://", "rediss://"),
+    ("redis+sentinel://", "redis+sentinel://"),
+    ("rediss+sentinel://", "rediss+sentinel://"),
+];
+
+/// The variable with the password, as for `redis-cli`.
+const PASSWORD: &str = "REDISCLI_AUTH";
+
+const SYNTAX: &str = "write redis://[USER:PASSWORD@]HOST[:PORT]/[DATABASE/]KEY, or \
+                      redis+sentinel://HOST:PORT,HOST:PORT/PRIMARY/[DATABASE/]KEY";
+
+/// A key of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedisUrl {
+    /// The URL of the server, with the password.
+    pub server: String,
+    /// The key.
+    pub key: String,
+    /// The whole URL without user and password, for messages.
+    pub name: String,
+}
+
+/// Tests whether an argument is the URL of a key and not the path of a file.
+pub fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| scheme(text).is_some())
+}
+
+fn scheme(text: &str) -> Option<(&'static str, &'static str)> {
+    SCHEMES.into_iter().find(|(scheme, _)| text.starts_with(scheme))
+}
+
+/// Returns a path for messages: of a URL without its user and password.
+pub fn without_password(path: &Path) -> String {
+    match path.to_str().and_then(|text| Some((text, scheme(text)?.0))) {
+        Some((text, scheme)) => {
+            let (authority, rest) = split_authority(&text[scheme.len()..]);
+            let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+            // A password with a slash that is not encoded looks like a port.
+            if has_valid_ports(hosts) { format!("{scheme}{hosts}{rest}") } else { scheme.into() }
+        }
+        None => path.display().to_string(),
+    }
+}
+
+/// Splits a URL without its scheme before the first slash.
+fn split_authority(text: &str) -> (&str, &str) {
+    text.split_at(text.find('/').unwrap_or(text.len()))
+}
+
+/// Tests whether the hosts, separated by commas, have ports that are numbers, or none.
+fn has_valid_ports(hosts: &str) -> bool {
+    hosts.split(',').all(|host| match host.rsplit_once(':') {
+        Some((_, port)) => port.ends_with(']') || port.parse::<u16>().is_ok(),
+        None => true,
+    })
+}
+
+/// Returns the failure of a command that takes only files.
+pub fn not_a_file(path: &Path) -> Failure {
+    Failure::new(format!(
+        "{}: this command takes filters in files; info, check, add, build, merge and convert take \
+         keys of Redis too",
+        without_password(path)
+    ))
+}
+
+impl RedisUrl {
+    /// Parses the URL of a key. Takes the password from `REDISCLI_AUTH` if the URL has none.
+    ///
+    /// # Errors
+    ///
+    /// A message for a URL without a key, or with a broken percent encoding.
+    pub fn parse(path: &Path) -> Result<Self, Failure> {
+        Self::with_password(path, std::env::var(PASSWORD).ok().filter(|it| !it.is_empty()))
+    }
+
+    fn with_password(path: &Path, password: Option<String>) -> Result<Self, Failure> {
+        let name = without_password(path);
+        let wrong = |what: &str| Failure::new(format!("{name}: {what}: {SYNTAX}"));
+        let text = path.to_str().ok_or_else(|| wrong("is not UTF-8"))?;
+        let (typed, scheme) = scheme(text).ok_or_else(|| wrong("is not the URL of a key"))?;
+        let (authority, rest) = split_authority(&text[typed.len()..]);
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, hosts)) => (Some(user), hosts),
+            None => (None, authority),
+        };
+        if !has_valid_ports(hosts) {
+            return Err(wrong("has a port that is no number, or a password that is not encoded"));
+        }
+        let hosts = if hosts.is_empty() { "127.0.0.1" } else { hosts };
+        let (primary, path) = match rest.strip_prefix('/') {
+            Some(rest) if scheme.contains('+') => {
+                let (primary, path) = rest.split_once('/').ok_or_else(|| wrong("has no key"))?;
+                (format!("{primary}/"), path)
+            }
+            Some(path) => (String::new(), path),
+            None => return Err(wrong("has no key")),
+        };
+        let (database, key) = match path.split_once('/') {
+            Some((database, key)) if is_number(database) && !key.is_empty() => (database, key),
+            _ => ("0", path),
+        };
+        let key = decode(key).ok_or_else(|| wrong("has a broken percent encoding (% is %25)"))?;
+        if key.is_empty() {
+            return Err(wrong("has no key"));
+        }
+        let user = match (user, password) {
+            (Some(user), None) => format!("{user}@"),
+            (Some(user), Some(_)) if user.contains(':') => format!("{user}@"),
+            (user, Some(password)) => format!("{}:{}@", user.unwrap_or(""), encode(&password)),
+            (None, None) => String::new(),
+        };
+        let server = format!("{scheme}{user}{hosts}/{primary}{database}");
+        Ok(Self { server, key, name })
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Decodes `%2F` and the like. Returns `None` for a broken encoding, or if the result is not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first != b'%' {
+            bytes.push(first);
+            rest = after;
+            continue;
+        }
+        let (digits, after) = after.split_at_checked(2)?;
+        let digits = digits.iter().map(|&digit| char::from(digit).to_digit(16));
+        let byte =
+            digits.collect::<Option<Vec<u32>>>()?.into_iter().fold(0, |all, it| 16 * all + it);
+        bytes.push(byte as u8);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn encode(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<RedisUrl, Failure> {
+        RedisUrl::with_password(Path::new(text), None)
+    }
+
+    #[test]
+    fn urls_of_keys_are_parsed() {
+        for (text, server, key) in [
+            ("redis://host/users", "redis://host/0", "users"),
+            ("redis://host:7000/3/users", "redis://host:7000/3", "users"),
+            ("redis://host/app/users", "redis://host/0", "app/users"),
+            ("redis://host/0/2024/users", "redis://host/0", "2024/users"),
+            ("redis://host/7", "redis://host/0", "7"),
+            ("redis://host/user@example.com", "redis://host/0", "user@example.com"),
+            ("redis:///users", "redis://127.0.0.1/0", "users"),
+            ("redis://host/a%2Fb%25?x#y", "redis://host/0", "a/b%?x#y"),
+            ("redis://host/%E7%94%A8%E6%88%B7", "redis://host/0", "用户"),
+            ("redis://host/用户", "redis://host/0", "用户"),
+            ("valkey://host/users", "redis://host/0", "users"),
+            ("valkeys://host/users", "rediss://host/0", "users"),
+            ("rediss://me:p%40ss@host/1/users", "rediss://me:p%40ss@host/1", "users"),
+            ("redis://[::1]:7000/users", "redis://[::1]:7000/0", "users"),
+            ("redis+sentinel://a:1,b/main/users", "redis+sentinel://a:1,b/main/0", "users"),
+            ("redis+sentinel://:p@a/main/2/users", "redis+sentinel://:p@a/main/2", "users"),
+        ] {
+            let url = parse(text).unwrap();
+            assert_eq!((&*url.server, &*url.key), (server, key), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_urls_are_refused_without_their_password() {
+        for text in [
+            "redis://host",
+            "redis://host/",
+            "redis://me:secret@host",
+            "redis://me:sec/ret@host/%zz",
+            "redis://host/%f",
+            "redis://host/%ff",
+            "redis+sentinel://host/main",
+            "redis+sentinel://host/main/",
+        ] {
+            let Err(Failure::Message(message)) = parse(text) else { panic!("{text}") };
+            let hides = !message.contains("secret") && !message.contains("ret@");
+            assert!(hides && message.contains("[DATABASE/]KEY"), "{message}");
+        }
+        assert!(!is_url(Path::new("users.tamis")) && !is_url(Path::new("http://host/users")));
+    }
+
+    #[test]
+    fn the_environment_has_the_password_that_the_url_lacks() {
+        let server = |text: &str| {
+            RedisUrl::with_password(Path::new(text), Some("p@".into())).unwrap().server
+        };
+        assert_eq!(server("redis://host/users"), "redis://:%70%40@host/0");
+        assert_eq!(server("redis://me@host/users"), "redis://me:%70%40@host/0");
+        assert_eq!(server("redis://me:x@host/users"), "redis://me:x@host/0");
+    }
+}

@@ -1,0 +1,124 @@
+//! Filters of Java programs: Redisson, `BloomFilterHelper` and `RedisBitmaps`.
+
+use tamis_formats::redis_bitmap::RedisBitmapPlan;
+use tamis_redis::{BitmapsFilter, HelperFilter, RedissonFilter};
+
+use crate::support::Server;
+use crate::{ask, count, folder, ok, refused};
+
+/// Every item is found.
+fn all_found<E>(answers: &[Result<bool, E>]) -> bool {
+    answers.iter().all(|answer| matches!(answer, Ok(true)))
+}
+
+fn items() -> Vec<String> {
+    (0..10_000).map(|item| item.to_string()).collect()
+}
+
+#[test]
+fn a_filter_of_redisson_is_recognised() {
+    let (folder, server) = (folder(), Server::start());
+    let build = "build --to redisson --items 20K --rate 0.001 --to-funnel text --to-charset UTF-8";
+    ok(&folder, &server, &format!("{build} n.txt -o @/users"));
+    let mut filter = RedissonFilter::open(server.node(), "users").unwrap();
+    assert_eq!((filter.expected_insertions(), filter.false_probability()), (20_000, 0.001));
+    assert!(all_found(&filter.contains_each(&items())));
+    filter.insert_each(&["from Java"]);
+    folder.write("one.txt", "from Java\n");
+    assert_eq!(ok(&folder, &server, "check --funnel bytes @/users one.txt"), "from Java\n");
+    refused(&folder, &server, "check @/users one.txt", "--funnel");
+    refused(&folder, &server, &format!("{build} n.txt -o @/users"), "exists");
+    ok(&folder, &server, "add --funnel bytes @/users other.txt");
+    assert_eq!(count(&folder, &server, "check -c --funnel bytes @/users other.txt"), 10_000);
+
+    let info = folder.run(&format!("info --json {}/users", server.url()));
+    let json: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
+    assert_eq!((&json[0]["format"], info.status), (&"redisson".into(), 0));
+    refused(&folder, &server, "info @/{users}:config", "give the key users");
+
+    // The snapshot of the program holds the same filter, and goes back under another key.
+    let to = "--to redisson --to-items 20K --to-rate 0.001";
+    folder.run(&format!("convert {}/users users.bitmap {to}", server.url()));
+    let bits: Vec<u8> = ask(&server, "GET users");
+    let file = folder.read("users.bitmap");
+    assert!(file[..bits.len()] == bits && file[bits.len()..].iter().all(|&byte| byte == 0));
+    let back = "--format redisson --items-planned 20K --rate-planned 0.001";
+    let converted = folder.run(&format!("convert users.bitmap {}/copy {to} {back}", server.url()));
+    assert_eq!(converted.status, 0, "{converted:?}");
+    let mut copy = RedissonFilter::open(server.node(), "copy").unwrap();
+    assert!(all_found(&copy.contains_each(&items())));
+    let again = folder.run(&format!("convert users.bitmap {}/copy {to} {back}", server.url()));
+    assert!(again.status == 2 && again.stderr.contains("exists"), "{again:?}");
+
+    // Before the first item, there are only settings.
+    let (_, is_new) = RedissonFilter::try_init(server.node(), "empty", 100, 0.01).unwrap();
+    assert!(is_new);
+    let empty = folder.feed(&format!("check --funnel bytes {}/empty", server.url()), "a\n");
+    assert_eq!((empty.status, empty.stdout.as_str()), (1, ""), "{empty:?}");
+    let over = folder.run(&format!("add --funnel bytes {}/empty n.txt", server.url()));
+    assert_eq!((over.status, over.stderr.contains("over its rate")), (3, true), "{over:?}");
+}
+
+#[test]
+fn a_bitmap_of_the_helper_class_needs_its_plan() {
+    let (folder, server) = (folder(), Server::start());
+    ok(
+        &folder,
+        &server,
+        "build --to redis-bitmap --items 10K --rate 0.03 --to-funnel bytes n.txt -o @/bloom",
+    );
+    let plan = RedisBitmapPlan::new(10_000, 0.03);
+    let mut filter = HelperFilter::new(server.node(), "bloom", plan).unwrap();
+    assert!(all_found(&filter.contains_each(&items())));
+    refused(&folder, &server, "check @/bloom n.txt", "--format (redis-bitmap");
+    refused(&folder, &server, "check --format redis-bitmap @/bloom n.txt", "--items-planned N");
+    let options = "--format redis-bitmap --items-planned 10K --rate-planned 0.03 --funnel bytes";
+    assert_eq!(count(&folder, &server, &format!("check -c {options} @/bloom n.txt")), 10_000);
+    refused(&folder, &server, &format!("add {options} @/missing n.txt"), "no such key");
+    assert_eq!(ask::<i64>(&server, "EXISTS missing"), 0);
+    folder.write("one.txt", "one\n");
+    ok(&folder, &server, &format!("add {options} @/bloom one.txt"));
+    assert!(all_found(&filter.contains_each(&["one"])));
+    refused(&folder, &server, &format!("check {options} --column c @/bloom one.txt"), "--column");
+}
+
+#[test]
+fn bitmaps_that_grow_in_number_are_read_and_extended() {
+    let (folder, server) = (folder(), Server::start());
+    let key = "build --to redis-bitmaps --items 1000 n.txt -o @/bitmaps";
+    refused(&folder, &server, key, "bloomfilter-0");
+    ok(&folder, &server, "build --to redis-bitmaps --items 1000 n.txt -o @/bloomfilter-0");
+    let mut filter = BitmapsFilter::open_or_create(server.node(), 1000, 0.01).unwrap();
+    assert!(all_found(&filter.contains_each(&items())) && filter.cursor() > 5);
+    let options = "--format redis-bitmaps --items-planned 1000 --rate-planned 0.01";
+    assert_eq!(
+        count(&folder, &server, &format!("check -c {options} @/bloomfilter-0 n.txt")),
+        10_000
+    );
+    let info = folder.run(&format!("info {options} {}/bloomfilter-0", server.url()));
+    assert!(info.stdout.contains(&format!("cursor        {}", filter.cursor())), "{info:?}");
+    // All bitmaps go to a file and back to another server.
+    let to = "--to redis-bitmaps --to-items 1000 --to-rate 0.01";
+    let read = "--format redis-bitmaps --items-planned 1000 --rate-planned 0.01";
+    let line = format!("convert {}/bloomfilter-0 all.rdb {to} {read}", server.url());
+    let converted = folder.run(&line);
+    assert_eq!(converted.status, 0, "{converted:?}");
+    let other = Server::start();
+    let back = folder.run(&format!("convert all.rdb {}/bloomfilter-0 {to} {read}", other.url()));
+    assert_eq!(back.status, 0, "{back:?}");
+    let mut copy = BitmapsFilter::open_or_create(other.node(), 1000, 0.01).unwrap();
+    assert!(all_found(&copy.contains_each(&items())));
+    assert_eq!(copy.cursor(), filter.cursor());
+}
+
+#[test]
+fn a_bitmap_of_integers_is_checked_from_a_copy() {
+    let (folder, server) = (folder(), Server::start());
+    for bit in [7, 10_001] {
+        let _: i64 = ask(&server, &format!("SETBIT ids {bit} 1"));
+    }
+    let found = ok(&folder, &server, "check --format redis-bits @/ids n.txt other.txt");
+    assert_eq!(found, "7\n10001\n");
+    refused(&folder, &server, "add --format redis-bits @/ids n.txt", "SETBIT");
+    refused(&folder, &server, "info @/ids", "--format");
+}

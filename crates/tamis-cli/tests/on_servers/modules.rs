@@ -1,0 +1,80 @@
+//! Filters of modules, here those of `tamis serve`.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::folder;
+use crate::program::Folder;
+use crate::support::{Server, free_port};
+
+struct Serve(Child, String);
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn serve(folder: &Folder) -> Serve {
+    let port = free_port().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["serve", "--http-port", "no", "--port", &port, "--dir"])
+        .arg(folder.path("data"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let is_ready = |line: &String| line.contains(&port);
+    assert!(log.by_ref().map_while(Result::ok).any(|line| is_ready(&line)), "the server starts");
+    std::thread::spawn(move || log.for_each(drop));
+    Serve(child, format!("redis://127.0.0.1:{port}"))
+}
+
+fn say(server: &Serve, line: &str) {
+    let mut connection = redis::Client::open(&*server.1).unwrap().get_connection().unwrap();
+    let mut command = redis::Cmd::new();
+    command.arg(line.split(' ').collect::<Vec<_>>());
+    command.query::<()>(&mut connection).unwrap();
+}
+
+#[test]
+fn filters_of_modules_take_and_find_items() {
+    let folder = folder();
+    let server = serve(&folder);
+    let url = &server.1;
+    for create in [
+        "BF.RESERVE bloom 0.001 20000",
+        "CF.RESERVE cuckoo 40000",
+        "TM.RESERVE counting KIND counting ITEMS 20000",
+        "TM.RESERVE growing KIND growing ITEMS 100",
+    ] {
+        say(&server, create);
+        let key = create.split(' ').nth(1).unwrap();
+        folder.ok(&format!("add {url}/{key} n.txt"));
+        // A repeated add to a cuckoo filter adds nothing.
+        folder.ok(&format!("add {url}/{key} n.txt"));
+        assert_eq!(folder.ok(&format!("check -c {url}/{key} n.txt")), "10000\n", "{key}");
+        let wrong = folder.run(&format!("check -c {url}/{key} other.txt")).stdout;
+        assert!(wrong.trim().parse::<u64>().unwrap() < 300, "{key}: {wrong}");
+        let info = folder.run(&format!("info --json {url}/{key}"));
+        let json: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
+        assert_eq!((info.status, json[0]["name"].as_str()), (0, Some(&*format!("{url}/{key}"))));
+    }
+    folder.ok(&format!("convert {url}/bloom bloom.tamis"));
+    assert_eq!(folder.ok("check -c bloom.tamis n.txt"), "10000\n");
+    folder.ok(&format!("convert bloom.tamis {url}/copy --to tamis"));
+    assert_eq!(folder.ok(&format!("check -c {url}/copy n.txt")), "10000\n");
+    folder.ok(&format!("merge {url}/bloom {url}/copy -o {url}/both"));
+    assert_eq!(folder.ok(&format!("check -c {url}/both n.txt")), "10000\n");
+    folder.refused(&format!("convert bloom.tamis {url}/copy --to tamis"), "exists");
+    say(&server, "TM.RESERVE full KIND cuckoo ITEMS 100");
+    let full = folder.run(&format!("add {url}/full n.txt"));
+    assert!(full.status == 2 && full.stderr.contains("items were added"), "{full:?}");
+
+    // A server without the module.
+    let redis = Server::start();
+    let line = format!("convert bloom.tamis {}/f --to tamis", redis.url());
+    folder.refused(&line, "cannot load a file of Tamis");
+}
