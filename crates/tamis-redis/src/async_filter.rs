@@ -5,20 +5,17 @@ use std::future::Future;
 use tamis::Item;
 
 use crate::async_transport::AsyncTransport;
-use crate::batch::Batch;
 use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
-use crate::exchange::Exchange;
-use crate::filter::{MAX_BATCH, now};
-use crate::generations::{
-    RedisRebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
-};
-use crate::info::RedisFilterInfo;
-use crate::lifecycle::{Create, Open, OpenOrCreate};
+use crate::exchange::{Exchange, perform};
+use crate::filter::MAX_BATCH;
+use crate::generations::{RedisRebuildError, abort, delete_filter, expire_at, start_rebuild, swap};
+use crate::info::{RedisFilterInfo, info};
+use crate::lifecycle::{Open, create, open_or_create};
 use crate::merge::{RedisMergeError, merge};
-use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
-use crate::request::{NodeReply, NodeRequest, Operation, Step};
-use crate::sweep::{SendAll, Sweep, corrections};
+use crate::request::{NodeReply, NodeRequest};
+use crate::slices::batch;
+use crate::sweep::flush;
 use crate::view::{Kind, View};
 
 /// [`RedisFilter`](crate::RedisFilter) for asynchronous programs, on tokio.
@@ -65,17 +62,6 @@ impl<T: AsyncTransport> Exchange for Waiting<'_, T> {
     }
 }
 
-/// Runs an operation to its end.
-async fn run<T: AsyncTransport, O: Operation>(transport: &mut T, mut operation: O) -> O::Output {
-    let mut replies = Vec::new();
-    loop {
-        match operation.step(replies) {
-            Step::Send(requests) => replies = transport.send(requests).await,
-            Step::Done(output) => return output,
-        }
-    }
-}
-
 impl<T: AsyncTransport> AsyncRedisFilter<T> {
     /// Creates a filter, as [`RedisFilter::create`](crate::RedisFilter::create).
     ///
@@ -87,8 +73,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, RedisCreateError> {
-        let create = Create::new(name.as_bytes(), Metadata::new(plan, now()))?;
-        let view = run(&mut transport, create).await?;
+        let view = create(&mut Waiting(&mut transport), name.as_bytes(), plan).await?;
         Ok(Self { transport, view })
     }
 
@@ -98,7 +83,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisOpenError`].
     pub async fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
-        let view = run(&mut transport, Open::new(name.as_bytes())).await?;
+        let view = perform(&mut Waiting(&mut transport), Open::new(name.as_bytes())).await?;
         Ok(Self { transport, view })
     }
 
@@ -113,7 +98,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, RedisOpenError> {
-        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan, now())).await?;
+        let view = open_or_create(&mut Waiting(&mut transport), name.as_bytes(), plan).await?;
         Ok(Self { transport, view })
     }
 
@@ -124,7 +109,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     /// [`RedisItemError`]. The item may have been inserted.
     pub async fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
-        self.batch(Kind::Insert, vec![hash]).await.remove(0)
+        self.batch(Kind::Insert, &[hash]).await.remove(0)
     }
 
     /// Tests whether an item may be in the filter. False is certain.
@@ -134,7 +119,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     /// [`RedisItemError`]. A shard that the server lost is an error, never a false answer.
     pub async fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
-        self.batch(Kind::Lookup, vec![hash]).await.remove(0)
+        self.batch(Kind::Lookup, &[hash]).await.remove(0)
     }
 
     /// Inserts a batch of items, as [`RedisFilter::insert_each`](crate::RedisFilter::insert_each).
@@ -156,10 +141,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisItemError`] if the server or the connection fails.
     pub async fn info(&mut self) -> Result<RedisFilterInfo, RedisItemError> {
-        self.flush().await?;
-        let sweep = Sweep::of_lookups(&mut self.view, now());
-        let visited = run(&mut self.transport, sweep).await?;
-        Ok(RedisFilterInfo::new(&self.view, &visited))
+        info(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
     /// Corrects the counters, as [`RedisFilter::flush`](crate::RedisFilter::flush).
@@ -168,8 +150,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
     pub async fn flush(&mut self) -> Result<(), RedisItemError> {
-        let requests = corrections(&mut self.view);
-        run(&mut self.transport, SendAll::new(requests)).await.map(|_| ())
+        flush(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
     /// Lets all keys expire at a time, as [`RedisFilter::expire_at`](crate::RedisFilter::expire_at).
@@ -198,7 +179,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisRebuildError`].
     pub async fn rebuild(&mut self, plan: &RedisPlan) -> Result<(), RedisRebuildError> {
-        start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, plan, now()).await
+        start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, plan).await
     }
 
     /// Inserts a batch of items only into the filter that this client is building.
@@ -250,19 +231,12 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         for items in items.chunks(MAX_BATCH) {
             let mut hashes = vec![0; items.len()];
             I::hash_each(items, &self.view.metadata.hasher, &mut hashes);
-            results.append(&mut self.batch(kind, hashes).await);
+            results.append(&mut self.batch(kind, &hashes).await);
         }
         results
     }
 
-    async fn batch(&mut self, kind: Kind, hashes: Vec<u64>) -> Vec<Result<bool, RedisItemError>> {
-        let now = now();
-        if kind == Kind::Insert && self.view.missing_slice(now).is_some() {
-            let mut exchange = Waiting(&mut self.transport);
-            if let Err(error) = add_slice(&mut exchange, &mut self.view, now).await {
-                return vec![Err(error); hashes.len()];
-            }
-        }
-        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now)).await
+    async fn batch(&mut self, kind: Kind, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
+        batch(&mut Waiting(&mut self.transport), &mut self.view, kind, hashes).await
     }
 }

@@ -15,6 +15,7 @@
 
 use std::collections::HashSet;
 
+use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
 use crate::growth;
 use crate::metadata::Role;
@@ -31,7 +32,7 @@ pub(crate) struct Batch<'v> {
     view: &'v mut View,
     kind: Kind,
     now: u64,
-    hashes: Vec<u64>,
+    hashes: &'v [u64],
     phase: Phase,
     restarts: u32,
     pass: Pass,
@@ -64,7 +65,7 @@ struct Pass {
 
 impl<'v> Batch<'v> {
     /// Prepares an operation on the items with these hashes at a time in milliseconds.
-    pub(crate) fn new(view: &'v mut View, kind: Kind, hashes: Vec<u64>, now: u64) -> Self {
+    pub(crate) fn new(view: &'v mut View, kind: Kind, hashes: &'v [u64], now: u64) -> Self {
         let pass = Pass::default();
         Self { view, kind, now, hashes, phase: Phase::Start, restarts: 0, pass, new_before: None }
     }
@@ -85,7 +86,7 @@ impl<'v> Batch<'v> {
         }
         let mut probes = Vec::new();
         for (used, &Use { generation, writes, .. }) in self.pass.uses.iter().enumerate() {
-            for (shard, items) in by_shard(self.view, generation, &self.hashes, 0..count as u32) {
+            for (shard, items) in by_shard(self.view, generation, self.hashes, 0..count as u32) {
                 let layers = self.view.generations[generation].layers(shard);
                 let first = Probe { generation, shard, layer: 0, items: vec![], is_write: writes };
                 let room = self.view.generations[generation].room(shard);
@@ -112,7 +113,12 @@ impl<'v> Batch<'v> {
         if probes.is_empty() {
             return self.finish_pass();
         }
-        let requests = probes.iter().map(|probe| probe.request(self.view, &self.hashes)).collect();
+        let mut requests: Vec<NodeRequest> =
+            probes.iter().map(|probe| probe.request(self.view, self.hashes)).collect();
+        if self.view.metadata.window.is_some() {
+            // The time comes last: an insert into a slice that is over at this time may be late.
+            requests.push(Clock::request(self.view.name()));
+        }
         self.phase = Phase::Probing(probes);
         Step::Send(requests)
     }
@@ -165,6 +171,14 @@ impl<'v> Batch<'v> {
             *generation.repeats.entry((probe.shard, probe.layer)).or_default() += repeats;
         }
         generation.learn_count(probe.shard, probe.layer, outcome.counter);
+    }
+
+    /// Learns the time of the server. Without a reply, the known clock goes on.
+    fn learn_time(&mut self, reply: Option<&NodeReply>) {
+        let clock = reply.map(|reply| Clock::decode(self.view.name(), reply.clone()));
+        if let Some(Ok(clock)) = clock {
+            self.view.clock = Some(clock);
+        }
     }
 
     fn fail(&mut self, probe: &Probe, error: &RedisItemError) {
@@ -345,6 +359,7 @@ impl Operation for Batch<'_> {
         match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => self.start(),
             Phase::Probing(probes) => {
+                self.learn_time(replies.get(probes.len()));
                 let next = self.evaluate(&probes, replies);
                 self.send(next)
             }

@@ -66,7 +66,8 @@ pub enum RedisItemError {
         /// The error of the connection.
         message: Arc<str>,
     },
-    /// Other clients changed the filter again and again while the operation ran.
+    /// Other clients changed the filter again and again while the operation ran, or each attempt
+    /// took longer than a slice of the window.
     Unsettled,
 }
 
@@ -117,7 +118,10 @@ impl fmt::Display for RedisItemError {
             }
             Self::Server { key, code, message } => write!(f, "the key {key:?}: {code} {message}"),
             Self::Connection { message } => write!(f, "the connection to Redis failed: {message}"),
-            Self::Unsettled => f.write_str("other clients kept changing the filter: try again"),
+            Self::Unsettled => f.write_str(
+                "other clients kept changing the filter, or each attempt took longer than a slice \
+                 of the window: try again",
+            ),
         }
     }
 }

@@ -1,22 +1,17 @@
 //! A filter on plain Redis bitmaps: the blocking client.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use tamis::Item;
 
-use crate::batch::Batch;
 use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
 use crate::exchange::{Blocking, complete};
-use crate::generations::{
-    RedisRebuildError, abort, add_slice, delete_filter, expire_at, start_rebuild, swap,
-};
-use crate::info::RedisFilterInfo;
-use crate::lifecycle::{Create, Open, OpenOrCreate};
+use crate::generations::{RedisRebuildError, abort, delete_filter, expire_at, start_rebuild, swap};
+use crate::info::{RedisFilterInfo, info};
+use crate::lifecycle::{Open, create, open_or_create};
 use crate::merge::{RedisMergeError, merge};
-use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
 use crate::request::{Operation, Step};
-use crate::sweep::{SendAll, Sweep, corrections};
+use crate::slices::batch;
+use crate::sweep::flush;
 use crate::transport::Transport;
 use crate::view::{Kind, View};
 
@@ -99,11 +94,6 @@ pub(crate) fn run<T: Transport, O: Operation>(transport: &mut T, mut operation: 
     }
 }
 
-/// Returns the time in milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
-}
-
 impl<T: Transport> RedisFilter<T> {
     /// Creates a filter. Its memory is allocated at once. The first client wins.
     ///
@@ -116,8 +106,7 @@ impl<T: Transport> RedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, RedisCreateError> {
-        let create = Create::new(name.as_bytes(), Metadata::new(plan, now()))?;
-        let view = run(&mut transport, create)?;
+        let view = complete(create(&mut Blocking(&mut transport), name.as_bytes(), plan))?;
         Ok(Self { transport, view })
     }
 
@@ -143,7 +132,7 @@ impl<T: Transport> RedisFilter<T> {
         name: &str,
         plan: &RedisPlan,
     ) -> Result<Self, RedisOpenError> {
-        let view = run(&mut transport, OpenOrCreate::new(name.as_bytes(), plan, now()))?;
+        let view = complete(open_or_create(&mut Blocking(&mut transport), name.as_bytes(), plan))?;
         Ok(Self { transport, view })
     }
 
@@ -154,7 +143,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`RedisItemError`]. The item may have been inserted.
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
-        self.batch(Kind::Insert, vec![hash]).remove(0)
+        self.batch(Kind::Insert, &[hash]).remove(0)
     }
 
     /// Tests whether an item may be in the filter. False is certain.
@@ -164,7 +153,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`RedisItemError`]. A shard that the server lost is an error, never a false answer.
     pub fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
-        self.batch(Kind::Lookup, vec![hash]).remove(0)
+        self.batch(Kind::Lookup, &[hash]).remove(0)
     }
 
     /// Inserts a batch of items. The results are in the order of the items: true if the item is
@@ -196,9 +185,7 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// [`RedisItemError`] if the server or the connection fails.
     pub fn info(&mut self) -> Result<RedisFilterInfo, RedisItemError> {
-        self.flush()?;
-        let visited = run(&mut self.transport, Sweep::of_lookups(&mut self.view, now()))?;
-        Ok(RedisFilterInfo::new(&self.view, &visited))
+        complete(info(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
     /// Subtracts from the counters the items that this client counted although they were not new.
@@ -208,8 +195,7 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
     pub fn flush(&mut self) -> Result<(), RedisItemError> {
-        let requests = corrections(&mut self.view);
-        run(&mut self.transport, SendAll::new(requests)).map(|_| ())
+        complete(flush(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
     /// Lets all keys of the filter expire at the same time, in milliseconds since 1970. `None` makes
@@ -261,7 +247,7 @@ impl<T: Transport> RedisFilter<T> {
     /// ```
     pub fn rebuild(&mut self, plan: &RedisPlan) -> Result<RedisRebuild<'_, T>, RedisRebuildError> {
         let mut exchange = Blocking(&mut self.transport);
-        complete(start_rebuild(&mut exchange, &mut self.view, plan, now()))?;
+        complete(start_rebuild(&mut exchange, &mut self.view, plan))?;
         Ok(RedisRebuild { filter: self })
     }
 
@@ -313,21 +299,14 @@ impl<T: Transport> RedisFilter<T> {
 
     fn each_hash(&mut self, kind: Kind, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
         let chunks = hashes.chunks(MAX_BATCH);
-        chunks.flat_map(|hashes| self.batch(kind, hashes.to_vec())).collect()
+        chunks.flat_map(|hashes| self.batch(kind, hashes)).collect()
     }
 
     pub(crate) fn batch(
         &mut self,
         kind: Kind,
-        hashes: Vec<u64>,
+        hashes: &[u64],
     ) -> Vec<Result<bool, RedisItemError>> {
-        let now = now();
-        if kind == Kind::Insert && self.view.missing_slice(now).is_some() {
-            let mut exchange = Blocking(&mut self.transport);
-            if let Err(error) = complete(add_slice(&mut exchange, &mut self.view, now)) {
-                return vec![Err(error); hashes.len()];
-            }
-        }
-        run(&mut self.transport, Batch::new(&mut self.view, kind, hashes, now))
+        complete(batch(&mut Blocking(&mut self.transport), &mut self.view, kind, hashes))
     }
 }

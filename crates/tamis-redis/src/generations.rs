@@ -22,6 +22,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
 use crate::exchange::{Exchange, perform};
 use crate::growth::remove_remains;
@@ -104,7 +105,6 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
     plan: &RedisPlan,
-    now: u64,
 ) -> Result<(), RedisRebuildError> {
     if view.metadata.window.is_some() || plan.window_span().is_some() {
         return Err(RedisRebuildError::Plan { why: "a window is not rebuilt: its items expire" });
@@ -114,7 +114,10 @@ pub(crate) async fn start_rebuild<X: Exchange>(
             why: "a rebuild keeps the hash function of the filter",
         });
     }
-    let expires_at = read(exchange, view).await?.map(|ttl| now + ttl);
+    let expires_at = match read(exchange, view).await? {
+        Some(ttl) => Some(Clock::read(exchange, view.name()).await?.now() + ttl),
+        None => None,
+    };
     if building(view).is_some() {
         return Err(RedisRebuildError::Running { name: printable(view.name()) });
     }

@@ -1,7 +1,9 @@
 //! What is reported about a filter.
 
 use crate::error::RedisItemError;
-use crate::sweep::Visited;
+use crate::exchange::{Exchange, perform};
+use crate::slices::read_clock;
+use crate::sweep::{Sweep, Visited, flush};
 use crate::view::View;
 
 /// What is reported about a filter on Redis bitmaps.
@@ -31,9 +33,20 @@ pub struct RedisFilterInfo {
     pub growth_error: Option<RedisItemError>,
 }
 
+/// Reports on a filter.
+pub(crate) async fn info<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<RedisFilterInfo, RedisItemError> {
+    flush(exchange, view).await?;
+    let now = read_clock(exchange, view).await?;
+    let visited = perform(exchange, Sweep::of_lookups(view, now)).await?;
+    Ok(RedisFilterInfo::new(view, &visited))
+}
+
 impl RedisFilterInfo {
     /// Summarizes the layers that lookups test.
-    pub(crate) fn new(view: &View, visited: &[Visited]) -> Self {
+    fn new(view: &View, visited: &[Visited]) -> Self {
         let mut info = Self {
             items_planned: 0,
             rate_planned: 0.0,

@@ -6,7 +6,9 @@
 
 use redis::Value;
 
+use crate::clock::Clock;
 use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError, printable};
+use crate::exchange::{Exchange, perform};
 use crate::header::{State, header};
 use crate::metadata::{GenerationRecord, Metadata};
 use crate::plan::RedisPlan;
@@ -218,67 +220,37 @@ impl Operation for Open {
     }
 }
 
+/// Creates a filter. The first slice of a window is that of the present time.
+pub(crate) async fn create<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+    plan: &RedisPlan,
+) -> Result<View, RedisCreateError> {
+    let now = match plan.window_span() {
+        Some(_) => Clock::read(exchange, name).await?.now(),
+        None => 0,
+    };
+    let create = Create::new(name, Metadata::new(plan, now))?;
+    perform(exchange, create).await
+}
+
 /// Opens a filter, or creates it if it does not exist. Compares it with the plan.
-pub(crate) struct OpenOrCreate {
-    plan: RedisPlan,
-    name: Vec<u8>,
-    now: u64,
-    phase: OpenOrCreatePhase,
-}
-
-enum OpenOrCreatePhase {
-    Opening(Open),
-    Creating(Box<Create>),
-    /// Another client was faster.
-    Reopening(Open),
-}
-
-impl OpenOrCreate {
-    pub(crate) fn new(name: &[u8], plan: &RedisPlan, now: u64) -> Self {
-        let phase = OpenOrCreatePhase::Opening(Open::new(name));
-        Self { plan: plan.clone(), name: name.to_vec(), now, phase }
-    }
-}
-
-impl Operation for OpenOrCreate {
-    type Output = Result<View, RedisOpenError>;
-
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
-        let opened = match &mut self.phase {
-            OpenOrCreatePhase::Opening(open) => match open.step(replies) {
-                Step::Done(Err(RedisOpenError::NotFound { .. })) => {
-                    match Create::new(&self.name, Metadata::new(&self.plan, self.now)) {
-                        Ok(create) => self.phase = OpenOrCreatePhase::Creating(Box::new(create)),
-                        Err(error) => return Step::Done(Err(open_error(error, &self.name))),
-                    }
-                    return self.step(Vec::new());
-                }
-                step => step,
-            },
-            OpenOrCreatePhase::Creating(create) => match create.step(replies) {
-                Step::Done(Err(RedisCreateError::Exists { .. })) => {
-                    self.phase = OpenOrCreatePhase::Reopening(Open::new(&self.name));
-                    return self.step(Vec::new());
-                }
-                Step::Done(Err(error)) => Step::Done(Err(open_error(error, &self.name))),
-                Step::Done(Ok(view)) => Step::Done(Ok(view)),
-                Step::Send(requests) => Step::Send(requests),
-            },
-            OpenOrCreatePhase::Reopening(open) => open.step(replies),
-        };
-        match opened {
-            Step::Done(Ok(view)) => Step::Done(checked(&self.plan, view)),
-            step => step,
-        }
-    }
-}
-
-fn open_error(error: RedisCreateError, name: &[u8]) -> RedisOpenError {
-    match error {
-        RedisCreateError::Name(error) => RedisOpenError::Name(error),
-        RedisCreateError::Redis(error) => RedisOpenError::Redis(error),
-        RedisCreateError::Exists { .. } => RedisOpenError::NotFound { name: printable(name) },
-    }
+pub(crate) async fn open_or_create<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+    plan: &RedisPlan,
+) -> Result<View, RedisOpenError> {
+    let view = match perform(exchange, Open::new(name)).await {
+        Err(RedisOpenError::NotFound { .. }) => match create(exchange, name, plan).await {
+            Ok(view) => view,
+            // Another client was faster.
+            Err(RedisCreateError::Exists { .. }) => perform(exchange, Open::new(name)).await?,
+            Err(RedisCreateError::Name(error)) => return Err(error.into()),
+            Err(RedisCreateError::Redis(error)) => return Err(error.into()),
+        },
+        opened => opened?,
+    };
+    checked(plan, view)
 }
 
 /// Returns an error if the filter differs from the plan.

@@ -38,7 +38,8 @@ pub struct RedisPlan {
 /// How long a window reaches back: the present slice of time and those before.
 ///
 /// An item is found for at least `slices - 1` times and at most `slices` times the length of a
-/// slice.
+/// slice, by the clock of the server that has the metadata. The clocks of the clients have no
+/// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisWindow {
     /// The number of slices that a lookup tests.

@@ -1,6 +1,7 @@
 //! Operations on all keys of a filter: info, counters, expiry, deletion.
 
 use crate::error::RedisItemError;
+use crate::exchange::{Exchange, perform};
 use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
 use crate::lifecycle::expire_at;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, integers, value};
@@ -229,8 +230,17 @@ impl Operation for SendAll {
     }
 }
 
+/// Corrects the counters by the known repeats.
+pub(crate) async fn flush<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RedisItemError> {
+    let requests = corrections(view);
+    perform(exchange, SendAll::new(requests)).await.map(|_| ())
+}
+
 /// Returns the requests that correct the counters by the known repeats.
-pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
+fn corrections(view: &mut View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
     for generation in &mut view.generations {
         for ((shard, layer), repeats) in std::mem::take(&mut generation.repeats) {

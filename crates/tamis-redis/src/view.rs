@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
 use crate::geometry::{LayerGeometry, MAX_LAYERS, RedisGrowth};
 use crate::header::State;
@@ -25,6 +26,8 @@ pub(crate) struct View {
     pub(crate) growth_error: Option<RedisItemError>,
     /// The generation whose rebuild this client started.
     pub(crate) rebuild: Option<u32>,
+    /// The clock of a window, once the client has read it.
+    pub(crate) clock: Option<Clock>,
 }
 
 /// What a client knows about a generation.
@@ -83,6 +86,7 @@ impl View {
             has_bitfield_ro: true,
             growth_error: None,
             rebuild: None,
+            clock: None,
         })
     }
 
@@ -153,8 +157,8 @@ impl View {
         }
     }
 
-    /// Returns how many slices after its start the keys of a slice expire. Clients with a slow
-    /// clock read a slice for a little longer, so this is one more than the slices of the window.
+    /// Returns how many slices after its start the keys of a slice expire. This is one more than the
+    /// slices of the window, because the clocks of the nodes of a cluster differ a little.
     fn lifetime(&self) -> u64 {
         1 + self.metadata.window.map_or(0, |window| u64::from(window.slices))
     }

@@ -7,7 +7,7 @@ use support::cluster::Cluster;
 use support::{Server, patience};
 use tamis_redis::{
     AsyncClusterNodes, AsyncRedisFilter, AsyncSentinelNode, AsyncSingleNode, Patience,
-    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan,
+    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
 };
 
 fn node(server: &Server) -> AsyncSingleNode {
@@ -51,6 +51,22 @@ async fn tasks_that_insert_at_once_lose_nothing() {
     assert_eq!(count(&blocking.contains_each(&items)), items.len());
     filter.expire_at(Some(1)).await.unwrap();
     assert!(matches!(filter.contains("a").await, Err(RedisItemError::NoFilter { .. })));
+}
+
+#[tokio::test]
+async fn a_window_takes_new_slices() {
+    let server = Server::start();
+    let span = RedisWindow { slices: 20, slice_millis: 50 };
+    let plan = RedisPlan::new(100, 0.01).unwrap().window(span).unwrap();
+    let mut filter = AsyncRedisFilter::create(node(&server), "w", &plan).await.unwrap();
+    let mut other = AsyncRedisFilter::open(node(&server), "w").await.unwrap();
+    for item in 0..10_u64 {
+        assert_eq!(filter.insert(&item).await, Ok(true));
+        assert_eq!(other.contains(&item).await, Ok(true));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let info = other.info().await.unwrap();
+    assert!(info.items == 10 && info.shards >= 4, "{info:?}");
 }
 
 #[tokio::test]

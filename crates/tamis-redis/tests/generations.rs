@@ -3,13 +3,14 @@
 mod support;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
+use redis::Value;
 use support::{Hooked, Server, ask};
 use tamis_redis::{
-    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisRebuildError,
-    RedisWindow, SendError, SingleNode,
+    NodeReply, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan,
+    RedisRebuildError, RedisWindow, SendError, SingleNode, Transport,
 };
 
 fn plan(items: u64) -> RedisPlan {
@@ -289,6 +290,61 @@ fn items_of_a_window_are_found_until_their_slice_is_over() {
     assert_eq!(reader.contains(&last), Ok(false), "all slices are over");
     assert_eq!(filter.insert(&last), Ok(true));
     assert_eq!(reader.contains(&last), Ok(true));
+}
+
+const MINUTE: u64 = 60_000;
+
+/// Returns a node whose clock is fast by some milliseconds.
+fn fast<'a>(server: &Server, millis: &'a AtomicU64) -> impl Transport + use<'a> {
+    Hooked(server.node(), |words: &[Vec<u8>], reply: &mut NodeReply| {
+        if words[0] == b"TIME" {
+            let time = reply.clone().unwrap();
+            let (seconds, micros): (u64, u64) = redis::from_redis_value(time).unwrap();
+            let millis = 1000 * seconds + micros / 1000 + millis.load(Ordering::Relaxed);
+            let parts = [millis / 1000, millis % 1000 * 1000];
+            let part = |part: u64| Value::BulkString(part.to_string().into_bytes());
+            *reply = Ok(Value::Array(parts.map(part).into()));
+        }
+    })
+}
+
+/// Returns how many milliseconds lead to the start of a slice of a minute, some days ahead.
+fn until_a_slice_starts() -> u64 {
+    let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    (now + 10_000 * MINUTE).next_multiple_of(MINUTE) - now
+}
+
+#[test]
+fn a_window_takes_the_time_from_the_server() {
+    let server = Server::start();
+    let millis = AtomicU64::new(until_a_slice_starts());
+    let plan = plan(2_000).window(RedisWindow { slices: 3, slice_millis: MINUTE }).unwrap();
+    let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    let mut filter = RedisFilter::create(fast(&server, &millis), "w", &plan).unwrap();
+    let mut other = RedisFilter::open(fast(&server, &millis), "w").unwrap();
+    assert_eq!((filter.insert("a"), other.contains("a")), (Ok(true), Ok(true)));
+    assert_eq!(other.info().unwrap().items, 1);
+    let text: String = ask(&mut server.connection(), &["GET", "w"]);
+    let slice = (now + millis.load(Ordering::Relaxed)) / MINUTE;
+    assert!(text.contains(&format!(" {slice} items=")), "{slice}: {text}");
+    assert_eq!(text.lines().count(), 4, "one slice: {text}");
+}
+
+#[test]
+fn an_insert_goes_to_the_present_slice_although_the_clock_of_the_client_stood_still() {
+    let server = Server::start();
+    let millis = AtomicU64::new(until_a_slice_starts());
+    let plan = plan(2_000).window(RedisWindow { slices: 3, slice_millis: MINUTE }).unwrap();
+    let mut filter = RedisFilter::create(fast(&server, &millis), "w", &plan).unwrap();
+    assert_eq!(filter.insert_each(&["a", "b", "b"]), [Ok(true), Ok(true), Ok(false)]);
+    // The machine of the client sleeps, and its monotonic clock with it.
+    millis.fetch_add(MINUTE, Ordering::Relaxed);
+    assert_eq!(filter.insert_each(&["b", "c", "c"]), [Ok(false), Ok(true), Ok(false)]);
+    // Two slices of three are complete.
+    millis.fetch_add(2 * MINUTE, Ordering::Relaxed);
+    assert_eq!(filter.contains_each(&["a", "b", "c"]), [Ok(false), Ok(true), Ok(true)]);
+    millis.fetch_add(MINUTE, Ordering::Relaxed);
+    assert_eq!(filter.contains_each(&["b", "c"]), [Ok(false), Ok(false)]);
 }
 
 #[test]
