@@ -4,9 +4,10 @@
 //! many items as cannot fill the bitmap to more than half. So the bitmap grows after the same item
 //! as in Java, with a few round trips instead of several for each item.
 
+use redis::Value;
 use tamis_formats::{RedisBitmaps, Rule};
 
-use crate::bits;
+use crate::bits::{self, MAX_SCRIPT_BITS};
 use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
 use crate::filter::run;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, integer, integers};
@@ -15,11 +16,21 @@ use crate::transport::Transport;
 
 const CURSOR: &[u8] = b"cursor";
 
-/// Creates the first bitmap if it is missing. Keys: cursor, bitmap. Argument: the last bit. Replies
-/// with the cursor and the length of the bitmap.
+/// Creates the first bitmap if it and the cursor are missing. With a cursor, the server has lost the
+/// bitmap. Keys: cursor, bitmap. Argument: the last bit. Replies with the cursor and the length of
+/// the bitmap.
 const CREATE: &str = "\
-if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('SETBIT', KEYS[2], ARGV[1], 0) end
-return {tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('STRLEN', KEYS[2])}";
+local cursor = redis.call('GET', KEYS[1])
+if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
+  redis.call('SETBIT', KEYS[2], ARGV[1], 0)
+end
+return {tonumber(cursor or '0'), redis.call('STRLEN', KEYS[2])}";
+
+/// Sets bits if the bitmap has its full length. Key: bitmap. Arguments: its length, then those of
+/// `BITFIELD`. Replies with nil if the bitmap is missing.
+const CHECKED_SET: &str = "\
+if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return false end
+return redis.call('BITFIELD', KEYS[1], unpack(ARGV, 2))";
 
 /// Adds a bitmap if the newest is more than half full. Keys: cursor, newest bitmap, next bitmap.
 /// Arguments: the cursor that the client knows, the number of bits. Replies with the cursor.
@@ -95,7 +106,9 @@ impl<T: Transport> BitmapsFilter<T> {
     /// # Errors
     ///
     /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first bitmap has
-    /// another length; [`RedisOpenError::Redis`] if the server or the connection fails.
+    /// another length; [`RedisOpenError::Redis`] if the server or the connection fails, or with
+    /// [`RedisItemError::MissingShard`] if the key `cursor` exists without the first bitmap. Delete
+    /// `cursor` to begin again.
     pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
             .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
@@ -105,6 +118,9 @@ impl<T: Transport> BitmapsFilter<T> {
         let [cursor, len] = integers(CURSOR, Ok(reply))?[..] else {
             return Err(RedisItemError::unexpected(CURSOR, "has a wrong number of values").into());
         };
+        if len == 0 {
+            return Err(RedisItemError::MissingShard { key: printable(&bitmap(0)) }.into());
+        }
         let known = Known { rule, cursor: cursor.unsigned_abs() };
         if let Some(difference) =
             Difference::of("bytes of a bitmap", &known.len_bytes(), &len.unsigned_abs())
@@ -228,10 +244,11 @@ impl BitmapsBatch<'_> {
         let mut requests = vec![NodeRequest::new("GET", CURSOR.to_vec())];
         requests.push(NodeRequest::new("BITCOUNT", bitmap(self.known.cursor)));
         for number in 0..=self.known.cursor {
-            requests.push(NodeRequest::new("STRLEN", bitmap(number)));
             if self.tests_bitmaps() {
                 requests.push(bits::read(&bitmap(number), self.left()));
             }
+            // The length comes last: the bits of a bitmap that is evicted meanwhile read as zeros.
+            requests.push(NodeRequest::new("STRLEN", bitmap(number)));
         }
         self.phase = Phase::Looking;
         Step::Send(requests)
@@ -253,14 +270,14 @@ impl BitmapsBatch<'_> {
         self.found = vec![false; self.left().len()];
         for number in 0..=cursor {
             let key = bitmap(number);
-            if integer(&key, next())?.unsigned_abs() != self.known.len_bytes() {
-                return Err(RedisItemError::MissingShard { key: printable(&key) });
-            }
             if tests {
                 let clear = bits::clear_bits(&key, self.left(), next())?;
                 for (found, clear) in self.found.iter_mut().zip(clear) {
                     *found |= clear == 0;
                 }
+            }
+            if integer(&key, next())?.unsigned_abs() != self.known.len_bytes() {
+                return Err(RedisItemError::MissingShard { key: printable(&key) });
             }
         }
         if self.is_insert {
@@ -283,27 +300,39 @@ impl BitmapsBatch<'_> {
             absent += u64::from(!found);
             count += 1;
         }
-        let offsets: Vec<Vec<u64>> = self.left()[..count]
-            .iter()
-            .zip(&self.found)
-            .filter(|(_, found)| !**found)
-            .map(|(offsets, _)| offsets.clone())
-            .collect();
-        if offsets.is_empty() {
+        let absent = self.absent(count);
+        if absent.is_empty() {
             return self.wrote(count, Vec::new());
         }
+        let request = |chunk| {
+            let mut request = NodeRequest::script(CHECKED_SET, &[bitmap(self.known.cursor)]);
+            request.command.arg(self.known.len_bytes());
+            bits::append_sets(&mut request, &absent[chunk]);
+            request
+        };
+        let requests = bits::chunks(&absent, MAX_SCRIPT_BITS).into_iter().map(request).collect();
         self.phase = Phase::Writing(count);
-        Step::Send(vec![bits::set(&bitmap(self.known.cursor), &offsets)])
+        Step::Send(requests)
     }
 
-    fn written(&mut self, count: usize, reply: NodeReply) -> Result<Step<Output>, RedisItemError> {
-        let absent: Vec<Vec<u64>> = self.left()[..count]
-            .iter()
-            .zip(&self.found)
-            .filter(|(_, found)| !**found)
-            .map(|(offsets, _)| offsets.clone())
-            .collect();
-        let clear = bits::clear_bits(&bitmap(self.known.cursor), &absent, reply)?;
+    /// Returns the offsets of the absent among the first items that are left.
+    fn absent(&self, count: usize) -> Vec<Vec<u64>> {
+        let items = self.left()[..count].iter().zip(&self.found);
+        items.filter(|(_, found)| !**found).map(|(offsets, _)| offsets.clone()).collect()
+    }
+
+    fn written(
+        &mut self,
+        count: usize,
+        replies: Vec<NodeReply>,
+    ) -> Result<Step<Output>, RedisItemError> {
+        let (key, absent, mut clear) = (bitmap(self.known.cursor), self.absent(count), Vec::new());
+        for (chunk, reply) in bits::chunks(&absent, MAX_SCRIPT_BITS).into_iter().zip(replies) {
+            if matches!(reply, Ok(Value::Nil)) {
+                return Err(RedisItemError::MissingShard { key: printable(&key) });
+            }
+            clear.append(&mut bits::clear_bits(&key, &absent[chunk], reply)?);
+        }
         Ok(self.wrote(count, clear))
     }
 
@@ -339,7 +368,7 @@ impl Operation for BitmapsBatch<'_> {
         let step = match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => Ok(self.look()),
             Phase::Looking => self.looked(replies),
-            Phase::Writing(count) => self.written(count, replies.remove(0)),
+            Phase::Writing(count) => self.written(count, replies),
             Phase::Growing => integer(CURSOR, replies.remove(0)).map(|cursor| {
                 self.known.cursor = cursor.unsigned_abs();
                 self.look()

@@ -6,6 +6,10 @@ use crate::request::{NodeReply, NodeRequest, integers};
 /// The largest number of bits of a command: about a millisecond of the server.
 pub(crate) const MAX_BITS: usize = 4096;
 
+/// The largest number of bits that a script sets. A script passes at most some 8000 arguments, and
+/// four set a bit.
+pub(crate) const MAX_SCRIPT_BITS: usize = 1500;
+
 /// Returns ranges of items, each with at most `most` bits or a single item.
 pub(crate) fn chunks(offsets: &[Vec<u64>], most: usize) -> Vec<std::ops::Range<usize>> {
     let (mut chunks, mut start, mut bits) = (Vec::new(), 0, 0);

@@ -4,7 +4,7 @@ use redis::Value;
 use tamis_formats::CreateError as RedisPlanError;
 use tamis_formats::redisson::{Redisson, config_key};
 
-use crate::bits::{self, MAX_BITS};
+use crate::bits::{self, MAX_BITS, MAX_SCRIPT_BITS};
 use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
 use crate::filter::run;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, integer, value};
@@ -26,9 +26,6 @@ if not config[1] then return redis.error_reply('TAMISNOCONFIG no settings') end
 if config[1] ~= ARGV[1] or config[2] ~= ARGV[2] then \
 return redis.error_reply('TAMISCONFIG ' .. config[1] .. ' ' .. config[2]) end
 return redis.call('BITFIELD', KEYS[2], unpack(ARGV, 3))";
-
-/// A script passes at most some 8000 arguments, and four set a bit.
-const MAX_SCRIPT_BITS: usize = 1500;
 
 /// The filter of a Java program with Redisson, bit for bit.
 ///

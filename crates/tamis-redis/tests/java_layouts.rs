@@ -5,7 +5,7 @@ mod support;
 use md5::{Digest as _, Md5};
 use serde_json::Value;
 use sha2::Sha256;
-use support::{Server, ask};
+use support::{Hooked, Server, ask};
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
 use tamis_redis::{BitmapsFilter, HelperFilter, RedisItemError, RedisOpenError, RedissonFilter};
 
@@ -203,4 +203,39 @@ fn redis_bitmaps_of_another_plan_and_lost_bitmaps_are_errors() {
     let _: i64 = ask(&mut server.connection(), &["DEL", "bloomfilter-1"]);
     let lost = filter.contains_each(&["x1"]).remove(0);
     assert_eq!(lost, Err(RedisItemError::MissingShard { key: "bloomfilter-1".into() }));
+}
+
+#[test]
+fn a_redis_bitmap_that_the_server_evicted_is_not_created_again() {
+    let server = Server::start();
+    let mut redis = server.connection();
+    let mut filter = BitmapsFilter::open_or_create(server.node(), 10, 0.1).unwrap();
+    let items: Vec<String> = (0..60).map(|i| format!("x{i}")).collect();
+    ok(filter.insert_each(&items));
+    for cursor in [3, 0] {
+        let _: String = ask(&mut redis, &["SET", "cursor", &cursor.to_string()]);
+        let _: i64 = ask(&mut redis, &["DEL", "bloomfilter-0"]);
+        let lost = RedisItemError::MissingShard { key: "bloomfilter-0".into() };
+        let opened = BitmapsFilter::open_or_create(server.node(), 10, 0.1).err().unwrap();
+        assert_eq!(opened, RedisOpenError::Redis(lost.clone()));
+        assert_eq!(filter.insert_each(&["y"]), [Err(lost)]);
+        assert_eq!(ask::<i64>(&mut redis, &["EXISTS", "bloomfilter-0"]), 0);
+    }
+}
+
+#[test]
+fn a_redis_bitmap_that_the_server_evicts_within_a_batch_is_an_error() {
+    let server = Server::start();
+    BitmapsFilter::open_or_create(server.node(), 1000, 0.1).unwrap();
+    let mut redis = server.connection();
+    let evicting = Hooked(server.node(), |words: &[Vec<u8>], _: &mut _| {
+        if words[0] == b"STRLEN" {
+            let _: i64 = ask(&mut redis, &["DEL", "bloomfilter-0"]);
+        }
+    });
+    let mut filter = BitmapsFilter::open_or_create(evicting, 1000, 0.1).unwrap();
+    let items: Vec<String> = (0..600).map(|i| format!("x{i}")).collect();
+    let lost = Err(RedisItemError::MissingShard { key: "bloomfilter-0".into() });
+    assert!(filter.insert_each(&items).iter().all(|result| *result == lost));
+    assert_eq!(ask::<i64>(&mut server.connection(), &["EXISTS", "bloomfilter-0"]), 0);
 }
