@@ -10,7 +10,7 @@ use tamis_formats::{RedisBitmaps, Rule};
 use crate::bits::{self, MAX_SCRIPT_BITS};
 use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
 use crate::filter::run;
-use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, integer, integers};
+use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, integer};
 use crate::sweep::SendAll;
 use crate::transport::Transport;
 
@@ -24,7 +24,7 @@ local cursor = redis.call('GET', KEYS[1])
 if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
   redis.call('SETBIT', KEYS[2], ARGV[1], 0)
 end
-return {tonumber(cursor or '0'), redis.call('STRLEN', KEYS[2])}";
+return {cursor or '0', redis.call('STRLEN', KEYS[2])}";
 
 /// Sets bits if the bitmap has its full length. Key: bitmap. Arguments: its length, then those of
 /// `BITFIELD`. Replies with nil if the bitmap is missing.
@@ -36,24 +36,31 @@ return redis.call('BITFIELD', KEYS[1], unpack(ARGV, 2))";
 /// Arguments: the cursor that the client knows, the number of bits. Replies with the cursor.
 const GROW: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
-if cursor ~= ARGV[1] then return tonumber(cursor) end
-if 2 * redis.call('BITCOUNT', KEYS[2]) <= tonumber(ARGV[2]) then return tonumber(cursor) end
+if cursor ~= ARGV[1] then return cursor end
+if 2 * redis.call('BITCOUNT', KEYS[2]) <= tonumber(ARGV[2]) then return cursor end
 redis.call('DEL', KEYS[3])
 redis.call('SETBIT', KEYS[3], ARGV[2] - 1, 0)
-return redis.call('INCR', KEYS[1])";
+redis.call('INCR', KEYS[1])
+return redis.call('GET', KEYS[1])";
 
 /// Deletes all bitmaps and creates an empty one, unless the cursor moved. Keys: cursor, bitmaps.
 /// Arguments: the cursor, the last bit. Replies with the cursor before.
 const RESET: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
-if cursor ~= ARGV[1] then return tonumber(cursor) end
+if cursor ~= ARGV[1] then return cursor end
 for i = 2, #KEYS do redis.call('DEL', KEYS[i]) end
 redis.call('SET', KEYS[1], '0')
 redis.call('SETBIT', KEYS[2], ARGV[2], 0)
-return tonumber(cursor)";
+return cursor";
 
 /// How many items a round trip tests.
 const MAX_ITEMS: usize = 1000;
+
+/// How many items a round trip tests in all bitmaps together.
+const MAX_TESTS: u64 = 64_000;
+
+/// The largest cursor. It bounds the commands for a broken value.
+const MAX_CURSOR: u64 = 4095;
 
 /// The filter of a Java program with `RedisBitmaps`, bit for bit.
 ///
@@ -88,11 +95,17 @@ impl Known {
     }
 
     fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
-        let text = bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec());
-        let cursor = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-        let cursor = cursor.ok_or_else(|| RedisItemError::unexpected(CURSOR, "is not a number"))?;
+        let cursor = cursor_of(&bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec()))?;
         Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
     }
+}
+
+/// Decodes the value of the cursor. The scripts compare it as text, so it has one form.
+fn cursor_of(text: &[u8]) -> Result<u64, RedisItemError> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number
+        .filter(|&number: &u64| number <= MAX_CURSOR && number.to_string().as_bytes() == text)
+        .ok_or_else(|| RedisItemError::unexpected(CURSOR, "is not a number from 0 to 4095"))
 }
 
 fn bitmap(number: u64) -> Vec<u8> {
@@ -115,16 +128,13 @@ impl<T: Transport> BitmapsFilter<T> {
         let mut request = NodeRequest::script(CREATE, &[CURSOR.to_vec(), bitmap(0)]);
         request.command.arg(rule.bits() - 1);
         let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
-        let [cursor, len] = integers(CURSOR, Ok(reply))?[..] else {
-            return Err(RedisItemError::unexpected(CURSOR, "has a wrong number of values").into());
-        };
+        let (cursor, len): (Vec<u8>, u64) = redis::from_redis_value(reply)
+            .map_err(|_| RedisItemError::unexpected(CURSOR, "has a wrong number of values"))?;
         if len == 0 {
             return Err(RedisItemError::MissingShard { key: printable(&bitmap(0)) }.into());
         }
-        let known = Known { rule, cursor: cursor.unsigned_abs() };
-        if let Some(difference) =
-            Difference::of("bytes of a bitmap", &known.len_bytes(), &len.unsigned_abs())
-        {
+        let known = Known { rule, cursor: cursor_of(&cursor)? };
+        if let Some(difference) = Difference::of("bytes of a bitmap", &known.len_bytes(), &len) {
             return Err(RedisOpenError::Differs {
                 name: printable(&bitmap(0)),
                 differences: vec![difference],
@@ -171,9 +181,8 @@ impl<T: Transport> BitmapsFilter<T> {
             let mut request = NodeRequest::script(RESET, &keys);
             request.command.arg(cursor).arg(self.known.rule.bits() - 1);
             let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
-            let found = integer(CURSOR, Ok(reply))?.unsigned_abs();
-            self.known.cursor = if found == cursor { 0 } else { found };
-            if found == cursor {
+            if !self.known.learn_cursor(Ok(reply))? {
+                self.known.cursor = 0;
                 return Ok(());
             }
         }
@@ -228,8 +237,11 @@ struct BitmapsBatch<'k> {
 }
 
 impl BitmapsBatch<'_> {
+    /// Returns the items that are left, as many as a round trip tests.
     fn left(&self) -> &[Vec<u64>] {
-        &self.offsets[self.results.len()..]
+        let left = &self.offsets[self.results.len()..];
+        let most = (MAX_TESTS / (self.known.cursor + 1)) as usize;
+        &left[..left.len().min(most)]
     }
 
     /// Java tests the bitmaps before an insert only if there are several.
@@ -284,7 +296,7 @@ impl BitmapsBatch<'_> {
             return Ok(self.write());
         }
         self.results.extend(self.found.drain(..).map(Ok));
-        Ok(Step::Done(std::mem::take(&mut self.results)))
+        Ok(self.look())
     }
 
     /// Inserts as many items as cannot fill the newest bitmap to more than half, at least one.
@@ -353,7 +365,7 @@ impl BitmapsBatch<'_> {
             return Step::Send(vec![request]);
         }
         if self.found.is_empty() {
-            return Step::Done(std::mem::take(&mut self.results));
+            return self.look();
         }
         self.write()
     }
@@ -369,10 +381,9 @@ impl Operation for BitmapsBatch<'_> {
             Phase::Start => Ok(self.look()),
             Phase::Looking => self.looked(replies),
             Phase::Writing(count) => self.written(count, replies),
-            Phase::Growing => integer(CURSOR, replies.remove(0)).map(|cursor| {
-                self.known.cursor = cursor.unsigned_abs();
-                self.look()
-            }),
+            Phase::Growing => {
+                self.known.learn_cursor(replies.remove(0)).map(|_is_changed| self.look())
+            }
         };
         step.unwrap_or_else(|error| {
             let mut results = std::mem::take(&mut self.results);

@@ -224,6 +224,50 @@ fn a_redis_bitmap_that_the_server_evicted_is_not_created_again() {
 }
 
 #[test]
+fn a_broken_cursor_of_redis_bitmaps_is_an_error_with_few_commands() {
+    let server = Server::start();
+    let mut redis = server.connection();
+    let (mut commands, mut arguments) = (0, 0);
+    let counting = Hooked(server.node(), |words: &[Vec<u8>], _: &mut _| {
+        commands += 1;
+        arguments += words.len();
+    });
+    let mut filter = BitmapsFilter::open_or_create(counting, 1000, 0.1).unwrap();
+    let items: Vec<String> = (0..1000).map(|i| format!("x{i}")).collect();
+    for cursor in ["", "-1", "1e3", "+1", "007", "many", "4096", "1000000000000000000"] {
+        let _: String = ask(&mut redis, &["SET", "cursor", cursor]);
+        let opened = BitmapsFilter::open_or_create(server.node(), 1000, 0.1).err().unwrap();
+        assert!(opened.to_string().contains("\"cursor\""), "{cursor}: {opened}");
+        let is_error = |result: &Result<_, _>| matches!(result, Err(RedisItemError::Server { .. }));
+        assert!(filter.insert_each(&items).iter().all(is_error), "{cursor}");
+        assert!(filter.contains_each(&items).iter().all(is_error), "{cursor}");
+        assert!(filter.reset().is_err(), "{cursor}");
+    }
+    // The largest cursor is read, but the bitmaps are missing.
+    let _: String = ask(&mut redis, &["SET", "cursor", "4095"]);
+    let is_lost =
+        |result: &Result<_, _>| matches!(result, Err(RedisItemError::MissingShard { .. }));
+    assert!(filter.contains_each(&items).iter().all(is_lost));
+    drop(filter);
+    assert!(commands < 10_000 && arguments < 2_000_000, "{commands} {arguments}");
+}
+
+#[test]
+fn filters_with_many_redis_bitmaps_answer_all_items_of_a_batch() {
+    let server = Server::start();
+    let mut filter = BitmapsFilter::open_or_create(server.node(), 10, 1e-4).unwrap();
+    let items: Vec<String> = (0..1000).map(|i| format!("x{i}")).collect();
+    for items in items.chunks(10) {
+        ok(filter.insert_each(items));
+    }
+    assert!(filter.cursor() > 80, "{}", filter.cursor());
+    let found = ok(filter.contains_each(&items));
+    assert_eq!((found.len(), found.contains(&false)), (1000, false));
+    let mut twice = BitmapsFilter::open_or_create(server.node(), 10, 1e-4).unwrap();
+    assert_eq!(ok(twice.insert_each(&items)), vec![false; 1000]);
+}
+
+#[test]
 fn a_redis_bitmap_that_the_server_evicts_within_a_batch_is_an_error() {
     let server = Server::start();
     BitmapsFilter::open_or_create(server.node(), 1000, 0.1).unwrap();
