@@ -129,7 +129,8 @@ fn a_killed_node_is_an_error_of_its_items_only() {
 
 #[test]
 fn a_client_follows_a_sentinel_to_the_new_primary() {
-    let primary = Server::start();
+    // A replica is served at once. By default, the primary waits five seconds for others.
+    let primary = Server::with(&["--repl-diskless-sync-delay", "0"]);
     let replica = Server::with(&["--replicaof", "127.0.0.1", &primary.port.to_string()]);
     let port = free_port();
     let file = format!("/tmp/sentinel-{port}.conf");
@@ -173,9 +174,18 @@ fn follow_failover(sentinel: &str, primary: &Server, replica: &Server) {
     let mut filter = RedisFilter::create(node, "f", &plan).unwrap();
     let items: Vec<u64> = (0..1000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
-    let synced: i64 = ask(&mut primary.connection(), &["WAIT", "1", "5000"]);
+    // `WAIT` waits for the last write of its connection.
+    let mut writer = primary.connection();
+    let _: String = ask(&mut writer, &["SET", "last", "x"]);
+    let synced: i64 = ask(&mut writer, &["WAIT", "1", "10000"]);
     assert_eq!(synced, 1);
-    let _: String = ask(&mut redis, &["SENTINEL", "FAILOVER", "mine"]);
+    // The Sentinel refuses until it has seen that the replica is connected.
+    let mut failover = redis::cmd("SENTINEL");
+    failover.arg("FAILOVER").arg("mine");
+    while failover.query::<String>(&mut redis).is_err() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(100));
+    }
     while !ask::<Vec<String>>(&mut redis, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mine"])
         .contains(&replica.port.to_string())
     {
