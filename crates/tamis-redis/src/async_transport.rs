@@ -14,7 +14,8 @@ use crate::transport::{Attempts, Patience, replies};
 
 /// Sends requests and returns their replies in the same order, without blocking a thread.
 ///
-/// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
+/// A transport may send a request without a reply again if it is
+/// [repeatable](NodeRequest::is_repeatable).
 pub trait AsyncTransport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
     fn send(&mut self, requests: Vec<NodeRequest>) -> impl Future<Output = Vec<NodeReply>> + Send;
@@ -79,7 +80,7 @@ impl<C: AsyncConnect> AsyncLine<C> {
     }
 
     async fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        let mut attempts = Attempts::new(requests.len());
+        let mut attempts = Attempts::new(requests);
         while let Some((open, pause)) = attempts.next(&self.patience) {
             tokio::time::sleep(pause).await;
             let mut pipeline = Pipeline::new();
@@ -283,7 +284,7 @@ impl AsyncClusterNodes {
 
 impl AsyncTransport for AsyncClusterNodes {
     async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
-        let mut state = State::new(requests.len());
+        let mut state = State::new(&requests);
         while let Some((open, pause)) = state.attempts.next(&self.patience) {
             tokio::time::sleep(pause).await;
             self.attempt(&requests, &open, &mut state).await;

@@ -21,6 +21,7 @@ use crate::growth;
 use crate::metadata::Role;
 use crate::probe::{Outcome, Probe, by_shard};
 use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes};
+use crate::sweep::corrections;
 use crate::view::{Kind, Update, Use, View};
 
 /// How often an operation starts again before it gives up.
@@ -42,7 +43,8 @@ pub(crate) struct Batch<'v> {
 
 enum Phase {
     Start,
-    Probing(Vec<Probe>),
+    /// Waits for the replies to this number of corrections and to the probes.
+    Probing(usize, Vec<Probe>),
     Rereading,
     Growing(Vec<(usize, u32)>),
 }
@@ -113,13 +115,17 @@ impl<'v> Batch<'v> {
         if probes.is_empty() {
             return self.finish_pass();
         }
-        let mut requests: Vec<NodeRequest> =
-            probes.iter().map(|probe| probe.request(self.view, self.hashes)).collect();
+        let mut requests = match self.kind {
+            Kind::Lookup => Vec::new(),
+            Kind::Insert | Kind::Build => corrections(self.view),
+        };
+        let corrections = requests.len();
+        requests.extend(probes.iter().map(|probe| probe.request(self.view, self.hashes)));
         if self.view.metadata.window.is_some() {
             // The time comes last: an insert into a slice that is over at this time may be late.
             requests.push(Clock::request(self.view.name()));
         }
-        self.phase = Phase::Probing(probes);
+        self.phase = Phase::Probing(corrections, probes);
         Step::Send(requests)
     }
 
@@ -355,10 +361,12 @@ impl<'v> Batch<'v> {
 impl Operation for Batch<'_> {
     type Output = Vec<Result<bool, RedisItemError>>;
 
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Start) {
             Phase::Start => self.start(),
-            Phase::Probing(probes) => {
+            Phase::Probing(corrections, probes) => {
+                // After a correction that failed, the counter is too high.
+                replies.drain(..corrections);
                 self.learn_time(replies.get(probes.len()));
                 let next = self.evaluate(&probes, replies);
                 self.send(next)

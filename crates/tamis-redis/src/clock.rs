@@ -21,7 +21,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// Returns the request for the time of the server that has the metadata of a filter.
     pub(crate) fn request(name: &[u8]) -> NodeRequest {
-        NodeRequest { key: name.to_vec(), command: redis::cmd("TIME") }
+        NodeRequest { key: name.to_vec(), command: redis::cmd("TIME"), is_repeatable: true }
     }
 
     /// Decodes the reply.

@@ -137,7 +137,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(requests: usize) -> Self {
+    pub(crate) fn new(requests: &[NodeRequest]) -> Self {
         Self { attempts: Attempts::new(requests), asks: Asks::new(), is_redirected: false }
     }
 
@@ -174,7 +174,7 @@ impl State {
 
 impl Transport for ClusterNodes {
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        let mut state = State::new(requests.len());
+        let mut state = State::new(requests);
         while let Some((open, pause)) = state.attempts.next(&self.patience) {
             std::thread::sleep(pause);
             self.attempt(requests, &open, &mut state);

@@ -6,6 +6,7 @@ use redis::{Arg, Value};
 
 use crate::lifecycle::CREATE_SHARD;
 use crate::request::{NodeReply, NodeRequest, SendError};
+use crate::sweep::CORRECT;
 use crate::transport::Transport;
 
 /// The strings of a server, and how many round trips and commands it served.
@@ -58,6 +59,10 @@ impl Model {
                     string[..args[5].len()].copy_from_slice(args[5]);
                 }
                 Value::Int(is_new.into())
+            }
+            "EVAL" if args[1] == CORRECT.as_bytes() => {
+                let increase: &[&[u8]] = &[b"INCRBY", b"i64", b"64", args[4]];
+                self.bitfield(args[3], increase)
             }
             // The only other script of these tests is the one that removes remains.
             "EVAL" => {

@@ -61,13 +61,13 @@ impl Probe {
         view.generations[self.generation].key(self.shard, self.layer)
     }
 
-    /// Builds the command. An insert takes the repeats that its layer must subtract.
-    pub(crate) fn request(&self, view: &mut View, hashes: &[u64]) -> NodeRequest {
+    /// Builds the command.
+    pub(crate) fn request(&self, view: &View, hashes: &[u64]) -> NodeRequest {
         let name = match self.is_write || !view.has_bitfield_ro {
             true => "BITFIELD",
             false => "BITFIELD_RO",
         };
-        let generation = &mut view.generations[self.generation];
+        let generation = &view.generations[self.generation];
         let layer = generation.layer(self.layer);
         let bits = self.items.len() * layer.probes as usize;
         let key = generation.key(self.shard, self.layer);
@@ -75,9 +75,7 @@ impl Probe {
         let command = &mut request.command;
         command.arg("GET").arg("i64").arg(0);
         if self.is_write {
-            let repeats = generation.repeats.remove(&(self.shard, self.layer)).unwrap_or(0);
-            let count = self.items.len() as i64 - repeats;
-            command.arg("INCRBY").arg("i64").arg(COUNTER_OFFSET).arg(count);
+            command.arg("INCRBY").arg("i64").arg(COUNTER_OFFSET).arg(self.items.len());
         } else {
             command.arg("GET").arg("i64").arg(COUNTER_OFFSET);
         }

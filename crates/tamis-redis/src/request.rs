@@ -9,8 +9,11 @@ use crate::error::RedisItemError;
 pub struct NodeRequest {
     /// The key that decides the slot.
     pub key: Vec<u8>,
-    /// The command with its arguments. Sending it twice is safe.
+    /// The command with its arguments.
     pub command: Cmd,
+    /// Whether sending the command twice is safe. A transport sends another command again only if
+    /// the server replied that it did not execute it.
+    pub is_repeatable: bool,
 }
 
 /// The reply to a request: a value, which may be [`Value::ServerError`], or the error of the
@@ -47,7 +50,7 @@ impl NodeRequest {
     pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {
         let mut command = Cmd::new();
         command.arg(name).arg(&key);
-        Self { key, command }
+        Self { key, command, is_repeatable: true }
     }
 
     /// Returns a request with memory for this number of arguments and bytes.
@@ -59,14 +62,14 @@ impl NodeRequest {
     ) -> Self {
         let mut command = Cmd::with_capacity(arguments, bytes + key.len());
         command.arg(name).arg(&key);
-        Self { key, command }
+        Self { key, command, is_repeatable: true }
     }
 
     /// Returns a request for a script. The first key decides the slot.
     pub(crate) fn script(text: &'static str, keys: &[Vec<u8>]) -> Self {
         let mut command = Cmd::new();
         command.arg("EVAL").arg(text).arg(keys.len()).arg(keys);
-        Self { key: keys[0].clone(), command }
+        Self { key: keys[0].clone(), command, is_repeatable: true }
     }
 }
 

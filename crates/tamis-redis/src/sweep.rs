@@ -239,16 +239,21 @@ pub(crate) async fn flush<X: Exchange>(
     perform(exchange, SendAll::new(requests)).await.map(|_| ())
 }
 
-/// Returns the requests that correct the counters by the known repeats.
-fn corrections(view: &mut View) -> Vec<NodeRequest> {
+/// Corrects the counter of a shard that exists. Argument: the number to add.
+pub(crate) const CORRECT: &str = "\
+if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
+return redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])[1]";
+
+/// Returns the requests that correct the counters by the known repeats. A request that is sent twice
+/// would subtract them twice.
+pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
     for generation in &mut view.generations {
         for ((shard, layer), repeats) in std::mem::take(&mut generation.repeats) {
             if repeats != 0 {
-                let mut request = NodeRequest::new("BITFIELD", generation.key(shard, layer));
-                let command = request.command.arg("INCRBY").arg("i64").arg(COUNTER_OFFSET);
-                command.arg(-repeats);
-                requests.push(request);
+                let mut request = NodeRequest::script(CORRECT, &[generation.key(shard, layer)]);
+                request.command.arg(-repeats);
+                requests.push(NodeRequest { is_repeatable: false, ..request });
             }
         }
     }

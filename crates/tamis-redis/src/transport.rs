@@ -8,7 +8,8 @@ use crate::request::{NodeReply, NodeRequest, SendError};
 
 /// Sends requests and returns their replies in the same order.
 ///
-/// All requests of this crate may be sent twice, so a transport may repeat those without a reply.
+/// A transport may send a request without a reply again if it is
+/// [repeatable](NodeRequest::is_repeatable).
 pub trait Transport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
@@ -21,7 +22,7 @@ pub struct Patience {
     pub connect: Duration,
     /// The longest time to wait for a reply.
     pub response: Duration,
-    /// How often requests without a reply are sent again.
+    /// How often requests without a reply are sent again, if they are repeatable.
     pub retries: u32,
     /// The pause before the first retry. Each further pause is twice as long.
     pub pause: Duration,
@@ -49,21 +50,22 @@ impl Patience {
 /// The requests that still have no usable reply.
 pub(crate) struct Attempts {
     replies: Vec<Option<NodeReply>>,
+    are_repeatable: Vec<bool>,
     retry: u32,
     /// Whether the requests without a reply were all sent to another node than the right one.
     is_redirected: bool,
 }
 
 impl Attempts {
-    pub(crate) fn new(requests: usize) -> Self {
-        Self { replies: vec![None; requests], retry: 0, is_redirected: false }
+    pub(crate) fn new(requests: &[NodeRequest]) -> Self {
+        let are_repeatable = requests.iter().map(|request| request.is_repeatable).collect();
+        Self { replies: vec![None; requests.len()], are_repeatable, retry: 0, is_redirected: false }
     }
 
     /// Returns the numbers of the requests to send, and the pause before. Returns `None` if every
     /// request has a reply or all retries are used.
     pub(crate) fn next(&mut self, patience: &Patience) -> Option<(Vec<usize>, Duration)> {
-        let open: Vec<usize> =
-            (0..self.replies.len()).filter(|&i| !is_final(self.replies[i].as_ref())).collect();
+        let open: Vec<usize> = (0..self.replies.len()).filter(|&i| self.is_open(i)).collect();
         if open.is_empty() || self.retry > patience.retries {
             return None;
         }
@@ -74,6 +76,14 @@ impl Attempts {
         };
         self.retry += 1;
         Some((open, pause))
+    }
+
+    fn is_open(&self, request: usize) -> bool {
+        match &self.replies[request] {
+            // The server may have executed the request.
+            Some(Err(_)) => self.are_repeatable[request],
+            reply => !is_final(reply.as_ref()),
+        }
     }
 
     /// Records the replies to the requests that were sent.
@@ -194,7 +204,7 @@ pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r NodeRequest>) -> Vec<u
 
 impl<C: Connect> Transport for Line<C> {
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        let mut attempts = Attempts::new(requests.len());
+        let mut attempts = Attempts::new(requests);
         while let Some((open, pause)) = attempts.next(&self.patience) {
             std::thread::sleep(pause);
             let packed = pack(open.iter().map(|&i| &requests[i]));
@@ -262,7 +272,8 @@ mod tests {
 
     #[test]
     fn only_requests_without_a_reply_are_sent_again() {
-        let mut attempts = Attempts::new(3);
+        let requests = ["a", "b", "c"].map(|key| NodeRequest::new("GET", key.into()));
+        let mut attempts = Attempts::new(&requests);
         let failed = || Err(SendError { message: "closed".into() });
         let (open, pause) = attempts.next(&PATIENCE).unwrap();
         assert_eq!((open.clone(), pause), (vec![0, 1, 2], Duration::ZERO));
@@ -274,5 +285,19 @@ mod tests {
         assert_eq!((open, pause), (vec![2], Duration::from_millis(20)));
         assert!(attempts.next(&PATIENCE).is_none());
         assert_eq!(attempts.into_replies()[..2], [Ok(Value::Int(1)), Ok(Value::Int(2))]);
+    }
+
+    #[test]
+    fn a_request_that_is_not_repeatable_is_sent_again_only_if_it_was_not_executed() {
+        let moved = redis::parse_redis_value(b"-MOVED 1 b:1\r\n").unwrap();
+        let once = NodeRequest { is_repeatable: false, ..NodeRequest::new("INCR", "a".into()) };
+        let mut attempts = Attempts::new(&[once.clone(), once]);
+        let (open, _) = attempts.next(&PATIENCE).unwrap();
+        let lost = Err(SendError { message: "closed".into() });
+        attempts.record(&open, [Ok(moved), lost.clone()]);
+        assert_eq!(attempts.next(&PATIENCE).unwrap().0, [0]);
+        attempts.record(&[0], [Ok(Value::Int(1))]);
+        assert!(attempts.next(&PATIENCE).is_none());
+        assert_eq!(attempts.into_replies(), [Ok(Value::Int(1)), lost]);
     }
 }

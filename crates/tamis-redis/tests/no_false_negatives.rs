@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use support::{Server, ask, node_at, patience};
 use tamis_redis::{
-    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, SingleNode, Transport,
+    NodeReply, NodeRequest, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError,
+    RedisPlan, SendError, SingleNode, Transport,
 };
 
 fn acknowledged<T: Transport>(filter: &mut RedisFilter<T>, items: &[u64]) -> HashSet<u64> {
@@ -329,6 +330,38 @@ fn a_cut_connection_in_the_middle_of_a_batch_loses_no_acknowledged_insert() {
     let cuts = proxy.cuts.load(Ordering::Relaxed);
     assert!(cuts > 20 && known.len() > 10_000, "{cuts} cuts, {} acknowledged", known.len());
     assert_holds(&mut RedisFilter::open(server.node(), "f").unwrap(), &known);
+}
+
+/// A node whose first reply to each request is lost. It repeats the requests that may be repeated.
+struct Twice(SingleNode);
+
+impl Transport for Twice {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        self.0.send(requests);
+        let again = |request: &NodeRequest| match request.is_repeatable {
+            true => self.0.send(std::slice::from_ref(request)).remove(0),
+            false => Err(SendError { message: "lost".into() }),
+        };
+        requests.iter().map(again).collect()
+    }
+}
+
+#[test]
+fn a_lost_reply_never_makes_the_counter_too_small() {
+    let server = Server::start();
+    let plan = RedisPlan::new(100_000, 1e-6).unwrap().max_shard_bytes(64 << 10).unwrap();
+    RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let mut filter = RedisFilter::open(Twice(server.node()), "f").unwrap();
+    let count = || RedisFilter::open(server.node(), "f").unwrap().info().unwrap().items;
+    for start in (0..1000_u64).step_by(10) {
+        let items: Vec<u64> = (0..start + 10).collect();
+        assert_eq!(acknowledged(&mut filter, &items).len(), items.len());
+        assert!(count() >= start + 10, "{} {start}", count());
+    }
+    let flushed = filter.flush();
+    assert!(count() >= 1000, "{}", count());
+    assert!(matches!(flushed, Err(RedisItemError::Connection { .. })), "{flushed:?}");
+    assert!(filter.info().unwrap().items >= 1000);
 }
 
 #[test]
