@@ -209,7 +209,7 @@ impl<T: Transport> RedisFilter<T> {
         complete(expire_at(&mut Blocking(&mut self.transport), &mut self.view, millis))
     }
 
-    /// Deletes the filter.
+    /// Deletes the filter: each shard with all its layers, and then the metadata.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ use crate::lifecycle::CreateShards;
 use crate::metadata::{GenerationRecord, Metadata, Role, random_id};
 use crate::plan::RedisPlan;
 use crate::request::{NodeRequest, bytes, integer};
-use crate::sweep::{Flag, SendAll, Sweep, Visit};
+use crate::sweep::{Flag, SendAll, Sweep, Visit, unlink};
 use crate::view::{Generation, View};
 
 /// Replaces the metadata if it is as the client knows it. Keeps the expiry. Arguments: the known
@@ -238,7 +238,12 @@ pub(crate) async fn delete_filter<X: Exchange>(
         Ok(_) | Err(RedisItemError::NoFilter { .. }) => {}
         Err(error) => return Err(error),
     }
-    perform(exchange, Sweep::delete(view)).await.map(|_| ())
+    for generation in &view.generations {
+        unlink(exchange, generation).await?;
+    }
+    // The metadata comes last: a client that repeats the deletion needs it.
+    let metadata = NodeRequest::new("UNLINK", view.name().to_vec());
+    perform(exchange, SendAll::new(vec![metadata])).await.map(|_| ())
 }
 
 /// Returns the number of the generation that is being built.
@@ -331,7 +336,5 @@ async fn delete<X: Exchange>(
     view: &View,
     record: GenerationRecord,
 ) -> Result<(), RedisItemError> {
-    let metadata = Metadata { generations: vec![record], ..view.metadata.clone() };
-    let mut old = View::new(view.name(), metadata).expect("the name was checked");
-    perform(exchange, Sweep::new(&mut old, Visit::Delete, [0])).await.map(|_| ())
+    unlink(exchange, &Generation::new(view.name(), record).expect("the name was checked")).await
 }

@@ -1,11 +1,11 @@
-//! Operations on all keys of a filter: info, counters, expiry, deletion.
+//! Operations on all keys of a filter: info, counters, expiry, flags, deletion.
 
 use crate::error::RedisItemError;
 use crate::exchange::{Exchange, perform};
 use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
 use crate::lifecycle::expire_at;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, integers, value};
-use crate::view::{Kind, View};
+use crate::view::{Generation, Kind, View};
 
 /// How many shards a pipeline visits.
 const SHARDS_AT_ONCE: usize = 1024;
@@ -35,8 +35,6 @@ pub(crate) enum Visit {
     Expire(Option<u64>),
     /// Sets a flag.
     Mark(Flag),
-    /// Deletes the key.
-    Delete,
 }
 
 /// A layer that a sweep has visited.
@@ -94,12 +92,6 @@ impl<'v> Sweep<'v> {
         Self { last: vec![last], ..Self::new(view, Visit::Expire(millis), all) }
     }
 
-    /// Deletes all keys. The metadata comes last, so that a deletion that failed can be repeated.
-    pub(crate) fn delete(view: &'v mut View) -> Self {
-        let (all, name) = (0..view.generations.len(), view.name().to_vec());
-        Self { last: vec![NodeRequest::new("UNLINK", name)], ..Self::new(view, Visit::Delete, all) }
-    }
-
     /// Reads the headers of the generations that lookups test, after the counters are corrected.
     pub(crate) fn of_lookups(view: &'v mut View, now: u64) -> Self {
         let used: Vec<_> =
@@ -107,7 +99,7 @@ impl<'v> Sweep<'v> {
         Self::new(view, Visit::Read, used)
     }
 
-    /// Returns the requests for a key. The first reads the header, except where a deletion follows.
+    /// Returns the requests for a key: one reads the header.
     fn requests(&self, (generation, shard, layer): (usize, u32, u8)) -> Vec<NodeRequest> {
         let key = self.view.generations[generation].key(shard, layer);
         let name = match self.visit {
@@ -127,7 +119,6 @@ impl<'v> Sweep<'v> {
                 command.arg("SET").arg("u1").arg(flag.offset()).arg(1);
                 vec![read]
             }
-            Visit::Delete => vec![read, NodeRequest::new("UNLINK", key)],
         }
     }
 
@@ -145,7 +136,6 @@ impl<'v> Sweep<'v> {
         let (at, each) = match self.visit {
             Visit::Read | Visit::Mark(..) => (0, 1),
             Visit::Expire(_) => (1, 2),
-            Visit::Delete => (0, 2),
         };
         let mut replies = replies.into_iter();
         let mut further = Vec::new();
@@ -228,6 +218,26 @@ impl Operation for SendAll {
             _ => Step::Done(replies.into_iter().map(|reply| value(b"", reply)).collect()),
         }
     }
+}
+
+/// Deletes the shards of a generation. One command deletes all layers that a shard may have, so a
+/// deletion that failed can be repeated.
+pub(crate) async fn unlink<X: Exchange>(
+    exchange: &mut X,
+    generation: &Generation,
+) -> Result<(), RedisItemError> {
+    let shards: Vec<u32> = (0..generation.shards()).collect();
+    for shards in shards.chunks(SHARDS_AT_ONCE) {
+        let request = |&shard: &u32| {
+            let mut request = NodeRequest::new("UNLINK", generation.key(shard, 0));
+            for layer in 1..generation.max_layers() {
+                request.command.arg(generation.key(shard, layer));
+            }
+            request
+        };
+        perform(exchange, SendAll::new(shards.iter().map(request).collect())).await?;
+    }
+    Ok(())
 }
 
 /// Corrects the counters by the known repeats.

@@ -226,6 +226,14 @@ impl Generation {
         self.layers[shard as usize]
     }
 
+    /// Returns the largest number of layers that a shard may have.
+    pub(crate) fn max_layers(&self) -> u8 {
+        match self.record.growth {
+            RedisGrowth::Fixed => 1,
+            RedisGrowth::Doubling => MAX_LAYERS,
+        }
+    }
+
     /// Learns the number of layers of a shard. Layers are never removed.
     pub(crate) fn learn_layers(&mut self, shard: u32, layers: u8) {
         let known = &mut self.layers[shard as usize];

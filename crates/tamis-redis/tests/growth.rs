@@ -3,7 +3,10 @@
 mod support;
 
 use support::{Server, ask, assert_at_most};
-use tamis_redis::{RedisFilter, RedisItemError, RedisPlan, SingleNode};
+use tamis_redis::{
+    NodeReply, NodeRequest, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, SendError,
+    SingleNode, Transport,
+};
 
 fn growing(server: &Server, items: u64, shard_bytes: u64) -> RedisFilter<SingleNode> {
     let plan = RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(shard_bytes).unwrap();
@@ -32,6 +35,45 @@ fn a_filter_with_eight_times_its_items_keeps_its_rate() {
         let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "*"]);
         assert!(keys.is_empty(), "{keys:?}");
     }
+}
+
+/// A node that executes some requests, and then none.
+struct Cut(SingleNode, usize);
+
+impl Transport for Cut {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        let executed = requests.len().min(self.1);
+        self.1 -= executed;
+        let mut replies = self.0.send(&requests[..executed]);
+        replies.resize(requests.len(), Err(SendError { message: "cut".into() }));
+        replies
+    }
+}
+
+#[test]
+fn a_deletion_that_was_cut_is_completed_by_another_one() {
+    let server = Server::start();
+    let mut cuts = 0;
+    for commands in 1.. {
+        let mut filter = growing(&server, 1_000, 4096);
+        let items: Vec<u64> = (0..8_000).collect();
+        filter.insert_each(&items);
+        assert!(filter.info().unwrap().layers > 2);
+        let mut cut = RedisFilter::open(Cut(server.node(), commands), "f").unwrap();
+        let is_deleted = cut.delete().is_ok();
+        match RedisFilter::open(server.node(), "f") {
+            Ok(mut other) => other.delete().unwrap(),
+            Err(RedisOpenError::NotFound { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "*"]);
+        assert!(keys.is_empty(), "{commands} commands: {keys:?}");
+        if is_deleted {
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts > 3, "{cuts}");
 }
 
 #[test]
