@@ -199,7 +199,8 @@ impl<T: Transport> RedisFilter<T> {
     }
 
     /// Lets all keys of the filter expire at the same time, in milliseconds since 1970. `None` makes
-    /// them permanent. Later layers expire with the others.
+    /// them permanent. Later layers expire with the others. The slices of a window still expire when
+    /// they are over.
     ///
     /// # Errors
     ///

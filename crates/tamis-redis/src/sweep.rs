@@ -31,7 +31,8 @@ impl Flag {
 pub(crate) enum Visit {
     /// Reads the header.
     Read,
-    /// Sets or removes the expiry, a time in milliseconds since 1970.
+    /// Sets or removes the expiry, a time in milliseconds since 1970. The keys of a slice expire
+    /// with their slice, or earlier.
     Expire(Option<u64>),
     /// Sets a flag.
     Mark(Flag),
@@ -101,7 +102,8 @@ impl<'v> Sweep<'v> {
 
     /// Returns the requests for a key: one reads the header.
     fn requests(&self, (generation, shard, layer): (usize, u32, u8)) -> Vec<NodeRequest> {
-        let key = self.view.generations[generation].key(shard, layer);
+        let known = &self.view.generations[generation];
+        let key = known.key(shard, layer);
         let name = match self.visit {
             Visit::Mark(..) => "BITFIELD",
             _ if !self.view.has_bitfield_ro => "BITFIELD",
@@ -113,8 +115,14 @@ impl<'v> Sweep<'v> {
         match self.visit {
             Visit::Read => vec![read],
             // The expiry of layer 0 precedes the reading of the number of layers.
-            Visit::Expire(Some(at)) => vec![expire_at(key, at), read],
-            Visit::Expire(None) => vec![NodeRequest::new("PERSIST", key), read],
+            Visit::Expire(at) => {
+                let slice_end = self.view.slice_expiry(&known.record);
+                let expiry = match at.into_iter().chain(slice_end).min() {
+                    Some(at) => expire_at(key, at),
+                    None => NodeRequest::new("PERSIST", key),
+                };
+                vec![expiry, read]
+            }
             Visit::Mark(flag) => {
                 command.arg("SET").arg("u1").arg(flag.offset()).arg(1);
                 vec![read]

@@ -378,6 +378,25 @@ fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
 }
 
 #[test]
+fn the_keys_of_a_slice_expire_with_it_or_with_the_filter() {
+    let server = Server::start();
+    let mut filter = window(&server, 3, MINUTE);
+    filter.insert("a").unwrap();
+    let mut redis = server.connection();
+    let key: String = ask::<Vec<String>>(&mut redis, &["KEYS", "w:*"]).remove(0);
+    let mut expiry = |key: &str| ask::<i64>(&mut redis, &["PEXPIRETIME", key]);
+    let (slice_end, now) = (expiry(&key), UNIX_EPOCH.elapsed().unwrap().as_millis() as u64);
+    let (soon, late) = (now + MINUTE, now + 100 * MINUTE);
+    assert!(slice_end.cast_unsigned() > soon && expiry("w") == -1);
+    filter.expire_at(Some(late)).unwrap();
+    assert_eq!((expiry(&key), expiry("w")), (slice_end, late.cast_signed()));
+    filter.expire_at(Some(soon)).unwrap();
+    assert_eq!((expiry(&key), expiry("w")), (soon.cast_signed(), soon.cast_signed()));
+    filter.expire_at(None).unwrap();
+    assert_eq!((expiry(&key), expiry("w")), (slice_end, -1));
+}
+
+#[test]
 fn a_lost_slice_is_an_error_and_a_window_is_not_rebuilt() {
     let server = Server::start();
     let mut filter = window(&server, 2, 60_000);
