@@ -9,7 +9,7 @@ use redis::{AsyncConnectionConfig, Client, Pipeline, RedisError, Value};
 use crate::cluster::{State, address_of, at, no_address, seeds};
 use crate::request::{NodeReply, NodeRequest};
 use crate::routes::{Address, Routed, Routes};
-use crate::sentinel::Sentinels;
+use crate::sentinel::{Sentinels, check_role};
 use crate::transport::{Attempts, Patience, replies};
 
 /// Sends requests and returns their replies in the same order, without blocking a thread.
@@ -186,7 +186,9 @@ async fn connect_by(
         .query_async(&mut sentinel)
         .await?;
     let primary = sentinels.primary_at(&host, &port)?;
-    primary.get_multiplexed_async_connection_with_config(config).await
+    let mut primary = primary.get_multiplexed_async_connection_with_config(config).await?;
+    check_role(redis::cmd("ROLE").query_async(&mut primary).await)?;
+    Ok(primary)
 }
 
 /// Connections to the nodes of a Redis cluster, without blocking a thread.

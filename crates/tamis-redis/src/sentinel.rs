@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use redis::{Client, Connection, ConnectionInfo, RedisError};
+use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 
 use crate::cluster::{at, no_address};
 use crate::request::{NodeReply, NodeRequest};
 use crate::transport::{Connect, Line, Patience, Transport};
 
-/// A primary that Sentinels know.
+/// A primary that Sentinels know. A node that a Sentinel names is used only if its `ROLE` is that of a
+/// primary. Otherwise the client asks the Sentinels again, as its [`Patience`] allows.
 ///
 /// # Examples
 ///
@@ -81,7 +82,26 @@ impl Sentinels {
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(&self.service)
             .query(&mut sentinel)?;
-        self.primary_at(&host, &port)?.get_connection_with_timeout(timeout)
+        let mut primary = self.primary_at(&host, &port)?.get_connection_with_timeout(timeout)?;
+        primary.set_read_timeout(Some(timeout))?;
+        check_role(redis::cmd("ROLE").query(&mut primary))?;
+        Ok(primary)
+    }
+}
+
+/// Checks that the reply to `ROLE` is that of a primary. During a failover, a Sentinel may still name
+/// the old primary, which lacks later inserts.
+pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), RedisError> {
+    match reply {
+        Ok(role) if role.first() == Some(&Value::BulkString(b"master".into())) => Ok(()),
+        Ok(_) => Err((
+            ErrorKind::MasterNameNotFoundBySentinel,
+            "the node that the Sentinel names is no primary",
+        )
+            .into()),
+        // The user may not ask for the role. Then only inserts notice a replica.
+        Err(error) if error.code() == Some("NOPERM") => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

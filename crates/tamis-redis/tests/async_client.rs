@@ -96,6 +96,23 @@ async fn errors_are_those_of_the_blocking_client() {
 }
 
 #[tokio::test]
+async fn a_replica_that_a_sentinel_names_is_not_used() {
+    let (primary, replica) = (Server::start(), Server::start());
+    let plan = RedisPlan::new(100, 0.01).unwrap();
+    for server in [&primary, &replica] {
+        RedisFilter::create(server.node(), "f", &plan).unwrap();
+    }
+    let mut redis = replica.connection();
+    let _: String = support::ask(&mut redis, &["REPLICAOF", "127.0.0.1", "1"]);
+    assert_eq!(RedisFilter::open(primary.node(), "f").unwrap().insert("a"), Ok(true));
+    let sentinel = support::naming_sentinel(vec![replica.port, primary.port]);
+    let node =
+        AsyncSentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
+    let mut filter = AsyncRedisFilter::open(node, "f").await.unwrap();
+    assert_eq!(filter.contains("a").await, Ok(true));
+}
+
+#[tokio::test]
 async fn a_clone_has_its_own_connection_and_no_corrections() {
     let server = Server::start();
     let plan = RedisPlan::new(100, 0.01).unwrap();

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use support::cluster::{Cluster, redis_cli};
-use support::{Server, ask, assert_at_most, free_port, patience};
+use support::{Server, ask, assert_at_most, free_port, naming_sentinel, patience};
 use tamis_redis::{
-    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisPlan, RedissonFilter, SentinelNode,
+    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedissonFilter,
+    SentinelNode,
 };
 
 fn nodes(cluster: &Cluster) -> ClusterNodes {
@@ -151,6 +152,33 @@ fn a_client_follows_a_sentinel_to_the_new_primary() {
     process.wait().unwrap();
     let _ = std::fs::remove_file(&file);
     result.unwrap();
+}
+
+#[test]
+fn a_client_does_not_read_from_a_replica_that_a_sentinel_names() {
+    let primary = Server::start();
+    // A replica that was a primary before. It has other data.
+    let replica = Server::start();
+    let (good, old) = (RedisPlan::new(1000, 0.01).unwrap(), RedisPlan::new(50, 0.01).unwrap());
+    RedisFilter::create(replica.node(), "f", &old).unwrap();
+    let _: String = ask(&mut replica.connection(), &["REPLICAOF", "127.0.0.1", "1"]);
+    RedisFilter::create(primary.node(), "f", &good).unwrap().insert("a").unwrap();
+    for named in [vec![replica.port, primary.port], vec![replica.port]] {
+        let is_found = named.len() == 2;
+        let sentinel = naming_sentinel(named);
+        let node =
+            SentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
+        match RedisFilter::open(node, "f") {
+            Ok(mut filter) => {
+                assert!(is_found);
+                assert_eq!(filter.contains("a"), Ok(true));
+            }
+            Err(RedisOpenError::Redis(RedisItemError::Connection { message })) => {
+                assert!(!is_found && message.contains("no primary"), "{message}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 fn follow_failover(sentinel: &str, primary: &Server, replica: &Server) {

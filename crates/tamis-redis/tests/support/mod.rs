@@ -162,3 +162,36 @@ impl<F: FnMut(&[Vec<u8>], &mut NodeReply) + Send> Transport for Hooked<F> {
         replies
     }
 }
+
+/// Starts a Sentinel that names these ports in turn, and then the last one always.
+pub fn naming_sentinel(ports: Vec<u16>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut ports = ports.into_iter();
+        let mut port = ports.next().unwrap();
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let mut reader = std::io::BufReader::new(client.try_clone().unwrap());
+            let mut parser = redis::Parser::new();
+            while let Ok(command) = parser.parse_value(&mut reader) {
+                let words: Vec<String> = redis::from_redis_value(command).unwrap();
+                let reply = match &words[0][..] {
+                    "SENTINEL" => {
+                        let address = format!(
+                            "*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n",
+                            port.to_string().len()
+                        );
+                        port = ports.next().unwrap_or(port);
+                        address
+                    }
+                    _ => "+OK\r\n".to_owned(),
+                };
+                if client.write_all(reply.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    url
+}
