@@ -64,16 +64,28 @@ impl RedisNodes {
         }
     }
 
-    /// Runs a command on the node of a key.
-    ///
-    /// The command may be sent twice: after a failed connection, it is repeated.
+    /// Runs a command on the node of a key. Repeats it if its reply does not arrive.
     ///
     /// # Errors
     ///
     /// [`RedisItemError`] if the server or the connection fails.
     pub fn query(&mut self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
-        let request = NodeRequest { key: key.to_vec(), command };
-        value(key, self.send(&[request]).remove(0))
+        self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: true })
+    }
+
+    /// Runs a command that must not run twice, such as one that counts. If its reply does not
+    /// arrive, the command may or may not have been executed.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub fn query_once(&mut self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
+        self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: false })
+    }
+
+    fn run(&mut self, request: &NodeRequest) -> Result<Value, RedisItemError> {
+        let reply = self.send(std::slice::from_ref(request)).remove(0);
+        value(&request.key, reply)
     }
 }
 

@@ -168,7 +168,7 @@ impl Args {
         items: Items<'_>,
     ) -> CommandResult {
         let failed = |error: &RedisItemError| failure(url, error);
-        let nodes = RedisNodes::connect(&url.server, patience(4)).map_err(|e| failed(&e))?;
+        let nodes = RedisNodes::connect(&url.server, patience()).map_err(|e| failed(&e))?;
         let mut filter =
             RedisFilter::create(nodes, &url.key, plan).map_err(|error| match error {
                 RedisCreateError::Redis(error) => failed(&error),
@@ -176,7 +176,7 @@ impl Args {
             })?;
         let interrupted = url.clone();
         at_interruption(move || {
-            if let Ok(nodes) = RedisNodes::connect(&interrupted.server, patience(1))
+            if let Ok(nodes) = RedisNodes::connect(&interrupted.server, patience())
                 && let Ok(mut filter) = RedisFilter::open(nodes, &interrupted.key)
             {
                 filter.delete().ok();
@@ -216,7 +216,7 @@ impl Args {
         let mut rebuild = filter.rebuild(plan).map_err(failed)?;
         let interrupted = url.clone();
         at_interruption(move || {
-            if let Ok(nodes) = RedisNodes::connect(&interrupted.server, patience(1))
+            if let Ok(nodes) = RedisNodes::connect(&interrupted.server, patience())
                 && let Ok(mut filter) = RedisFilter::open(nodes, &interrupted.key)
             {
                 filter.abort_rebuild().ok();

@@ -124,7 +124,7 @@ impl Args {
 
     /// Creates the target with the plan of the first input.
     fn create(&self, url: RedisUrl, first: &Native) -> Result<Native, Failure> {
-        let connected = RedisNodes::connect(&url.server, patience(4));
+        let connected = RedisNodes::connect(&url.server, patience());
         let nodes = connected.map_err(|error| failure(&url, &error))?;
         match RedisFilter::create(nodes, &url.key, &first.filter.plan()) {
             Ok(filter) => Ok(Native { url, filter }),

@@ -12,7 +12,7 @@ use crate::decode_options::{DecodeArgs, funnel, missing};
 use crate::exit::Failure;
 use crate::items::{ItemBatch, ItemEncoding};
 use crate::numbers::{HumanCount, Rate};
-use crate::redis_key::value::{StoredKind, StoredValue, failure, open_failure, patience};
+use crate::redis_key::value::{StoredKind, StoredValue, failure, open_failure};
 use crate::redis_url::RedisUrl;
 use crate::unused_options::{FileKind, FilterLocation};
 
@@ -54,8 +54,7 @@ impl RedisTarget {
         let named = match (&stored.kind, format) {
             (StoredKind::Native, _) => return Self::native(stored).map(Some),
             (StoredKind::Module(kind), _) => {
-                let commands = commands_of(kind);
-                return commands.map(|it| Self::module(stored, it)).transpose();
+                return Ok(commands_of(kind).map(|commands| Self::module(stored, commands)));
             }
             (StoredKind::Other(_), _) | (StoredKind::Nothing, None) => {
                 return Err(stored.not_found());
@@ -160,14 +159,9 @@ impl RedisTarget {
         Ok(target)
     }
 
-    fn module(stored: StoredValue, (insert, lookup): Commands) -> Result<Self, Failure> {
-        let StoredValue { url, mut nodes, .. } = stored;
-        if insert[0] == "TM.MADD" {
-            // A filter of Tamis may count items, so a command must not be repeated.
-            nodes = RedisNodes::connect(&url.server, patience(0))
-                .map_err(|error| failure(&url, &error))?;
-        }
-        Ok(Self::of_bytes(url, Layout::Module { nodes, insert, lookup }))
+    fn module(stored: StoredValue, (insert, lookup): Commands) -> Self {
+        let StoredValue { url, nodes, .. } = stored;
+        Self::of_bytes(url, Layout::Module { nodes, insert, lookup })
     }
 
     /// Returns a filter whose items are bytes and which takes no decode option.
@@ -285,7 +279,8 @@ fn ask_module(
     for items in items.chunks(MODULE_BATCH) {
         let mut command = Cmd::new();
         command.arg(words[0]).arg(&url.key).arg(&words[1..]).arg(items);
-        let reply = nodes.query(url.key.as_bytes(), command);
+        // A filter of Tamis may count its items.
+        let reply = nodes.query_once(url.key.as_bytes(), command);
         let Value::Array(values) = reply.map_err(|error| failure(url, &error))? else {
             return Err(Failure::new(format!("{}: the server sent no list", url.name)));
         };

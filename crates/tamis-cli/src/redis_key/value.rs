@@ -42,9 +42,9 @@ pub enum StoredKind {
     Other(String),
 }
 
-/// Returns how long the program waits. It retries nothing if a repeated command may change more.
-pub fn patience(retries: u32) -> Patience {
-    Patience { response: std::time::Duration::from_secs(60), retries, ..Patience::default() }
+/// How long the program waits.
+pub fn patience() -> Patience {
+    Patience { response: std::time::Duration::from_secs(60), ..Patience::default() }
 }
 
 /// Returns the failure of a command, without the password.
@@ -99,7 +99,7 @@ impl StoredValue {
     /// A message if no server answers or the server refuses a command.
     pub fn open(url: RedisUrl) -> Result<Self, Failure> {
         let failed = |error| failure(&url, &error);
-        let nodes = RedisNodes::connect(&url.server, patience(4)).map_err(failed)?;
+        let nodes = RedisNodes::connect(&url.server, patience()).map_err(failed)?;
         let mut stored = Self { url, nodes, kind: StoredKind::Nothing };
         stored.kind = stored.kind_of_key()?;
         Ok(stored)
@@ -151,6 +151,11 @@ impl StoredValue {
     /// A message with the error of the server or the connection.
     pub fn query(&mut self, key: &[u8], command: Cmd) -> Result<Value, Failure> {
         self.nodes.query(key, command).map_err(|error| failure(&self.url, &error))
+    }
+
+    /// Runs a command on the node of a key that must not run twice.
+    fn query_once(&mut self, key: &[u8], command: Cmd) -> Result<Value, Failure> {
+        self.nodes.query_once(key, command).map_err(|error| failure(&self.url, &error))
     }
 
     /// Returns an integer reply of a command whose argument is a key.
@@ -362,7 +367,7 @@ pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failur
         stored.check_loads_tamis(&key)?;
     }
     if let Some(load) = load {
-        return stored.query(&key, load).map(drop);
+        return stored.query_once(&key, load).map(drop);
     }
     if !Rdb::is_one(bytes) {
         return set_string(&mut stored, &key, bytes);
@@ -393,7 +398,7 @@ pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failur
 }
 
 fn set_string(stored: &mut StoredValue, key: &[u8], bytes: &[u8]) -> Result<(), Failure> {
-    match stored.query(key, command(&[b"SET", key, bytes, b"NX"]))? {
+    match stored.query_once(key, command(&[b"SET", key, bytes, b"NX"]))? {
         Value::Nil => Err(exists(stored, key)),
         _ => Ok(()),
     }
