@@ -225,7 +225,7 @@ pub fn protocol(flags: u32) -> Protocol {
 }
 
 /// Returns the time, in milliseconds since 1970.
-fn now_millis() -> u64 {
+pub fn now_millis() -> u64 {
     // SAFETY: the function has no conditions.
     unsafe { api!(RedisModule_Milliseconds()) as u64 }
 }

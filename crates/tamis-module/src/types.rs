@@ -14,15 +14,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use tamis_commands::Value;
+use tamis_commands::text::tm;
 use tamis_formats::module_value::{
     ImageReader, read_bloom, read_cuckoo, write_bloom, write_cuckoo, write_image,
 };
 use valkey_module::raw::{
-    REDISMODULE_TYPE_METHOD_VERSION, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO,
+    self, REDISMODULE_TYPE_METHOD_VERSION, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO,
     RedisModuleString, RedisModuleTypeMethods,
 };
 
 use crate::api::{Ctx, Level, OK, api, log};
+use crate::call::now_millis;
 use crate::module_io::ModuleIo;
 use crate::rewrite::rewrite;
 use crate::value_type::{Slot, ValueType, into_pointer, value_of};
@@ -97,18 +99,35 @@ unsafe extern "C" fn load<const TYPE: usize>(
             Value::read_dump(&mut image, len, None).ok()
         }
     }));
-    if let Ok(Some(value)) = value {
-        return into_pointer(value);
-    }
+    // SAFETY: the argument of this callback.
+    let ctx = unsafe { api!(RedisModule_GetContextFromIO(io)) };
+    let reason = match value {
+        // SAFETY: the context of this callback.
+        Ok(Some(value)) if value.is_ahead(unsafe { restored_millis(ctx) }) => {
+            tm::CLOCK_AHEAD.trim_start_matches("ERR ")
+        }
+        Ok(Some(value)) => return into_pointer(value),
+        _ => "it is damaged or unknown",
+    };
     let name = ValueType::ALL[TYPE].name();
-    // SAFETY: the context of this callback.
-    unsafe {
-        let ctx = api!(RedisModule_GetContextFromIO(io));
-        let text =
-            format!("tamis: a value of type {name} (version {version}) is damaged or unknown");
-        log(ctx, Level::Warning, &text);
-    }
+    let text = format!("tamis: refuses a value of type {name} (version {version}): {reason}");
+    // SAFETY: as above.
+    unsafe { log(ctx, Level::Warning, &text) };
     null_mut()
+}
+
+/// Returns the time if a client restores a value, in milliseconds since 1970. Returns 0 if a file
+/// or a primary contains the value, because a server has accepted it already.
+///
+/// # Safety
+///
+/// `ctx` is the context of the present callback.
+unsafe fn restored_millis(ctx: *mut Ctx) -> u64 {
+    // The context has no client. A replica restores only what its primary sends.
+    let accepted = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
+    // SAFETY: the caller.
+    let flags = unsafe { api!(RedisModule_GetContextFlags(ctx)) } as u32;
+    if flags & accepted > 0 { 0 } else { now_millis() }
 }
 
 unsafe extern "C" fn save(io: *mut RedisModuleIO, pointer: *mut c_void) {

@@ -1,6 +1,9 @@
 //! A payload of `RESTORE` that no server wrote is refused, or becomes a filter that does no harm.
 
-use tamis_resp::Reply;
+use tamis::{AnyFilter, Hasher, Plan, Span, Window};
+use tamis_commands::Value;
+use tamis_formats::{RedisValue, TamisFile};
+use tamis_resp::{Protocol, Reply};
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
@@ -254,11 +257,54 @@ fn an_image_without_bits_is_refused() {
     for number in [8, 1, 10_000_000_000, 0.01_f64.to_bits(), 160_000_000_000, 7, 0, 0, 0_u64] {
         image.extend(number.to_le_bytes());
     }
-    let payload = tamis_formats::RedisValue::Tamis(image).to_payload();
+    let payload = RedisValue::Tamis(image).to_payload();
     for host in Host::ALL {
         let server = TestServer::start(host, &[]);
         let mut client = server.connect();
         let reply = client.say(&[&b"RESTORE"[..], b"k", b"0", &payload]);
         assert!(matches!(&reply, Reply::Error(text) if text.contains("Bad data")), "{reply:?}");
+    }
+}
+
+/// Returns the payload of a window whose clock is ahead of the clock of this machine.
+fn window_ahead(seconds: u64) -> Vec<u8> {
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    let plan = Plan::window(100, 0.01, 4).unwrap();
+    let mut window = Window::new(&plan, Hasher::default(), Span::Millis(4000)).unwrap();
+    window.advance(now + seconds * 1000);
+    window.insert("a");
+    let window = Value::Filter(Box::new(TamisFile::new(AnyFilter::Window(window))));
+    RedisValue::Tamis(window.to_image()).to_payload()
+}
+
+#[test]
+fn a_client_cannot_restore_a_window_whose_clock_is_ahead() {
+    for host in Host::ALL {
+        let mut server = TestServer::start(host, &["--appendonly", "yes"]);
+        let mut client = server.connect();
+        // The clocks of two machines differ a little.
+        let restored = client.say(&[&b"RESTORE"[..], b"near", b"0", &window_ahead(30)]);
+        assert_eq!(restored, Reply::ok(), "{host:?}");
+        let restore = [&b"RESTORE"[..], b"far", b"0", &window_ahead(3600)];
+        let refused = client.say(&restore);
+        assert!(matches!(&refused, Reply::Error(text) if text.contains("Bad data")), "{refused:?}");
+        assert!(server.log().contains("the window's clock is ahead"), "{host:?}");
+
+        // A file and a primary contain what a server accepted, perhaps with another clock.
+        server.kill();
+        let log = server.dir.join("appendonlydir/appendonly.aof.1.incr.aof");
+        let mut commands = std::fs::read(&log).unwrap();
+        let words = restore.iter().map(|word| Reply::Bulk(word.to_vec())).collect();
+        Reply::Array(words).encode(Protocol::Resp2, &mut commands);
+        std::fs::write(log, commands).unwrap();
+        server.restart();
+        let mut client = server.connect();
+        assert_eq!(run(&mut client, "DBSIZE"), Reply::Integer(2), "{host:?}: {}", server.log());
+        run(&mut client, "DEBUG RELOAD");
+        assert_eq!(run(&mut client, "DBSIZE"), Reply::Integer(2), "{host:?}: {}", server.log());
+        run(&mut client, "CONFIG SET replica-read-only no");
+        run(&mut client, "REPLICAOF 127.0.0.1 1");
+        run(&mut client, "DEL far");
+        assert_eq!(client.say(&restore), Reply::ok(), "{host:?}, from a primary");
     }
 }
