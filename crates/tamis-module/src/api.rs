@@ -69,6 +69,21 @@ pub unsafe fn new_string(ctx: *mut Ctx, bytes: &[u8]) -> *mut ServerString {
     unsafe { api!(RedisModule_CreateString(ctx, bytes.as_ptr().cast(), bytes.len())) }
 }
 
+/// Returns the text of a reply of a call.
+///
+/// # Safety
+///
+/// `reply` is a string or an error.
+pub unsafe fn reply_text(reply: *mut raw::RedisModuleCallReply) -> String {
+    let mut len = 0;
+    // SAFETY: the caller. The server returns the bytes and their number.
+    let text = unsafe {
+        let first = api!(RedisModule_CallReplyStringPtr(reply, &raw mut len));
+        std::slice::from_raw_parts(first.cast(), len)
+    };
+    String::from_utf8_lossy(text).into_owned()
+}
+
 /// Copies a text for C. A zero byte, which would end it, becomes a space.
 pub fn c_text(text: &str) -> CString {
     let bytes = text.bytes().map(|byte| if byte == 0 { b' ' } else { byte });

@@ -12,6 +12,7 @@ use valkey_module::raw;
 
 use crate::api::{Ctx, ServerString, api, bytes};
 use crate::config;
+use crate::max_memory;
 use crate::open_key::OpenKey;
 use crate::registered_name::registered_name;
 use crate::replicate::{Replicated, Sent, replicate};
@@ -130,7 +131,14 @@ impl Call<'_> {
     ) -> KeyReply {
         let stored = key.value().and_then(Value::window_stored_millis);
         let existed = key.value().is_some();
-        let outcome = self.with_env(|env| key.change(|slot| handle(slot, env)));
+        let outcome = self.with_env(|env| {
+            key.change(|slot| {
+                if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = slot {
+                    layers.limit_growth(growth_bytes(env));
+                }
+                handle(slot, env)
+            })
+        });
         if outcome.has_changed() {
             let advanced = key.value().and_then(Value::window_began_millis);
             self.send_change(Replicated {
@@ -216,6 +224,15 @@ impl Call<'_> {
             Reply::Bool(_) | Reply::Bools { .. } | Reply::Integer(_) => Protocol::Resp2,
             _ => protocol(self.flags()),
         }
+    }
+}
+
+/// Returns how much memory one growth of a filter may take, in bytes. A command that was accepted
+/// elsewhere, which has no time, has no limit.
+fn growth_bytes(env: &Env<'_>) -> u64 {
+    match env.now_millis {
+        0 => u64::MAX,
+        _ => max_memory::growth_bytes().min(env.settings.max_filter_bytes),
     }
 }
 

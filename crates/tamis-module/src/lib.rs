@@ -6,6 +6,7 @@
 //!                             the key
 //!                             long.rs: a long command in parts, one in each turn of the event loop
 //! types.rs: RDB, AOF, digest, copy, memory, free        config.rs, info.rs: CONFIG, INFO
+//! max_memory.rs: `maxmemory`
 //! ```
 //!
 //! The module only adapts: commands, filters and formats are those of the other crates. A key of
@@ -25,6 +26,7 @@ mod info;
 mod key_specs;
 mod load;
 mod long;
+mod max_memory;
 mod module_io;
 mod open_key;
 mod registered_name;

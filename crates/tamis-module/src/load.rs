@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use valkey_module::raw;
 
 use crate::api::{Ctx, ERR, Level, OK, ServerString, api, has_api, log};
-use crate::{allocator, commands, config, info, types};
+use crate::{allocator, commands, config, info, max_memory, types};
 
 /// The version as `MODULE LIST` shows it: 10,000 × major + 100 × minor + patch.
 const VERSION: c_int = 100;
@@ -66,6 +66,7 @@ unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Resu
         types::register(ctx)?;
         commands::register(ctx)?;
         info::register(ctx);
+        max_memory::register(ctx);
         config::register(ctx, argv, argc)
     }
 }

@@ -18,7 +18,7 @@ use tamis_commands::{Command, KeyReply};
 use tamis_resp::{Protocol, Reply};
 use valkey_module::raw::{self, RedisModuleBlockedClient, RedisModuleCallReply};
 
-use crate::api::{Ctx, ServerString, api, bytes};
+use crate::api::{Ctx, ServerString, api, bytes, reply_text};
 use crate::call::{Call, protocol};
 use crate::replicate::Sent;
 use crate::reply;
@@ -333,7 +333,7 @@ unsafe fn other_node(ctx: *mut Ctx, key: *mut ServerString) -> Option<String> {
 ///
 /// `reply` is null or a reply of a call.
 unsafe fn error_of(reply: *mut RedisModuleCallReply) -> Option<String> {
-    // SAFETY: the caller. The server returns the bytes of the error and their number.
+    // SAFETY: the caller.
     unsafe {
         if reply.is_null() {
             return Some("ERR the key is not on this node any more".to_owned());
@@ -341,9 +341,6 @@ unsafe fn error_of(reply: *mut RedisModuleCallReply) -> Option<String> {
         if api!(RedisModule_CallReplyType(reply)) != raw::REDISMODULE_REPLY_ERROR as c_int {
             return None;
         }
-        let mut len = 0;
-        let first = api!(RedisModule_CallReplyStringPtr(reply, &raw mut len));
-        let text = std::slice::from_raw_parts(first.cast::<u8>(), len);
-        Some(String::from_utf8_lossy(text).into_owned())
+        Some(reply_text(reply))
     }
 }

@@ -7,7 +7,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
-use crate::status::{bulk, info_number, run};
+use crate::status::{bulk, info_number, run, wait_for_replica};
 
 /// Commands that create the filters whose payloads are changed. The key is `k`.
 const FILTERS: [&[&str]; 16] = [
@@ -306,5 +306,49 @@ fn a_client_cannot_restore_a_window_whose_clock_is_ahead() {
         run(&mut client, "REPLICAOF 127.0.0.1 1");
         run(&mut client, "DEL far");
         assert_eq!(client.say(&restore), Reply::ok(), "{host:?}, from a primary");
+    }
+}
+
+#[test]
+fn a_full_cuckoo_filter_cannot_grow_beyond_maxmemory() {
+    // A full filter of 64 KiB that grows to 256 MiB.
+    let mut filter = vec![0; 38];
+    for (at, number) in [(0, 1_u64 << 16), (8, 1 << 16), (24, 1)] {
+        filter[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    }
+    for (at, number) in [(32, 1_u16), (34, 20), (36, 1 << 12)] {
+        filter[at..at + 2].copy_from_slice(&number.to_le_bytes());
+    }
+    let slots = vec![1; 1 << 16];
+    let position = (slots.len() + 1).to_string();
+    let load = |client: &mut Client, key: &str, header: &[u8]| {
+        assert_eq!(client.say(&[b"CF.LOADCHUNK", key.as_bytes(), b"1", header]), Reply::ok());
+        let chunk = [&b"CF.LOADCHUNK"[..], key.as_bytes(), position.as_bytes(), &slots];
+        assert_eq!(client.say(&chunk), Reply::ok());
+    };
+    let mut doubling = filter.clone();
+    doubling[36..].copy_from_slice(&2_u16.to_le_bytes());
+    for host in Host::ALL {
+        let arguments = ["--maxmemory", "100mb", "--repl-diskless-sync-delay", "0"];
+        let [server, replica] = [(); 2].map(|()| TestServer::start(host, &arguments));
+        let mut client = server.connect();
+        run(&mut replica.connect(), &format!("REPLICAOF 127.0.0.1 {}", server.port));
+        load(&mut client, "k", &filter);
+        for policy in ["noeviction", "allkeys-lru"] {
+            run(&mut client, &format!("CONFIG SET maxmemory-policy {policy}"));
+            for command in ["CF.ADD k new", "CF.ADDNX k new", "TM.ADD k new"] {
+                let refused = client.say(&command.split(' ').collect::<Vec<_>>());
+                let is_refused = matches!(&refused, Reply::Error(text) if text.starts_with("OOM"));
+                assert!(is_refused, "{host:?}, {policy}, {command}: {refused:?}");
+            }
+            load(&mut client, "l", &doubling);
+            assert_eq!(run(&mut client, "CF.ADD l new"), Reply::Integer(1), "{host:?}, {policy}");
+            run(&mut client, "DEL l");
+        }
+        // The limit is the present one, and a replica follows its primary.
+        run(&mut client, "CONFIG SET maxmemory 0");
+        assert_eq!(run(&mut client, "CF.ADD k new"), Reply::Integer(1), "{host:?}");
+        wait_for_replica(&server, &replica);
+        assert_eq!(run(&mut replica.connect(), "CF.EXISTS k new"), Reply::Integer(1), "{host:?}");
     }
 }

@@ -1,0 +1,78 @@
+//! `maxmemory`: how much a filter may grow at once.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use valkey_module::raw::{self, RedisModuleEvent};
+
+use crate::api::{Ctx, api, reply_text};
+
+/// `maxmemory`, in bytes; 0 without a limit. Only the main thread reads and writes both values.
+static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Whether `maxmemory-policy` makes the server evict keys.
+static EVICTS: AtomicBool = AtomicBool::new(false);
+
+/// Reads the parameters, now and after each change.
+///
+/// # Safety
+///
+/// `ctx` is the context of the start.
+pub unsafe fn register(ctx: *mut Ctx) {
+    let event = RedisModuleEvent { id: raw::REDISMODULE_EVENT_CONFIG, dataver: 1 };
+    // SAFETY: the caller.
+    unsafe {
+        api!(RedisModule_SubscribeToServerEvent(ctx, event, Some(changed)));
+        read(ctx);
+    }
+}
+
+unsafe extern "C" fn changed(ctx: *mut Ctx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
+    // SAFETY: the context of this callback.
+    unsafe { read(ctx) };
+}
+
+/// # Safety
+///
+/// `ctx` is the context of the present callback.
+unsafe fn read(ctx: *mut Ctx) {
+    // SAFETY: the caller.
+    let (bytes, policy) =
+        unsafe { (parameter(ctx, c"maxmemory"), parameter(ctx, c"maxmemory-policy")) };
+    MAX_BYTES.store(bytes.parse().unwrap_or(0), Ordering::Relaxed);
+    EVICTS.store(policy != "noeviction", Ordering::Relaxed);
+}
+
+/// Returns a parameter of the server; the empty text if it has none of this name.
+///
+/// # Safety
+///
+/// As for [`read`].
+unsafe fn parameter(ctx: *mut Ctx, name: &CStr) -> String {
+    // SAFETY: the format names two texts. The reply is null if the server has renamed the command.
+    unsafe {
+        let (command, format) = (c"CONFIG".as_ptr(), c"cc".as_ptr());
+        let reply = api!(RedisModule_Call(ctx, command, format, c"GET".as_ptr(), name.as_ptr()));
+        if reply.is_null() {
+            return String::new();
+        }
+        let value = api!(RedisModule_CallReplyArrayElement(reply, 1));
+        let text = if value.is_null() { String::new() } else { reply_text(value) };
+        api!(RedisModule_FreeCallReply(reply));
+        text
+    }
+}
+
+/// Returns how much memory one growth of a filter may take, in bytes: what is left of `maxmemory`,
+/// or all of it if the server evicts keys to make space.
+pub fn growth_bytes() -> u64 {
+    match MAX_BYTES.load(Ordering::Relaxed) {
+        0 => u64::MAX,
+        max if EVICTS.load(Ordering::Relaxed) => max,
+        max => {
+            // SAFETY: the function has no conditions.
+            let used = f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) });
+            (max as f64 * (1.0 - used)) as u64
+        }
+    }
+}
