@@ -35,6 +35,7 @@ mod reply;
 mod rewrite;
 mod types;
 mod value_type;
+mod write_value;
 
 #[global_allocator]
 static ALLOCATOR: allocator::ServerAllocator = allocator::ServerAllocator;

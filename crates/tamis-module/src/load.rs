@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use valkey_module::raw;
 
 use crate::api::{Ctx, ERR, Level, OK, ServerString, api, has_api, log};
-use crate::{allocator, commands, config, info, max_memory, types};
+use crate::{allocator, commands, config, info, max_memory, types, write_value};
 
 /// The version as `MODULE LIST` shows it: 10,000 × major + 100 × minor + patch.
 const VERSION: c_int = 100;
@@ -64,6 +64,7 @@ unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Resu
         allocator::register();
         api!(RedisModule_SetModuleOptions(ctx, OPTIONS));
         types::register(ctx)?;
+        write_value::register(ctx);
         commands::register(ctx)?;
         info::register(ctx);
         max_memory::register(ctx);

@@ -5,13 +5,13 @@
 
 use std::ffi::{c_char, c_longlong, c_void};
 use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tamis_commands::{PartialLoad, Value};
 use valkey_module::raw::{RedisModuleIO, RedisModuleString};
 
 use crate::api::api;
 use crate::value_type::value_of;
+use crate::write_value::write_value;
 
 /// The longest chunk, as RedisBloom writes it, in bytes.
 const CHUNK_BYTES: usize = 16 << 20;
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn rewrite(
 ) {
     // SAFETY: the argument of this callback.
     let Some(value) = (unsafe { value_of(pointer) }) else { return };
-    _ = catch_unwind(AssertUnwindSafe(|| match value {
+    let write = || match value {
         Value::RedisBloom(filter) => {
             let mut to = Chunks::new(io, key, c"BF.LOADCHUNK".as_ptr());
             to.emit(1, &filter.header());
@@ -45,7 +45,9 @@ pub unsafe extern "C" fn rewrite(
             let written = value.write_image(None, &mut to).and_then(|()| to.flush());
             written.expect("the server takes all");
         }
-    }));
+    };
+    // SAFETY: the argument of this callback.
+    unsafe { write_value(io, write) };
 }
 
 /// Collects the bytes of an image in chunks.

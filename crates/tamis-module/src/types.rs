@@ -28,6 +28,7 @@ use crate::call::now_millis;
 use crate::module_io::ModuleIo;
 use crate::rewrite::rewrite;
 use crate::value_type::{Slot, ValueType, into_pointer, value_of};
+use crate::write_value::write_value;
 
 /// Registers the types.
 ///
@@ -133,7 +134,7 @@ unsafe fn restored_millis(ctx: *mut Ctx) -> u64 {
 unsafe extern "C" fn save(io: *mut RedisModuleIO, pointer: *mut c_void) {
     // SAFETY: the arguments of this callback.
     let (mut to, value) = unsafe { (ModuleIo::new(io), value_of(pointer)) };
-    _ = catch_unwind(AssertUnwindSafe(|| match value {
+    let write = || match value {
         Some(Value::RedisBloom(filter)) => write_bloom(&mut to, filter),
         Some(Value::RedisCuckoo(filter)) => write_cuckoo(&mut to, filter),
         Some(value) => {
@@ -142,7 +143,9 @@ unsafe extern "C" fn save(io: *mut RedisModuleIO, pointer: *mut c_void) {
             written.expect("the server takes all bytes, and the value does not change");
         }
         None => {}
-    }));
+    };
+    // SAFETY: the argument of this callback.
+    unsafe { write_value(io, write) };
 }
 
 unsafe extern "C" fn memory_usage(pointer: *const c_void) -> usize {
