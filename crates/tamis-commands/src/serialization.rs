@@ -263,14 +263,13 @@ impl Reader<'_> {
             tag::BLOOM => Value::Bloom(Box::new(ScalableBloom::read_image(from)?)),
             tag::REDIS_BLOOM => {
                 let header = from.sized()?;
-                let mut filter = RedisBloom::from_header(&header).map_err(|_| ImageError::Value)?;
+                let mut filter = RedisBloom::from_header(&header)?;
                 from.chunks(|position, bytes| filter.load_chunk(position, bytes).is_ok())?;
                 Value::RedisBloom(Box::new(filter))
             }
             tag::REDIS_CUCKOO => {
                 let header = from.sized()?;
-                let mut filter =
-                    RedisCuckoo::from_header(&header).map_err(|_| ImageError::Value)?;
+                let mut filter = RedisCuckoo::from_header(&header)?;
                 from.chunks(|position, bytes| filter.load_chunk(position, bytes).is_ok())?;
                 Value::RedisCuckoo(Box::new(filter))
             }

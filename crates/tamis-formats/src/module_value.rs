@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
-use tamis_redisbloom::{RedisBloom, RedisCuckoo};
+use tamis_redisbloom::{RedisBloom, RedisCuckoo, RedisHeaderError, RedisHeaderErrorKind};
 
 /// The name of the type of RedisBloom's Bloom filters.
 pub const BLOOM_TYPE: &str = "MBbloom--";
@@ -30,6 +30,24 @@ pub const VERSION: u64 = 4;
 pub const TAMIS_VERSION: u64 = 2;
 /// The version of [`TAMIS_TYPE`] that has the whole image in one string.
 pub(crate) const ONE_STRING_VERSION: u64 = 1;
+
+/// Why values are not those of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModuleValueError {
+    /// No server writes these values.
+    Value,
+    /// There is not enough memory for the filter.
+    Memory,
+}
+
+impl From<RedisHeaderError> for ModuleValueError {
+    fn from(error: RedisHeaderError) -> Self {
+        match error.kind {
+            RedisHeaderErrorKind::Memory(_) => ModuleValueError::Memory,
+            _ => ModuleValueError::Value,
+        }
+    }
+}
 
 /// Reads the values of a module in their order. A method returns `None` if the next value is of
 /// another type, or if the bytes end.
@@ -151,10 +169,28 @@ impl<'a, R: ModuleReader<'a>> Read for ImageReader<'_, 'a, R> {
     }
 }
 
-/// Reads the values of a Bloom filter, of the type [`BLOOM_TYPE`]. Returns `None` unless a server
-/// writes these values. Converts them to the header and chunks of `BF.SCANDUMP`. Allocates at most
-/// a few times the length of the strings.
-pub fn read_bloom<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<RedisBloom> {
+/// Reads the values of a Bloom filter, of the type [`BLOOM_TYPE`]. Allocates at most a few times the
+/// length of the strings.
+///
+/// # Errors
+///
+/// [`ModuleValueError`] unless a server writes these values, and there is memory for the filter.
+pub fn read_bloom<'a>(
+    from: &mut impl ModuleReader<'a>,
+    version: u64,
+) -> Result<RedisBloom, ModuleValueError> {
+    let (header, arrays) = bloom_dump(from, version).ok_or(ModuleValueError::Value)?;
+    let mut filter = RedisBloom::from_header(&header)?;
+    let parts = arrays.iter().map(|(bytes, len)| &bytes[..*len]);
+    let loaded = load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok());
+    loaded.map(|()| filter).ok_or(ModuleValueError::Value)
+}
+
+/// A header of `BF.SCANDUMP`, and the bit array of each layer with its length.
+type BloomDump<'a> = (Vec<u8>, Vec<(Cow<'a, [u8]>, usize)>);
+
+/// Converts the values of a Bloom filter. Returns `None` unless a server writes these values.
+fn bloom_dump<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<BloomDump<'a>> {
     if version != VERSION {
         return None;
     }
@@ -187,10 +223,7 @@ pub fn read_bloom<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<
         header.extend(capacity.to_le_bytes());
         header.push(u8::try_from(log2_bits).ok()?);
     }
-    let mut filter = RedisBloom::from_header(&header).ok()?;
-    let parts = arrays.iter().map(|(bytes, len)| &bytes[..*len]);
-    load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
-    Some(filter)
+    Some((header, arrays))
 }
 
 /// Splits consecutive parts into chunks and passes each chunk to `load`.
@@ -256,9 +289,28 @@ fn part(
     (bytes, position)
 }
 
-/// Reads the values of a cuckoo filter, of the type [`CUCKOO_TYPE`]. Returns `None` unless a server
-/// writes these values. Allocates at most a few times the length of the strings.
-pub fn read_cuckoo<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<RedisCuckoo> {
+/// Reads the values of a cuckoo filter, of the type [`CUCKOO_TYPE`]. Allocates at most a few times
+/// the length of the strings.
+///
+/// # Errors
+///
+/// [`ModuleValueError`] unless a server writes these values, and there is memory for the filter.
+pub fn read_cuckoo<'a>(
+    from: &mut impl ModuleReader<'a>,
+    version: u64,
+) -> Result<RedisCuckoo, ModuleValueError> {
+    let (header, parts) = cuckoo_dump(from, version).ok_or(ModuleValueError::Value)?;
+    let mut filter = RedisCuckoo::from_header(&header)?;
+    let parts = parts.iter().map(|slots| &slots[..]);
+    let loaded = load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok());
+    loaded.map(|()| filter).ok_or(ModuleValueError::Value)
+}
+
+/// A header of `CF.SCANDUMP`, and the slots of each sub-filter.
+type CuckooDump<'a> = (Vec<u8>, Vec<Cow<'a, [u8]>>);
+
+/// Converts the values of a cuckoo filter. Returns `None` unless a server writes these values.
+fn cuckoo_dump<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<CuckooDump<'a>> {
     if version != VERSION {
         return None;
     }
@@ -282,10 +334,7 @@ pub fn read_cuckoo<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option
         parts.push(slots);
         expected = expected.saturating_mul(expansion.max(1));
     }
-    let mut filter = RedisCuckoo::from_header(&header).ok()?;
-    let parts = parts.iter().map(|slots| &slots[..]);
-    load(parts, |position, chunk| filter.load_chunk(position, chunk).is_ok())?;
-    Some(filter)
+    Some((header, parts))
 }
 
 /// Writes the values of a cuckoo filter, of the type [`CUCKOO_TYPE`] in version [`VERSION`].

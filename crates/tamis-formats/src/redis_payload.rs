@@ -14,8 +14,8 @@ use std::io::Read as _;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::module_value::{
-    BLOOM_TYPE, CUCKOO_TYPE, ImageReader, TAMIS_TYPE, TAMIS_VERSION, VERSION, read_bloom,
-    read_cuckoo, write_bloom, write_cuckoo, write_image,
+    BLOOM_TYPE, CUCKOO_TYPE, ImageReader, ModuleValueError, TAMIS_TYPE, TAMIS_VERSION, VERSION,
+    read_bloom, read_cuckoo, write_bloom, write_cuckoo, write_image,
 };
 use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::value_type::{MODULE_2 as MODULE_VALUE, STRING};
@@ -44,7 +44,7 @@ pub enum PayloadError {
     OtherType,
     /// No server writes this value.
     Value,
-    /// The strings of the value need more memory than allowed.
+    /// The strings of the value need more memory than allowed, or the filter more than is free.
     TooLarge,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for PayloadError {
             PayloadError::Checksum => "the payload was changed or truncated: its checksum is wrong",
             PayloadError::OtherType => "the payload is neither a filter of RedisBloom nor a string",
             PayloadError::Value => "the payload has a filter that no server writes",
-            PayloadError::TooLarge => "the payload takes more memory than allowed",
+            PayloadError::TooLarge => "the payload takes more memory than is allowed or free",
         })
     }
 }
@@ -154,12 +154,19 @@ impl RedisValue {
             name if name == CUCKOO_ID >> 10 => {
                 read_cuckoo(&mut from, version).map(RedisValue::Cuckoo)
             }
-            name if name == TAMIS_ID >> 10 => read_image(&mut from, version).map(RedisValue::Tamis),
+            name if name == TAMIS_ID >> 10 => {
+                let image = read_image(&mut from, version).map(RedisValue::Tamis);
+                image.ok_or(ModuleValueError::Value)
+            }
             _ => return Err(PayloadError::OtherType),
         };
         let error = why_none(&from);
         let is_whole = from.end();
-        filter.filter(|_| is_whole).ok_or(error)
+        match filter {
+            Ok(filter) if is_whole => Ok(filter),
+            Err(ModuleValueError::Memory) => Err(PayloadError::TooLarge),
+            _ => Err(error),
+        }
     }
 
     /// Tests whether a value of type `kind` is a filter of RedisBloom or of Tamis.

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use tamis_commands::Value;
 use tamis_commands::text::tm;
+use tamis_commands::{ImageError, Value};
 use tamis_formats::module_value::{
     ImageReader, read_bloom, read_cuckoo, write_bloom, write_cuckoo, write_image,
 };
@@ -92,23 +92,25 @@ unsafe extern "C" fn load<const TYPE: usize>(
     let mut from = unsafe { ModuleIo::new(io) };
     let version = version as u64;
     let value = catch_unwind(AssertUnwindSafe(|| match ValueType::ALL[TYPE] {
-        ValueType::Bloom => Some(Value::RedisBloom(Box::new(read_bloom(&mut from, version)?))),
-        ValueType::Cuckoo => Some(Value::RedisCuckoo(Box::new(read_cuckoo(&mut from, version)?))),
+        ValueType::Bloom => Ok(Value::RedisBloom(Box::new(read_bloom(&mut from, version)?))),
+        ValueType::Cuckoo => Ok(Value::RedisCuckoo(Box::new(read_cuckoo(&mut from, version)?))),
         ValueType::Tamis => {
-            let (mut image, len) = ImageReader::new(&mut from, version)?;
+            let image = ImageReader::new(&mut from, version);
+            let (mut image, len) = image.ok_or(ImageError::Value)?;
             // An image without bits could request any memory.
-            Value::read_dump(&mut image, len, None).ok()
+            Value::read_dump(&mut image, len, None)
         }
     }));
     // SAFETY: the argument of this callback.
     let ctx = unsafe { api!(RedisModule_GetContextFromIO(io)) };
     let reason = match value {
         // SAFETY: the context of this callback.
-        Ok(Some(value)) if value.is_ahead(unsafe { restored_millis(ctx) }) => {
-            tm::CLOCK_AHEAD.trim_start_matches("ERR ")
+        Ok(Ok(value)) if value.is_ahead(unsafe { restored_millis(ctx) }) => {
+            tm::CLOCK_AHEAD.trim_start_matches("ERR ").to_owned()
         }
-        Ok(Some(value)) => return into_pointer(value),
-        _ => "it is damaged or unknown",
+        Ok(Ok(value)) => return into_pointer(value),
+        Ok(Err(error @ ImageError::Memory)) => error.to_string(),
+        _ => "it is damaged or unknown".to_owned(),
     };
     let name = ValueType::ALL[TYPE].name();
     let text = format!("tamis: refuses a value of type {name} (version {version}): {reason}");

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::io;
 
+use tamis_formats::module_value::ModuleValueError;
+use tamis_formats::{DecodeErrorKind, ReadError};
+use tamis_redisbloom::RedisHeaderError;
+
 /// Why bytes are no image of a value.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -30,5 +34,32 @@ impl std::error::Error for ImageError {}
 impl From<io::Error> for ImageError {
     fn from(error: io::Error) -> Self {
         ImageError::Io(error)
+    }
+}
+
+impl From<ReadError> for ImageError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => ImageError::Io(error),
+            ReadError::Decode(error) if matches!(error.kind, DecodeErrorKind::Memory(_)) => {
+                ImageError::Memory
+            }
+            ReadError::Decode(_) => ImageError::Value,
+        }
+    }
+}
+
+impl From<ModuleValueError> for ImageError {
+    fn from(error: ModuleValueError) -> Self {
+        match error {
+            ModuleValueError::Value => ImageError::Value,
+            ModuleValueError::Memory => ImageError::Memory,
+        }
+    }
+}
+
+impl From<RedisHeaderError> for ImageError {
+    fn from(error: RedisHeaderError) -> Self {
+        ModuleValueError::from(error).into()
     }
 }

@@ -119,9 +119,6 @@ impl Reader<'_> {
     /// Reads a filter file, which extends to the end of the image.
     pub fn filter(&mut self) -> Result<TamisFile, ImageError> {
         let left = self.left;
-        TamisFile::read_from(self, left).map_err(|error| match error {
-            tamis_formats::ReadError::Io(error) => ImageError::Io(error),
-            tamis_formats::ReadError::Decode(_) => ImageError::Value,
-        })
+        Ok(TamisFile::read_from(self, left)?)
     }
 }

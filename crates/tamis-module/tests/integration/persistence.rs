@@ -1,9 +1,12 @@
 //! RDB files, append-only files, copies and crashes.
 
+use std::process::Command;
+
 use tamis_resp::Reply;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
+use crate::status::{bulk, info_number, run};
 
 /// Creates filters of every kind, with items.
 pub fn fill(client: &mut Client) {
@@ -187,4 +190,43 @@ pub fn wait_for(client: &mut Client, line: &str) {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     panic!("INFO has no line {line}");
+}
+
+#[test]
+fn a_value_without_memory_is_not_called_damaged() {
+    let commands = [
+        "BF.RESERVE k 0.01 200000000 NONSCALING",
+        "TM.RESERVE k KIND classic MEMORY 268435456 RATE 0.01",
+        "BF.RESERVE k 0.01 100000000 NONSCALING",
+        "CF.RESERVE k 134217728",
+    ];
+    for host in Host::ALL {
+        let source = TestServer::start(host, &[]);
+        let mut client = source.connect();
+        for (i, command) in commands.into_iter().enumerate() {
+            let layout = if i == 2 { "redisbloom" } else { "tamis" };
+            run(&mut client, &format!("CONFIG SET tamis.bf-layout {layout}"));
+            run(&mut client, command);
+            let payload = bulk(run(&mut client, "DUMP k"));
+            run(&mut client, "DEL k");
+            // The compressed payload is short. The server has memory for its longest string.
+            assert!(payload.len() < 8 << 20, "{command}: {}", payload.len());
+            let target = TestServer::start(host, &[]);
+            limit_memory(&target, 200 << 20);
+            let refused = target.connect().say(&[&b"RESTORE"[..], b"k", b"0", &payload]);
+            assert!(matches!(refused, Reply::Error(_)), "{host:?}, {command}: {refused:?}");
+            let log = target.log();
+            assert!(log.contains("not enough memory for it"), "{host:?}, {command}: {log}");
+        }
+    }
+}
+
+/// Limits the memory that a server may still allocate.
+fn limit_memory(server: &TestServer, more_bytes: u64) {
+    let id = info_number(&mut server.connect(), "process_id");
+    let pages = std::fs::read_to_string(format!("/proc/{id}/statm")).unwrap();
+    let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
+    let limit = format!("--as={}", pages * 4096 + more_bytes);
+    let limited = Command::new("prlimit").args(["--pid", &id.to_string(), &limit]).status();
+    assert!(limited.unwrap().success(), "prlimit {limit}");
 }
