@@ -1,6 +1,7 @@
 //! The functions of the server that modules call.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::null_mut;
 
 use valkey_module::raw;
 pub use valkey_module::raw::{
@@ -31,6 +32,16 @@ pub(crate) use has_api;
 
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
+
+/// Tests whether the server is Valkey.
+pub fn is_valkey() -> bool {
+    let mut function: *mut c_void = null_mut();
+    // SAFETY: the name ends with a zero. The server writes a function pointer, or nothing.
+    let status = unsafe {
+        api!(RedisModule_GetApi(c"ValkeyModule_Alloc".as_ptr(), (&raw mut function).cast()))
+    };
+    status == OK
+}
 
 /// Returns the bytes of a string of the server.
 ///

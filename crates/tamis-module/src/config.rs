@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use tamis_commands::{Setting, Settings};
 
-use crate::api::{Ctx, ERR, Level, OK, ServerString, api, bytes, c_text, log, new_string, strings};
+use crate::api::{
+    Ctx, ERR, Level, OK, ServerString, api, bytes, c_text, is_valkey, log, new_string, strings,
+};
 
 /// The settings of new filters. `None` before the start.
 static SETTINGS: RwLock<Option<Settings>> = RwLock::new(None);
@@ -149,14 +151,8 @@ const UNPREFIXED: u32 = 1 << 9;
 
 /// Tests whether the server is Redis 8 or later, which accepts [`UNPREFIXED`].
 unsafe fn has_names_without_prefix() -> bool {
-    // SAFETY: the name ends with a zero. The server writes a function pointer, or nothing.
-    unsafe {
-        let mut function: *mut c_void = null_mut();
-        let is_valkey =
-            api!(RedisModule_GetApi(c"ValkeyModule_Alloc".as_ptr(), (&raw mut function).cast(),))
-                == OK;
-        !is_valkey && api!(RedisModule_GetServerVersion()) >= 0x0008_0000
-    }
+    // SAFETY: the function has no conditions.
+    unsafe { !is_valkey() && api!(RedisModule_GetServerVersion()) >= 0x0008_0000 }
 }
 
 /// The texts that the server read last, one for each setting. The module owns them.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use valkey_module::raw;
 
-use crate::api::{Ctx, ERR, Level, OK, ServerString, api, has_api, log};
+use crate::api::{Ctx, ERR, Level, OK, ServerString, api, has_api, is_valkey, log};
 use crate::{allocator, commands, config, info, max_memory, types, write_value};
 
 /// The version as `MODULE LIST` shows it: 10,000 × major + 100 × minor + patch.
@@ -62,7 +62,8 @@ unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Resu
             return Err(REDISBLOOM.to_owned());
         }
         allocator::register();
-        api!(RedisModule_SetModuleOptions(ctx, OPTIONS));
+        let more = if is_valkey() { VALKEY_OPTIONS } else { 0 };
+        api!(RedisModule_SetModuleOptions(ctx, OPTIONS | more));
         types::register(ctx)?;
         write_value::register(ctx);
         commands::register(ctx)?;
@@ -79,3 +80,8 @@ const REDISBLOOM: &str = "RedisBloom is loaded and has the same commands. Tamis 
 /// end the server. A key that was opened for a write counts as modified only if it is.
 const OPTIONS: c_int = (raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
     | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED) as c_int;
+
+/// `CLUSTER MIGRATESLOTS` sends the values as commands, and then their changes as to a replica. A
+/// long command waits while writes are paused, and stops when another node owns its slot. Redis may
+/// use the bit for another option.
+const VALKEY_OPTIONS: c_int = raw::VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION as c_int;

@@ -8,7 +8,7 @@ use tamis_resp::Reply;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
-use crate::status::{bulk, bulks, run, wait_until};
+use crate::status::{assert_equal, bulk, bulks, run, wait_for_replica, wait_until};
 
 /// Three masters, each with a third of the slots.
 struct Cluster {
@@ -97,6 +97,21 @@ impl Cluster {
             let moved = source.say(&words);
             assert!(matches!(moved, Reply::Simple(_)), "{moved:?}");
         }
+    }
+
+    /// Moves a slot with all of its keys, as Valkey 9 can, and waits until all nodes agree.
+    fn migrate_at_once(&self, slot: u16, from: usize, to: usize) {
+        let target = &self.ids[to];
+        let migrate = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {target}");
+        run(&mut self.nodes[from].connect(), &migrate);
+        wait_until("the target owns the slot", || {
+            let jobs = run(&mut self.nodes[from].connect(), "CLUSTER GETSLOTMIGRATIONS");
+            let has_failed = format!("{jobs:?}").contains("failed");
+            assert!(!has_failed, "{jobs:?}: {}", self.nodes[to].log());
+            let mut views = self.nodes.iter().map(slots_and_epochs);
+            let first = views.next();
+            self.owner(slot) == to && views.all(|view| Some(view) == first)
+        });
     }
 
     /// Makes the other node the owner of a slot, and waits until all nodes agree on all slots.
@@ -360,6 +375,92 @@ fn slots_migrate_under_load() {
             load.assert_none_lost(&format!("{host:?}, migrated"), &mut client);
         }
     }
+}
+
+#[test]
+fn slots_migrate_at_once_under_load() {
+    let mut cluster = Cluster::start(Host::Valkey, &[]);
+    let tags = ["s", "t", "u"];
+    let load = Load::of_tags(&tags);
+    under_load(&mut cluster, &load, |cluster| {
+        for step in [1, 2, 1] {
+            for tag in tags {
+                let slot = cluster.slot(tag);
+                let from = cluster.owner(slot);
+                cluster.migrate_at_once(slot, from, (from + step) % 3);
+            }
+        }
+    });
+    let mut client = cluster.client();
+    load.iter().for_each(|load| load.assert_none_lost("migrated", &mut client));
+}
+
+#[test]
+fn a_long_command_stops_when_its_slot_has_migrated_at_once() {
+    const ITEMS: u32 = 4_000_000;
+    let cluster = Cluster::start(Host::Valkey, &[]);
+    let slot = cluster.slot("long");
+    let from = cluster.owner(slot);
+    let to = (from + 1) % 3;
+    let (mut client, mut other) = (cluster.nodes[from].connect(), cluster.nodes[from].connect());
+    let items = (0..ITEMS).map(|item| format!("item:{item}"));
+    let words: Vec<String> =
+        ["BF.MADD", "long"].into_iter().map(str::to_owned).chain(items).collect();
+    client.send(&words);
+    wait_until(
+        "the first items are in the filter",
+        || matches!(other.say(&["BF.CARD", "long"]), Reply::Integer(items) if items > 0),
+    );
+    cluster.migrate_at_once(slot, from, to);
+    let Reply::Array(replies) = client.receive() else { panic!() };
+    let (last, added) = replies.split_last().unwrap();
+    assert!(matches!(last, Reply::Error(_)), "{} items, {last:?}", added.len());
+    // Parts ran during the snapshot and after it.
+    let found = cluster.client().say_items("BF.MEXISTS long", 0, added.len() as u32);
+    assert_eq!(found, Reply::Array(vec![Reply::Integer(1); added.len()]));
+}
+
+#[test]
+fn a_slot_migrates_at_once_to_a_node_with_other_limits_and_to_its_replica() {
+    let cluster = Cluster::start(Host::Valkey, &[]);
+    let slot = cluster.slot("{m}");
+    let from = cluster.owner(slot);
+    let to = (from + 1) % 3;
+    let words = ["--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0"];
+    let replica = TestServer::start(Host::Valkey, &words);
+    let mut other = replica.connect();
+    run(&mut other, &format!("CLUSTER MEET 127.0.0.1 {}", cluster.nodes[to].port));
+    let replicate = format!("CLUSTER REPLICATE {}", cluster.ids[to]);
+    wait_until("the replica knows its primary", || {
+        other.say(&replicate.split(' ').collect::<Vec<_>>()) == Reply::ok()
+    });
+    wait_for_replica(&cluster.nodes[to], &replica);
+    run(&mut cluster.nodes[to].connect(), "CONFIG SET tamis.cf-max-expansions 1");
+
+    let mut source = cluster.nodes[from].connect();
+    run(&mut source, "CF.RESERVE {m}cuckoo 8 EXPANSION 2");
+    run(&mut source, "TM.RESERVE {m}window KIND window WINDOW 400 ITEMS 1000 SLICES 4");
+    let adding = std::thread::spawn(move || {
+        for item in 0.. {
+            for command in ["BF.ADD {m}bloom", "CF.ADD {m}cuckoo", "TM.ADD {m}window"] {
+                let words = format!("{command} item:{item}");
+                let reply = source.say(&words.split(' ').collect::<Vec<_>>());
+                if let Reply::Error(text) = reply {
+                    return (item, text);
+                }
+            }
+        }
+        unreachable!("the slot migrates")
+    });
+    cluster.migrate_at_once(slot, from, to);
+    let (added, refusal) = adding.join().unwrap();
+    assert!(refusal.starts_with("MOVED"), "{refusal}");
+    let found = cluster.client().say_items("BF.MEXISTS {m}bloom", 0, added);
+    assert_eq!(found, Reply::Array(vec![Reply::Integer(1); added as usize]));
+    let found = cluster.client().say_items("CF.MEXISTS {m}cuckoo", 0, added);
+    assert_eq!(found, Reply::Array(vec![Reply::Integer(1); added as usize]));
+    wait_for_replica(&cluster.nodes[to], &replica);
+    assert_equal("migrated", &cluster.nodes[to], &replica);
 }
 
 #[test]
