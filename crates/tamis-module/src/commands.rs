@@ -10,6 +10,7 @@ use valkey_module::raw::{
 };
 
 use crate::api::{Ctx, ERR, api, c_text, has_api};
+use crate::arguments::Arguments;
 use crate::callback::CALLBACKS;
 use crate::key_specs::{KeySpecs, has_optional_key};
 use crate::registered_name::registered_name;
@@ -87,6 +88,7 @@ unsafe fn register_one(
         let (summary, complexity) = (c_text(command.summary), c_text(command.complexity));
         let since = c_text(command.since);
         let mut specs = KeySpecs::of(command);
+        let mut arguments = Arguments::of(command.syntax);
         let version = RedisModuleCommandInfoVersion {
             version: 1,
             sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
@@ -102,7 +104,7 @@ unsafe fn register_one(
             tips: null(),
             arity: command.arity.number() as c_int,
             key_specs: specs.specs.as_mut_ptr(),
-            args: null_mut(),
+            args: arguments.as_mut_ptr(),
         };
         if api!(RedisModule_SetCommandInfo(registered, &raw const info)) == ERR {
             return Err(refused());

@@ -18,6 +18,7 @@
 
 mod allocator;
 mod api;
+mod arguments;
 mod call;
 mod callback;
 mod commands;

@@ -5,6 +5,7 @@ use tamis_resp::Reply;
 
 use crate::persistence::info;
 use crate::server::{Host, TestServer, module, redisbloom};
+use crate::status::bulk;
 
 #[test]
 fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
@@ -31,6 +32,58 @@ fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
             let docs = format!("{docs:?}");
             let summary = format!("{:?}", Reply::bulk(command.summary));
             assert!(docs.contains(&summary), "{host:?}, {}: {docs}", command.name);
+        }
+    }
+}
+
+/// Returns a field of an array of names and values.
+fn field<'r>(fields: &'r Reply, name: &str) -> Option<&'r Reply> {
+    let Reply::Array(fields) = fields else { panic!("{fields:?}") };
+    let mut pairs = fields.chunks(2);
+    pairs.find(|pair| pair[0] == Reply::bulk(name)).map(|pair| &pair[1])
+}
+
+/// Returns the syntax of the arguments in a reply of `COMMAND DOCS`.
+fn syntax(arguments: &Reply, separator: &str) -> String {
+    let Reply::Array(arguments) = arguments else { panic!("{arguments:?}") };
+    let one = |argument: &Reply| {
+        let text = |name| {
+            field(argument, name)
+                .map(|it| String::from_utf8(bulk(it.clone())).unwrap())
+                .unwrap_or_default()
+        };
+        let parts = |separator| syntax(field(argument, "arguments").unwrap(), separator);
+        let value = match text("type").as_str() {
+            "pure-token" => String::new(),
+            "oneof" => parts(" | "),
+            "block" => parts(" "),
+            kind => {
+                let name = text("name");
+                let is_key = ["key", "destination", "source", "other"].contains(&name.as_str());
+                assert_eq!(kind, if is_key { "key" } else { "string" });
+                name
+            }
+        };
+        let flags = format!("{:?}", field(argument, "flags"));
+        let more =
+            if flags.contains("multiple") { format!(" [{value} ...]") } else { String::new() };
+        let all = format!("{} {value}{more}", text("token")).trim().to_owned();
+        if flags.contains("optional") { format!("[{all}]") } else { all }
+    };
+    arguments.iter().map(one).collect::<Vec<_>>().join(separator)
+}
+
+#[test]
+fn the_documentation_of_a_command_has_the_syntax_of_its_row() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &[]);
+        let mut client = server.connect();
+        for command in COMMANDS.iter().filter(|command| command.has(Flag::Module)) {
+            let docs = client.say(&["COMMAND", "DOCS", command.name]);
+            let Reply::Array(docs) = docs else { panic!() };
+            let arguments = field(&docs[1], "arguments");
+            let shown = arguments.map(|it| syntax(it, " ")).unwrap_or_default();
+            assert_eq!(shown, command.syntax, "{host:?}, {}", command.name);
         }
     }
 }
