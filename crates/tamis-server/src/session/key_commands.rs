@@ -220,7 +220,8 @@ impl Session {
         let outcome = keys.change(key, env.now_millis, |value| {
             let was_there = value.is_some();
             if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = value {
-                layers.limit_growth(self.server.memory_left());
+                let most = self.server.memory_left().min(env.settings.max_filter_bytes);
+                layers.limit_growth(most);
             }
             let outcome = apply(value);
             // No other command has seen the new value yet, so it can be removed.
