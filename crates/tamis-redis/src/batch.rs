@@ -122,7 +122,7 @@ impl<'v> Batch<'v> {
         let corrections = requests.len();
         requests.extend(probes.iter().map(|probe| probe.request(self.view, self.hashes)));
         if self.view.metadata.window.is_some() {
-            // The time comes last: an insert into a slice that is over at this time may be late.
+            // The time comes last. A slice that is not over then was not over during the insert.
             requests.push(Clock::request(self.view.name()));
         }
         self.phase = Phase::Probing(corrections, probes);

@@ -327,7 +327,7 @@ impl BitmapsBatch<'_> {
         Step::Send(requests)
     }
 
-    /// Returns the offsets of the absent among the first items that are left.
+    /// Returns the offsets of those of the first `count` items that no bitmap has.
     fn absent(&self, count: usize) -> Vec<Vec<u64>> {
         let items = self.left()[..count].iter().zip(&self.found);
         items.filter(|(_, found)| !**found).map(|(offsets, _)| offsets.clone()).collect()

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use support::cluster::{Cluster, redis_cli};
 use support::{Server, ask, assert_at_most, free_port, naming_sentinel, patience};
 use tamis_redis::{
-    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedissonFilter,
-    SentinelNode,
+    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
+    RedissonFilter, SentinelNode,
 };
 
 fn nodes(cluster: &Cluster) -> ClusterNodes {
@@ -47,7 +47,7 @@ fn a_filter_is_balanced_over_three_masters_and_keeps_its_rate() {
 }
 
 #[test]
-fn growing_and_redisson_filters_work_on_a_cluster() {
+fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
     let cluster = Cluster::start();
     let plan = RedisPlan::new(10_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
     let plan = plan.growing().unwrap();
@@ -57,6 +57,18 @@ fn growing_and_redisson_filters_work_on_a_cluster() {
     assert_eq!(count(&filter.contains_each(&items)), items.len());
     let info = filter.info().unwrap();
     assert!(info.layers >= 3 && info.rate <= 0.01, "{info:?}");
+    let span = RedisWindow { slices: 20, slice_millis: 100 };
+    let plan = RedisPlan::new(10_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = plan.window(span).unwrap();
+    let mut window = RedisFilter::create(nodes(&cluster), "w", &plan).unwrap();
+    let mut reader = RedisFilter::open(nodes(&cluster), "w").unwrap();
+    for items in items[..1000].chunks(100) {
+        assert!(window.insert_each(items).iter().all(Result::is_ok));
+        assert_eq!(count(&reader.contains_each(items)), items.len());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(count(&reader.contains_each(&items[..1000])), 1000);
+    window.delete().unwrap();
     let (mut redisson, _) = RedissonFilter::try_init(nodes(&cluster), "users", 1000, 0.01).unwrap();
     assert_eq!(redisson.insert_each(&["a", "b"]), [Ok(true), Ok(true)]);
     assert_eq!(redisson.contains_each(&["a", "c"]), [Ok(true), Ok(false)]);
