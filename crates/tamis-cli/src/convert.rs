@@ -25,7 +25,7 @@ Examples:
   tamis convert 1.bitmap users.guava --format redis-bitmaps --items-planned 1000 --rate-planned 0.01 --funnel bytes
   tamis convert users.guava users.tamis --funnel text --charset UTF-8 --items users.txt
   tamis convert users.tamis users.guava --items users.txt --to-funnel text --to-charset UTF-8
-  tamis convert redis://localhost/users users.rdb             Redisson's filter as a snapshot
+  tamis convert redis://localhost/users users.rdb --to redisson       with its settings, as a snapshot
 
 Options with --to-... apply to OUT. All others apply to IN, and to OUT if the same option with --to- is not given.
 

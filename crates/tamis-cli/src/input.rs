@@ -235,10 +235,10 @@ fn check(path: &Path) -> Result<(), Failure> {
     if is_stdin(path) {
         return Ok(());
     }
-    let failure = |error: &io::Error| Failure::io(path.display(), error);
+    let failure = |error: &io::Error| Failure::io(name(path), error);
     let metadata = path.metadata().map_err(|error| failure(&error))?;
     if metadata.is_dir() {
-        let message = format!("{}: is a directory, not a file of records", path.display());
+        let message = format!("{}: is a directory, not a file of records", name(path));
         return Err(Failure::new(message));
     }
     // Opening a named pipe would block until its writer opens it.

@@ -49,6 +49,7 @@ mod read;
 mod read_ahead;
 mod record_reader;
 pub mod records;
+mod redact;
 mod redis_key;
 mod redis_url;
 mod remove;

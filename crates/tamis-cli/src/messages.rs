@@ -8,6 +8,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::redact::redacted;
+
 /// True if only errors are written (`--quiet`).
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -28,9 +30,9 @@ pub fn line(text: impl fmt::Display) {
     _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes the reason why the command failed, completely or in part.
+/// Writes the reason why the command failed, completely or in part. Shows no password of a URL.
 pub fn error(text: impl fmt::Display) {
-    line(format_args!("tamis: {text}"));
+    line(format_args!("tamis: {}", redacted(&text.to_string())));
 }
 
 /// Writes a message in addition to the result. Writes nothing with `--quiet`.

@@ -10,7 +10,7 @@ use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter, Trust};
 use crate::parquet_table;
-use crate::redis_key::{RedisTarget, download};
+use crate::redis_key::{RedisTarget, download, redisson_plan};
 use crate::redis_url::{RedisUrl, is_url};
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
@@ -241,6 +241,14 @@ impl Recognised {
             || bytes.starts_with(b"REDIS")
             || bytes.starts_with(b"*")
             || filter.options.key.is_some();
+        if is_url(&filter.path)
+            && let Some((items, rate)) = redisson_plan(&bytes)
+        {
+            filter.options.items = filter.options.items.or(Some(items));
+            filter.options.rate = filter.options.rate.or(Some(rate));
+            // With its key, a file has the settings too.
+            filter.options.key = Some(RedisUrl::parse(&filter.path)?.key.into_bytes());
+        }
         filter.is_whole_file =
             !may_be_part || is_url(&filter.path) || is_encoding_of(&bytes, &filter);
         Ok(vec![Ok(filter)])

@@ -6,4 +6,4 @@ mod filter;
 mod value;
 
 pub use filter::{RedisTarget, native_excess};
-pub use value::{StoredKind, StoredValue, download, failure, patience, upload};
+pub use value::{StoredKind, StoredValue, download, failure, patience, redisson_plan, upload};

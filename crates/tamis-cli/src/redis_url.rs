@@ -33,24 +33,50 @@ pub struct RedisUrl {
 
 /// Tests whether an argument is the URL of a key and not the path of a file.
 pub fn is_url(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| scheme(text).is_some())
+    path.to_str().is_some_and(|text| {
+        let scheme = text.split("://").next().unwrap_or_default().to_ascii_lowercase();
+        scheme.len() < text.len() && (scheme.starts_with("redis") || scheme.starts_with("valkey"))
+    })
 }
 
-fn scheme(text: &str) -> Option<(&'static str, &'static str)> {
-    SCHEMES.into_iter().find(|(scheme, _)| text.starts_with(scheme))
+/// Returns the text after the scheme, and the scheme of the connection.
+fn split_scheme(text: &str) -> Option<(&str, &'static str)> {
+    SCHEMES.into_iter().find_map(|(typed, scheme)| {
+        let (start, rest) = text.split_at_checked(typed.len())?;
+        start.eq_ignore_ascii_case(typed).then_some((rest, scheme))
+    })
 }
 
-/// Returns a path for messages: of a URL without its user and password.
+/// Returns a path for messages: of a URL without its user and password, and with the `@` of its key
+/// encoded. So whatever precedes an `@` in a message with a URL is a password.
 pub fn without_password(path: &Path) -> String {
-    match path.to_str().and_then(|text| Some((text, scheme(text)?.0))) {
-        Some((text, scheme)) => {
-            let (authority, rest) = split_authority(&text[scheme.len()..]);
-            let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
-            // A password with a slash that is not encoded looks like a port.
-            if has_valid_ports(hosts) { format!("{scheme}{hosts}{rest}") } else { scheme.into() }
-        }
-        None => path.display().to_string(),
+    let text = path.display().to_string();
+    if !is_url(path) {
+        return text;
     }
+    let shown: String = text.chars().flat_map(escaped).collect();
+    let (scheme, rest) = shown.split_once("://").unwrap_or(("", &shown));
+    let (authority, path) = split_authority(rest);
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    if has_hidden_password(authority, path) {
+        return format!("{scheme}://...");
+    }
+    format!("{scheme}://{hosts}{}", path.replace('@', "%40"))
+}
+
+/// Returns a character, or the escape of one that a terminal interprets.
+fn escaped(letter: char) -> impl Iterator<Item = char> {
+    let (plain, escape) = if letter.is_control() {
+        (None, Some(letter.escape_default()))
+    } else {
+        (Some(letter), None)
+    };
+    plain.into_iter().chain(escape.into_iter().flatten())
+}
+
+/// Tests whether a slash of a password was taken for the end of the hosts.
+fn has_hidden_password(authority: &str, path: &str) -> bool {
+    !authority.contains('@') && authority.contains(':') && path.contains('@')
 }
 
 /// Splits a URL without its scheme before the first slash.
@@ -58,12 +84,24 @@ fn split_authority(text: &str) -> (&str, &str) {
     text.split_at(text.find('/').unwrap_or(text.len()))
 }
 
-/// Tests whether the hosts, separated by commas, have ports that are numbers, or none.
-fn has_valid_ports(hosts: &str) -> bool {
-    hosts.split(',').all(|host| match host.rsplit_once(':') {
-        Some((_, port)) => port.ends_with(']') || port.parse::<u16>().is_ok(),
-        None => true,
-    })
+/// Checks the hosts, which are separated by commas.
+fn check_hosts(hosts: &str) -> Result<(), &'static str> {
+    for host in hosts.split(',') {
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+            _ => (host, None),
+        };
+        if name.contains(':') && !(name.starts_with('[') && name.ends_with(']')) {
+            return Err("an IPv6 address is written in brackets, such as [::1]");
+        }
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return Err("has a port that is no number from 0 to 65535");
+        }
+        if name.contains(|letter: char| letter.is_whitespace() || "?#%".contains(letter)) {
+            return Err("has a host that is no name");
+        }
+    }
+    Ok(())
 }
 
 /// Returns the failure of a command that takes only files.
@@ -89,16 +127,23 @@ impl RedisUrl {
         let name = without_password(path);
         let wrong = |what: &str| Failure::new(format!("{name}: {what}: {SYNTAX}"));
         let text = path.to_str().ok_or_else(|| wrong("is not UTF-8"))?;
-        let (typed, scheme) = scheme(text).ok_or_else(|| wrong("is not the URL of a key"))?;
-        let (authority, rest) = split_authority(&text[typed.len()..]);
+        let (rest, scheme) = split_scheme(text).ok_or_else(|| wrong("has an unknown scheme"))?;
+        let (authority, rest) = split_authority(rest);
+        if has_hidden_password(authority, rest) {
+            return Err(wrong(
+                "has an @ after a slash: write %2F for the slash of a password, and \
+                              %40 for the @ of a key",
+            ));
+        }
         let (user, hosts) = match authority.rsplit_once('@') {
             Some((user, hosts)) => (Some(user), hosts),
             None => (None, authority),
         };
-        if !has_valid_ports(hosts) {
-            return Err(wrong("has a port that is no number, or a password that is not encoded"));
-        }
+        check_hosts(hosts).map_err(wrong)?;
         let hosts = if hosts.is_empty() { "127.0.0.1" } else { hosts };
+        if !scheme.contains('+') && hosts.contains(',') {
+            return Err(wrong("names several hosts, which only redis+sentinel:// takes"));
+        }
         let (primary, path) = match rest.strip_prefix('/') {
             Some(rest) if scheme.contains('+') => {
                 let (primary, path) = rest.split_once('/').ok_or_else(|| wrong("has no key"))?;
@@ -108,16 +153,17 @@ impl RedisUrl {
             None => return Err(wrong("has no key")),
         };
         let (database, key) = match path.split_once('/') {
-            Some((database, key)) if is_number(database) && !key.is_empty() => (database, key),
+            Some((database, key)) if is_number(database) => (database, key),
             _ => ("0", path),
         };
         let key = decode(key).ok_or_else(|| wrong("has a broken percent encoding (% is %25)"))?;
+        let key = String::from_utf8(key).map_err(|_| wrong("has a key that is not UTF-8"))?;
         if key.is_empty() {
             return Err(wrong("has no key"));
         }
-        let user = match (user, password) {
+        let has_password = user.is_some_and(|user| user.contains(':'));
+        let user = match (user, password.filter(|_| !has_password)) {
             (Some(user), None) => format!("{user}@"),
-            (Some(user), Some(_)) if user.contains(':') => format!("{user}@"),
             (user, Some(password)) => format!("{}:{}@", user.unwrap_or(""), encode(&password)),
             (None, None) => String::new(),
         };
@@ -130,8 +176,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Decodes `%2F` and the like. Returns `None` for a broken encoding, or if the result is not UTF-8.
-fn decode(text: &str) -> Option<String> {
+/// Decodes `%2F` and the like. Returns `None` for a broken encoding.
+fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -147,7 +193,7 @@ fn decode(text: &str) -> Option<String> {
         bytes.push(byte as u8);
         rest = after;
     }
-    String::from_utf8(bytes).ok()
+    Some(bytes)
 }
 
 fn encode(text: &str) -> String {
@@ -170,6 +216,7 @@ mod tests {
             ("redis://host/app/users", "redis://host/0", "app/users"),
             ("redis://host/0/2024/users", "redis://host/0", "2024/users"),
             ("redis://host/7", "redis://host/0", "7"),
+            ("Redis://host/users", "redis://host/0", "users"),
             ("redis://host/user@example.com", "redis://host/0", "user@example.com"),
             ("redis:///users", "redis://127.0.0.1/0", "users"),
             ("redis://host/a%2Fb%25?x#y", "redis://host/0", "a/b%?x#y"),
@@ -198,12 +245,25 @@ mod tests {
             "redis://host/%ff",
             "redis+sentinel://host/main",
             "redis+sentinel://host/main/",
+            "redis://me:12/secret@host/key",
+            "redis://host/2/",
+            "redis://host:99999/key",
+            "redis://host:/key",
+            "redis://::1/key",
+            "redis://a:1,b:2/key",
+            "redis:// host/key",
+            "redis+tls://me:secret@host/key",
         ] {
             let Err(Failure::Message(message)) = parse(text) else { panic!("{text}") };
             let hides = !message.contains("secret") && !message.contains("ret@");
             assert!(hides && message.contains("[DATABASE/]KEY"), "{message}");
         }
-        assert!(!is_url(Path::new("users.tamis")) && !is_url(Path::new("http://host/users")));
+        for file in ["users.tamis", "http://host/users", "redis", "redis:/host/users"] {
+            assert!(!is_url(Path::new(file)), "{file}");
+        }
+        let name = |text: &str| without_password(Path::new(text));
+        assert_eq!(name("REDIS://me:secret@host/a@b"), "REDIS://host/a%40b");
+        assert_eq!(name("redis://host/a\n\u{1b}[31m"), "redis://host/a\\n\\u{1b}[31m");
     }
 
     #[test]

@@ -34,6 +34,13 @@ pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
     *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(handler));
 }
 
+/// Runs a function that an interruption waits for: [`at_interruption`] runs its function before or
+/// after it, and nothing follows.
+pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
+    let _waits = HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
 /// Forgets the function. If the program is being interrupted, waits until the function has run.
 pub fn end_interruption_handler() {
     *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = None;

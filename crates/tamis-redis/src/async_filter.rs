@@ -8,7 +8,9 @@ use crate::async_transport::AsyncTransport;
 use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
 use crate::exchange::{Exchange, perform};
 use crate::filter::MAX_BATCH;
-use crate::generations::{RedisRebuildError, abort, delete_filter, expire_at, start_rebuild, swap};
+use crate::generations::{
+    RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
+};
 use crate::info::{RedisFilterInfo, info};
 use crate::lifecycle::{Open, create, open_or_create};
 use crate::merge::{RedisMergeError, merge};
@@ -179,7 +181,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisRebuildError`].
     pub async fn rebuild(&mut self, plan: &RedisPlan) -> Result<(), RedisRebuildError> {
-        start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, plan).await
+        let record = next_generation(&self.view, plan)?;
+        start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, &record).await
     }
 
     /// Inserts a batch of items only into the filter that this client is building.
@@ -203,7 +206,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisRebuildError::Redis`] if the server or the connection fails.
     pub async fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
-        abort(&mut Waiting(&mut self.transport), &mut self.view).await
+        abort(&mut Waiting(&mut self.transport), &mut self.view, None).await
     }
 
     /// Adds all items of another filter, as [`RedisFilter::merge`](crate::RedisFilter::merge).

@@ -4,7 +4,10 @@ use tamis::Item;
 
 use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
 use crate::exchange::{Blocking, complete};
-use crate::generations::{RedisRebuildError, abort, delete_filter, expire_at, start_rebuild, swap};
+use crate::generation::RedisGeneration;
+use crate::generations::{
+    RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
+};
 use crate::info::{RedisFilterInfo, info};
 use crate::lifecycle::{Open, create, open_or_create};
 use crate::merge::{RedisMergeError, merge};
@@ -73,13 +76,15 @@ impl<T: Transport> RedisRebuild<'_, T> {
         complete(swap(&mut Blocking(&mut self.filter.transport), &mut self.filter.view))
     }
 
-    /// Deletes the new filter. The present one stays.
+    /// Deletes the new filter, unless another client ended the rebuild. The present one stays.
     ///
     /// # Errors
     ///
     /// [`RedisRebuildError::Redis`] if the server or the connection fails.
     pub fn abort(self) -> Result<(), RedisRebuildError> {
-        self.filter.abort_rebuild()
+        let RedisFilter { transport, view } = self.filter;
+        let own = view.rebuild;
+        complete(abort(&mut Blocking(transport), view, own))
     }
 }
 
@@ -247,8 +252,32 @@ impl<T: Transport> RedisFilter<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rebuild(&mut self, plan: &RedisPlan) -> Result<RedisRebuild<'_, T>, RedisRebuildError> {
+        let generation = self.next_generation(plan)?;
+        self.rebuild_as(&generation)
+    }
+
+    /// Returns a new generation for a rebuild. Sends nothing. A program that may be interrupted
+    /// keeps it, to [discard](RedisGeneration::discard) what an interrupted rebuild has begun.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisRebuildError::Plan`] as for [`rebuild`](Self::rebuild).
+    pub fn next_generation(&self, plan: &RedisPlan) -> Result<RedisGeneration, RedisRebuildError> {
+        let record = next_generation(&self.view, plan)?;
+        Ok(RedisGeneration::new(self.view.name(), record))
+    }
+
+    /// Starts to build the filter again as a generation. See [`rebuild`](Self::rebuild).
+    ///
+    /// # Errors
+    ///
+    /// As for [`rebuild`](Self::rebuild).
+    pub fn rebuild_as(
+        &mut self,
+        generation: &RedisGeneration,
+    ) -> Result<RedisRebuild<'_, T>, RedisRebuildError> {
         let mut exchange = Blocking(&mut self.transport);
-        complete(start_rebuild(&mut exchange, &mut self.view, plan))?;
+        complete(start_rebuild(&mut exchange, &mut self.view, &generation.record))?;
         Ok(RedisRebuild { filter: self })
     }
 
@@ -277,7 +306,7 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// [`RedisRebuildError::Redis`] if the server or the connection fails. Repeat the call.
     pub fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
-        complete(abort(&mut Blocking(&mut self.transport), &mut self.view))
+        complete(abort(&mut Blocking(&mut self.transport), &mut self.view, None))
     }
 
     /// Returns the plan of the filter. A filter that is created with it can be merged with this one.

@@ -23,10 +23,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::clock::Clock;
+use crate::create_shards::CreateShards;
 use crate::error::{RedisItemError, printable};
 use crate::exchange::{Exchange, perform};
 use crate::growth::remove_remains;
-use crate::lifecycle::CreateShards;
 use crate::metadata::{GenerationRecord, Metadata, Role, random_id};
 use crate::plan::RedisPlan;
 use crate::request::{NodeRequest, bytes, integer};
@@ -100,12 +100,11 @@ impl From<RedisItemError> for RedisRebuildError {
     }
 }
 
-/// Starts a rebuild. Returns when every insert of every client goes to both generations.
-pub(crate) async fn start_rebuild<X: Exchange>(
-    exchange: &mut X,
-    view: &mut View,
+/// Returns a new generation for a rebuild with a plan.
+pub(crate) fn next_generation(
+    view: &View,
     plan: &RedisPlan,
-) -> Result<(), RedisRebuildError> {
+) -> Result<GenerationRecord, RedisRebuildError> {
     if view.metadata.window.is_some() || plan.window_span().is_some() {
         return Err(RedisRebuildError::Plan { why: "a window is not rebuilt: its items expire" });
     }
@@ -114,6 +113,15 @@ pub(crate) async fn start_rebuild<X: Exchange>(
             why: "a rebuild keeps the hash function of the filter",
         });
     }
+    Ok(GenerationRecord::new(plan, Role::Building))
+}
+
+/// Starts a rebuild. Returns when every insert of every client goes to both generations.
+pub(crate) async fn start_rebuild<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    record: &GenerationRecord,
+) -> Result<(), RedisRebuildError> {
     let expires_at = match read(exchange, view).await? {
         Some(ttl) => Some(Clock::read(exchange, view.name()).await?.now() + ttl),
         None => None,
@@ -121,14 +129,13 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     if building(view).is_some() {
         return Err(RedisRebuildError::Running { name: printable(view.name()) });
     }
-    let record = GenerationRecord::new(plan, Role::Building);
     let id = record.id;
     let mut metadata = view.metadata.clone();
     metadata.generations.push(record.clone());
-    create(exchange, view, &record, expires_at).await?;
-    let is_done = |metadata: &Metadata| names(metadata, id);
+    create(exchange, view, record, expires_at).await?;
+    let is_done = |metadata: &Metadata| metadata.names(id);
     if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
-        delete(exchange, view, record).await?;
+        delete(exchange, view, record.clone()).await?;
         let running = || RedisRebuildError::Running { name: printable(view.name()) };
         return Err(error.map_or_else(running, RedisRebuildError::Redis));
     }
@@ -165,18 +172,21 @@ pub(crate) async fn swap<X: Exchange>(
     Ok(())
 }
 
-/// Deletes the generation that is being built, if there is one.
+/// Deletes the generation that is being built, if there is one. With `own`, only if it is that
+/// generation.
 pub(crate) async fn abort<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
+    own: Option<u32>,
 ) -> Result<(), RedisRebuildError> {
     read(exchange, view).await?;
-    let Some(new) = building(view) else { return Ok(()) };
+    let is_meant = |&new: &usize| own.is_none_or(|own| view.metadata.generations[new].id == own);
+    let Some(new) = building(view).filter(is_meant) else { return Ok(()) };
     // A client with the old view reads the metadata from here on.
     mark(exchange, view, new, Flag::Retired).await?;
     let mut metadata = view.metadata.clone();
     let record = metadata.generations.remove(new);
-    let is_done = |metadata: &Metadata| !names(metadata, record.id);
+    let is_done = |metadata: &Metadata| !metadata.names(record.id);
     match publish(exchange, view, metadata, is_done).await? {
         Published::Done => delete(exchange, view, record).await?,
         Published::Refused(Some(error)) => return Err(error.into()),
@@ -185,6 +195,34 @@ pub(crate) async fn abort<X: Exchange>(
     }
     // The flags of the current generation stay, because another rebuild may need them already.
     Ok(())
+}
+
+/// Deletes a generation that a client began to build, unless it is in use.
+pub(crate) async fn discard<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+    record: &GenerationRecord,
+) -> Result<(), RedisItemError> {
+    let get = NodeRequest::new("GET", name.to_vec());
+    let reply = exchange.exchange(vec![get]).await.remove(0);
+    let metadata = match bytes(name, reply) {
+        Ok(text) => text.and_then(|text| Metadata::decode(&text).ok()),
+        Err(RedisItemError::WrongType { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    match metadata.filter(|metadata| metadata.names(record.id)) {
+        Some(metadata) => {
+            let mut view = View::new(name, metadata).expect("the name was checked");
+            match abort(exchange, &mut view, Some(record.id)).await {
+                Err(RedisRebuildError::Redis(error)) => Err(error),
+                _ => Ok(()),
+            }
+        }
+        None => {
+            let generation = Generation::new(name, record.clone()).expect("the name was checked");
+            unlink(exchange, &generation).await
+        }
+    }
 }
 
 /// Adds the slice of the present time to a window, unless another client has.
@@ -206,7 +244,7 @@ pub(crate) async fn add_slice<X: Exchange>(
         // A slice whose keys have expired needs no flag: clients with an old view notice by the
         // time that their newest slice is over.
         mark(exchange, view, newest, Flag::HasNext).await?;
-        let is_done = |metadata: &Metadata| names(metadata, record.id);
+        let is_done = |metadata: &Metadata| metadata.names(record.id);
         let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
             return Ok(());
         };
@@ -272,12 +310,12 @@ async fn create<X: Exchange>(
     expires_at: Option<u64>,
 ) -> Result<(), RedisItemError> {
     let generation = Generation::new(view.name(), record.clone()).expect("the name was checked");
-    perform(exchange, CreateShards::new(generation, expires_at)).await
-}
-
-/// Tests whether the metadata names a generation.
-fn names(metadata: &Metadata, id: u32) -> bool {
-    metadata.generations.iter().any(|record| record.id == id)
+    let created = perform(exchange, CreateShards::new(generation.clone(), expires_at)).await;
+    if created.is_err() {
+        // If this fails too, the first error says why.
+        unlink(exchange, &generation).await.ok();
+    }
+    created
 }
 
 /// Replaces the metadata. `is_done` tests metadata for the effect of the replacement: the reply to

@@ -1,4 +1,4 @@
-//! Creates, opens and deletes filters.
+//! Creates and opens filters.
 //!
 //! A filter is created shards first. The metadata follows with `SET NX`: the first client wins, and
 //! a filter whose metadata can be read has all its shards. The keys of the shards contain a random
@@ -7,186 +7,75 @@
 use redis::Value;
 
 use crate::clock::Clock;
+use crate::create_shards::CreateShards;
 use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError, printable};
 use crate::exchange::{Exchange, perform};
-use crate::header::{State, header};
 use crate::metadata::{GenerationRecord, Metadata};
 use crate::plan::RedisPlan;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, value};
-use crate::view::{Generation, View};
+use crate::sweep::unlink;
+use crate::view::View;
 
-/// Creates a shard, unless it exists: a repeated request must not reset flags and counters.
-/// Arguments: the last byte of the string, the header.
-///
-/// A string that is created at its full length takes no spare memory.
-pub(crate) const CREATE_SHARD: &str = "\
-if redis.call('GETRANGE', KEYS[1], 0, 1) == 'TM' then return 0 end
-redis.call('SETRANGE', KEYS[1], ARGV[1], '\\0')
-redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
-return 1";
-
-/// How many shards a pipeline creates. The server clears up to 4 MiB for each.
-const SHARDS_AT_ONCE: u32 = 32;
-
-/// Creates the shards of a generation.
-pub(crate) struct CreateShards {
-    generation: Generation,
-    expires_at: Option<u64>,
-    sent: u32,
-    is_waiting: bool,
-}
-
-impl CreateShards {
-    /// Prepares the shards of `record`. With `expires_at`, a time in milliseconds, they expire.
-    pub(crate) fn new(generation: Generation, expires_at: Option<u64>) -> Self {
-        Self { generation, expires_at, sent: 0, is_waiting: false }
+/// Creates the shards of a new filter, which no other client sees before it is
+/// [published](publish). Deletes them after an error.
+pub(crate) async fn prepare<X: Exchange>(
+    exchange: &mut X,
+    view: &View,
+) -> Result<(), RedisCreateError> {
+    let name = view.name().to_vec();
+    let request = NodeRequest::new("EXISTS", name.clone());
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    if value(&name, reply)? != Value::Int(0) {
+        return Err(exists(&name));
     }
-
-    fn requests(&self, shard: u32) -> impl Iterator<Item = NodeRequest> + use<> {
-        let layer = self.generation.layer(0);
-        let header = header(State::new(self.generation.record.id), layer);
-        let key = self.generation.key(shard, 0);
-        let mut create = NodeRequest::script(CREATE_SHARD, std::slice::from_ref(&key));
-        create.command.arg(layer.bytes() - 1).arg(&header[..]);
-        let expiry = self.expires_at.map(|at| expire_at(key, at));
-        [create].into_iter().chain(expiry)
+    let generation = &view.generations[0];
+    let expires_at = view.slice_expiry(&generation.record);
+    let created = perform(exchange, CreateShards::new(generation.clone(), expires_at)).await;
+    if let Err(error) = created {
+        // If this fails too, the first error says why.
+        unlink(exchange, generation).await.ok();
+        return Err(error.into());
     }
+    Ok(())
 }
 
-impl Operation for CreateShards {
-    type Output = Result<(), RedisItemError>;
-
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
-        if std::mem::take(&mut self.is_waiting)
-            && let Some(error) = replies.into_iter().find_map(|reply| value(b"", reply).err())
-        {
-            return Step::Done(Err(error));
-        }
-        let next = self.sent..(self.sent + SHARDS_AT_ONCE).min(self.generation.shards());
-        if next.is_empty() {
-            return Step::Done(Ok(()));
-        }
-        self.sent = next.end;
-        self.is_waiting = true;
-        Step::Send(next.flat_map(|shard| self.requests(shard)).collect())
-    }
-}
-
-/// Returns the request that lets a key expire at a time in milliseconds since 1970.
-pub(crate) fn expire_at(key: Vec<u8>, millis: u64) -> NodeRequest {
-    let mut request = NodeRequest::new("PEXPIREAT", key);
-    request.command.arg(millis);
-    request
-}
-
-/// Creates a filter.
-pub(crate) struct Create {
-    name: Vec<u8>,
-    metadata: Metadata,
-    shards: CreateShards,
-    phase: CreatePhase,
-}
-
-enum CreatePhase {
-    Start,
-    Looking,
-    Filling,
-    Publishing,
-    /// The error is that of the command that publishes, if it has one.
-    Comparing(Option<RedisItemError>),
-    Removing(RedisCreateError),
-}
-
-impl Create {
-    pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, RedisCreateError> {
-        let record = metadata.generations[0].clone();
-        let view = View::new(name, metadata.clone())?;
-        let expires_at = view.slice_expiry(&record);
-        let shards = CreateShards::new(Generation::new(name, record)?, expires_at);
-        Ok(Self { name: name.to_vec(), metadata, shards, phase: CreatePhase::Start })
-    }
-
-    fn exists(&self) -> RedisCreateError {
-        RedisCreateError::Exists { name: printable(&self.name) }
-    }
-
-    fn fill(&mut self, replies: Vec<NodeReply>) -> Step<Result<View, RedisCreateError>> {
-        match self.shards.step(replies) {
-            Step::Send(requests) => {
-                self.phase = CreatePhase::Filling;
-                Step::Send(requests)
+/// Shows a new filter to other clients. Deletes its shards if another client was faster.
+pub(crate) async fn publish<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RedisCreateError> {
+    let name = view.name().to_vec();
+    let mut request = NodeRequest::new("SET", name.clone());
+    request.command.arg(view.metadata.encode()).arg("NX");
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    let error = match value(&name, reply) {
+        // The driver may have sent the command twice, so the key may be our own.
+        Ok(Value::Nil) => None,
+        Ok(_) => return Ok(()),
+        // The server may have executed the command.
+        Err(error) => Some(error),
+    };
+    let get = NodeRequest::new("GET", name.clone());
+    let reply = exchange.exchange(vec![get]).await.remove(0);
+    let refused = match bytes(&name, reply) {
+        Ok(Some(text)) => match Metadata::decode(&text) {
+            Ok(metadata) if metadata.names(view.metadata.generations[0].id) => {
+                view.update(Some(&text))?;
+                return Ok(());
             }
-            Step::Done(Ok(())) => {
-                self.phase = CreatePhase::Publishing;
-                let mut request = NodeRequest::new("SET", self.name.clone());
-                request.command.arg(self.metadata.encode()).arg("NX");
-                Step::Send(vec![request])
-            }
-            Step::Done(Err(error)) => self.remove(error.into()),
-        }
-    }
-
-    fn remove(&mut self, error: RedisCreateError) -> Step<Result<View, RedisCreateError>> {
-        self.phase = CreatePhase::Removing(error);
-        let generation = &self.shards.generation;
-        let request = |shard| NodeRequest::new("UNLINK", generation.key(shard, 0));
-        Step::Send((0..self.shards.sent).map(request).collect())
-    }
-
-    fn compare(&mut self, error: Option<RedisItemError>) -> Step<Result<View, RedisCreateError>> {
-        self.phase = CreatePhase::Comparing(error);
-        Step::Send(vec![NodeRequest::new("GET", self.name.clone())])
-    }
-
-    /// Tests whether metadata names the generation of this client.
-    fn is_own(&self, metadata: &Metadata) -> bool {
-        let id = self.metadata.generations[0].id;
-        metadata.generations.iter().any(|record| record.id == id)
-    }
-
-    fn created(&self, metadata: Metadata) -> Step<Result<View, RedisCreateError>> {
-        Step::Done(View::new(&self.name, metadata).map_err(Into::into))
-    }
+            _ => exists(&name),
+        },
+        Ok(None) => error.map_or_else(|| exists(&name), RedisCreateError::Redis),
+        Err(RedisItemError::WrongType { .. }) => exists(&name),
+        // The metadata may name the shards, so they stay.
+        Err(unknown) => return Err(error.unwrap_or(unknown).into()),
+    };
+    unlink(exchange, &view.generations[0]).await.ok();
+    Err(refused)
 }
 
-impl Operation for Create {
-    type Output = Result<View, RedisCreateError>;
-
-    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
-        match std::mem::replace(&mut self.phase, CreatePhase::Start) {
-            CreatePhase::Start => {
-                self.phase = CreatePhase::Looking;
-                Step::Send(vec![NodeRequest::new("EXISTS", self.name.clone())])
-            }
-            CreatePhase::Looking => match value(&self.name, replies.remove(0)) {
-                Ok(Value::Int(0)) => self.fill(Vec::new()),
-                Ok(_) => Step::Done(Err(self.exists())),
-                Err(error) => Step::Done(Err(error.into())),
-            },
-            CreatePhase::Filling => self.fill(replies),
-            CreatePhase::Publishing => match value(&self.name, replies.remove(0)) {
-                // The driver may have sent the command twice, so the key may be our own.
-                Ok(Value::Nil) => self.compare(None),
-                Ok(_) => self.created(self.metadata.clone()),
-                // The server may have executed the command.
-                Err(error) => self.compare(Some(error)),
-            },
-            CreatePhase::Comparing(error) => match bytes(&self.name, replies.remove(0)) {
-                Ok(Some(text)) => match Metadata::decode(&text) {
-                    Ok(metadata) if self.is_own(&metadata) => self.created(metadata),
-                    _ => self.remove(self.exists()),
-                },
-                Ok(None) => {
-                    let error = error.map_or_else(|| self.exists(), RedisCreateError::Redis);
-                    self.remove(error)
-                }
-                Err(RedisItemError::WrongType { .. }) => self.remove(self.exists()),
-                // The metadata may name the shards, so they stay.
-                Err(unknown) => Step::Done(Err(error.unwrap_or(unknown).into())),
-            },
-            CreatePhase::Removing(error) => Step::Done(Err(error)),
-        }
-    }
+fn exists(name: &[u8]) -> RedisCreateError {
+    RedisCreateError::Exists { name: printable(name) }
 }
 
 /// Opens a filter.
@@ -230,8 +119,10 @@ pub(crate) async fn create<X: Exchange>(
         Some(_) => Clock::read(exchange, name).await?.now(),
         None => 0,
     };
-    let create = Create::new(name, Metadata::new(plan, now))?;
-    perform(exchange, create).await
+    let mut view = View::new(name, Metadata::new(plan, now))?;
+    prepare(exchange, &view).await?;
+    publish(exchange, &mut view).await?;
+    Ok(view)
 }
 
 /// Opens a filter, or creates it if it does not exist. Compares it with the plan.

@@ -97,6 +97,11 @@ impl Metadata {
         Self { hasher: plan.hash_function(), window, generations: vec![first] }
     }
 
+    /// Tests whether the metadata names a generation.
+    pub(crate) fn names(&self, id: u32) -> bool {
+        self.generations.iter().any(|record| record.id == id)
+    }
+
     /// Returns the plan of the oldest generation.
     pub(crate) fn plan(&self) -> RedisPlan {
         let GenerationRecord { items, rate, growth, geometry, .. } = self.generations[0];

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redis::{Arg, Value};
 
-use crate::lifecycle::CREATE_SHARD;
+use crate::create_shards::CREATE_SHARD;
 use crate::request::{NodeReply, NodeRequest, SendError};
 use crate::sweep::CORRECT;
 use crate::transport::Transport;

@@ -33,7 +33,8 @@ pub enum RedisNodes {
 const SENTINEL: &str = "+sentinel://";
 
 impl RedisNodes {
-    /// Connects to the nodes of a URL. Takes one round trip.
+    /// Connects to the nodes of a URL. Takes one round trip. To recognise a cluster, the user needs
+    /// the command `INFO`.
     ///
     /// * `redis://user:password@host:port/database` is a server, or any node of a cluster.
     /// * `redis+sentinel://user:password@host:port,host:port/primary/database` is the primary of
@@ -55,12 +56,15 @@ impl RedisNodes {
         };
         let mut info = Cmd::new();
         info.arg("INFO").arg("cluster");
-        match nodes.query(b"", info)? {
-            Value::BulkString(text) if is_cluster(&text) => {
+        match nodes.query(b"", info) {
+            Ok(Value::BulkString(text)) if is_cluster(&text) => {
                 let cluster = ClusterNodes::new([url], patience).map_err(failed)?;
                 Ok(Self::Cluster(cluster))
             }
-            _ => Ok(nodes),
+            Ok(_) => Ok(nodes),
+            // The user may use keys, but not `INFO`. Then the server counts as a single one.
+            Err(RedisItemError::Server { code, .. }) if *code == *"NOPERM" => Ok(nodes),
+            Err(error) => Err(error),
         }
     }
 

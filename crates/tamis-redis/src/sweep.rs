@@ -1,9 +1,9 @@
 //! Operations on all keys of a filter: info, counters, expiry, flags, deletion.
 
+use crate::create_shards::expire_at;
 use crate::error::RedisItemError;
 use crate::exchange::{Exchange, perform};
 use crate::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
-use crate::lifecycle::expire_at;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, integers, value};
 use crate::view::{Generation, Kind, View};
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use tamis::{Answers, Hasher, Kind, Span};
-use tamis_formats::Format;
+use tamis_formats::{DecodeOptions, Format};
 use tamis_redis::{
-    RedisCreateError, RedisFilter, RedisItemError, RedisNodes, RedisPlan, RedisPlanError,
-    RedisRebuildError, RedisWindow,
+    RedisCreateError, RedisDraft, RedisFilter, RedisGeneration, RedisItemError, RedisNodes,
+    RedisPlan, RedisPlanError, RedisRebuildError, RedisWindow,
 };
 
 use crate::build::Args;
@@ -15,11 +15,13 @@ use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::items::{ItemEncoding, RecordCount};
 use crate::memory_limit::left_bytes;
-use crate::numbers::{HumanCount, Rate};
-use crate::redis_key::{RedisTarget, StoredKind, StoredValue, failure, patience};
+use crate::numbers::HumanCount;
+use crate::open_filter::{FilterContents, OpenFilter};
+use crate::rate_notes::Notes;
+use crate::redis_key::{StoredKind, StoredValue, failure, patience};
 use crate::redis_url::{RedisUrl, is_url};
 use crate::secret_set::SecretSet;
-use crate::temporary::{at_interruption, end_interruption_handler};
+use crate::temporary::{at_interruption, end_interruption_handler, uninterrupted};
 use crate::window_span::WindowSpan;
 
 /// The items of a command: read while they are inserted, or counted before.
@@ -59,7 +61,7 @@ impl Args {
         let url = RedisUrl::parse(&self.output)?;
         let paths = input::checked(&self.items_from.files)?;
         match &self.to {
-            Some(format) => self.build_for_java(url, format, &paths),
+            Some(format) => self.build_for_java(&url, format, &paths),
             None => self.build_native(url, &paths),
         }
     }
@@ -160,36 +162,39 @@ impl Args {
         Ok((Items::Counted(distinct, count), planned))
     }
 
-    /// Creates the filter, and deletes it after a failure or an interruption.
+    /// Fills a filter before other clients see it. After a failure or an interruption nothing is
+    /// left.
     fn create_on_server(
         &self,
         url: &RedisUrl,
         plan: &RedisPlan,
         items: Items<'_>,
     ) -> CommandResult {
-        let failed = |error: &RedisItemError| failure(url, error);
-        let nodes = RedisNodes::connect(&url.server, patience()).map_err(|e| failed(&e))?;
-        let mut filter =
-            RedisFilter::create(nodes, &url.key, plan).map_err(|error| match error {
-                RedisCreateError::Redis(error) => failed(&error),
-                error => Failure::new(format!("{}: {error}", url.name)),
-            })?;
-        let interrupted = url.clone();
-        at_interruption(move || {
-            if let Ok(nodes) = RedisNodes::connect(&interrupted.server, patience())
-                && let Ok(mut filter) = RedisFilter::open(nodes, &interrupted.key)
-            {
-                filter.delete().ok();
-            }
-        });
-        let built = self
-            .insert_all(url, plan, items, |hashes| filter.insert_hashes(hashes))
-            .and_then(|exit| filter.flush().map(|()| exit).map_err(|error| failed(&error)));
-        if built.is_err() {
-            filter.delete().ok();
+        let failed = |error| match error {
+            RedisCreateError::Redis(error) => failure(url, &error),
+            error => Failure::new(format!("{}: {error}", url.name)),
+        };
+        let nodes = RedisNodes::connect(&url.server, patience());
+        let nodes = nodes.map_err(|error| failure(url, &error))?;
+        if plan.window_span().is_some() {
+            // The items of a window expire, so it takes them when they arrive.
+            let mut filter = RedisFilter::create(nodes, &url.key, plan).map_err(failed)?;
+            let exit = self.insert_all(url, plan, items, |hashes| filter.insert_hashes(hashes))?;
+            return filter.flush().map(|()| exit).map_err(|error| failure(url, &error));
         }
+        let mut draft = RedisDraft::new(nodes, &url.key, plan).map_err(failed)?;
+        let generation = draft.generation();
+        discard_at_interruption(url, &generation);
+        uninterrupted(|| draft.start()).map_err(failed)?;
+        let built = self.insert_all(url, plan, items, |hashes| draft.insert_hashes(hashes));
         end_interruption_handler();
-        built
+        match built {
+            Ok(exit) => draft.publish().map(|_| exit).map_err(failed),
+            Err(reason) => {
+                discard(url, &generation);
+                Err(reason)
+            }
+        }
     }
 
     /// Builds a new filter beside the present one, and replaces it. After a failure or an
@@ -213,25 +218,19 @@ impl Args {
         if self.abort_rebuild {
             filter.abort_rebuild().map_err(failed)?;
         }
-        let mut rebuild = filter.rebuild(plan).map_err(failed)?;
-        let interrupted = url.clone();
-        at_interruption(move || {
-            if let Ok(nodes) = RedisNodes::connect(&interrupted.server, patience())
-                && let Ok(mut filter) = RedisFilter::open(nodes, &interrupted.key)
-            {
-                filter.abort_rebuild().ok();
-            }
+        let generation = filter.next_generation(plan).map_err(failed)?;
+        discard_at_interruption(url, &generation);
+        let built = uninterrupted(|| filter.rebuild_as(&generation)).map_err(failed);
+        let built = built.and_then(|mut rebuild| {
+            let exit = self.insert_all(url, plan, items, |hashes| rebuild.insert_hashes(hashes))?;
+            uninterrupted(|| rebuild.swap()).map_err(failed)?;
+            Ok(exit)
         });
-        let built = self.insert_all(url, plan, items, |hashes| rebuild.insert_hashes(hashes));
-        let outcome = match built {
-            Ok(exit) => rebuild.swap().map(|()| exit).map_err(failed),
-            Err(reason) => {
-                rebuild.abort().ok();
-                Err(reason)
-            }
-        };
         end_interruption_handler();
-        outcome
+        if built.is_err() {
+            discard(url, &generation);
+        }
+        built
     }
 
     /// Inserts all items. Returns an error if there are more than planned, unless `--force` is
@@ -245,7 +244,7 @@ impl Args {
     ) -> CommandResult {
         let mut new = 0_u64;
         let mut insert = |hashes: &[u64]| {
-            for answer in insert(hashes) {
+            for answer in uninterrupted(|| insert(hashes)) {
                 new += u64::from(answer.map_err(|error| failure(url, &error))?);
             }
             Ok(())
@@ -272,13 +271,17 @@ impl Args {
         if !is_over {
             return Ok(Exit::Yes);
         }
+        let each = if plan.window_span().is_some() { "a slice" } else { "it" };
         let excess = format!(
-            "{}: over its rate: it holds {} items and was planned for {} at {}",
+            "{}: over its rate: it holds {} items, and {each} was planned for {}",
             url.name,
             HumanCount(new),
             HumanCount(plan.items()),
-            Rate(plan.rate())
         );
+        if plan.window_span().is_some() {
+            note!("{excess}; a window with fewer --slices takes more items at once");
+            return Ok(Exit::OverRate);
+        }
         if !self.force {
             return Err(Failure::new(format!(
                 "{excess}; nothing was written: build one for more items, or accept it with --force"
@@ -288,13 +291,16 @@ impl Args {
         Ok(Exit::OverRate)
     }
 
-    /// Builds a filter in the layout of a Java program.
-    fn build_for_java(&self, url: RedisUrl, format: &str, paths: &[PathBuf]) -> CommandResult {
+    /// Builds a filter in the layout of a Java program in memory, and writes it to its keys.
+    fn build_for_java(&self, url: &RedisUrl, format: &str, paths: &[PathBuf]) -> CommandResult {
         if self.kind().is_some() || self.keyed || self.seed != 0 || self.replace {
             return Err(Failure::new(
                 "--to: filters of Java programs take no --kind, --window, --seed, --keyed or \
                  --replace",
             ));
+        }
+        if self.memory.is_some() {
+            return Err(Failure::new("--memory is for filters of Tamis: leave it out with --to"));
         }
         let Some(HumanCount(items)) = self.items else {
             return Err(Failure::new("--to needs --items N: the Java program has the same number"));
@@ -309,11 +315,40 @@ impl Args {
                 Failure::BrokenPipe => failure,
             }
         })?;
-        let mut target = RedisTarget::create_for_java(url, format, (items, self.rate), funnel)?;
+        StoredValue::open(url.clone())?.check_absent(format)?;
+        let options =
+            DecodeOptions { items: Some(items), rate: Some(self.rate), ..DecodeOptions::default() };
+        let contents = (format.create)(&options)
+            .map_err(|error| Failure::new(format!("{}: {error}", url.name)))?;
+        let mut filter = OpenFilter {
+            format,
+            options,
+            ..OpenFilter::new(&self.output, FilterContents::Decoded(contents))
+        };
+        let mut answers = Answers::new();
         let reader = self.items_from.reader(paths);
-        let count = reader.each_batch(target.encoding(), |batch| target.insert_each(batch))?;
+        let count = reader.each_batch(ItemEncoding::Key(funnel), |batch| {
+            let inserted = filter.contents_mut().insert_each(&batch.keys(), &mut answers);
+            inserted.map_err(|error| {
+                Failure::new(format!("{}: {error}; nothing was written", url.name))
+            })
+        })?;
         count.warn();
-        Ok(Exit::Yes)
+        filter.save(&self.output, self.force, Notes::Rate)
+    }
+}
+
+/// Deletes what was built if the program is interrupted.
+fn discard_at_interruption(url: &RedisUrl, generation: &RedisGeneration) {
+    let (url, generation) = (url.clone(), generation.clone());
+    at_interruption(move || discard(&url, &generation));
+}
+
+/// Deletes what was built. If the server does not answer any more, it stays.
+fn discard(url: &RedisUrl, generation: &RedisGeneration) {
+    let nodes = RedisNodes::connect(&url.server, patience());
+    if let Err(error) = nodes.and_then(|mut nodes| generation.discard(&mut nodes)) {
+        note!("{}: what was built could not be deleted: {error}", url.name);
     }
 }
 

@@ -3,16 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use tamis_redis::{
-    RedisCreateError, RedisFilter, RedisGrowth, RedisItemError, RedisMergeError, RedisNodes,
+    RedisCreateError, RedisDraft, RedisFilter, RedisGrowth, RedisItemError, RedisMergeError,
+    RedisNodes, RedisPlan,
 };
 
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::merge::Args;
-use crate::numbers::HumanCount;
+use crate::numbers::{HumanCount, Rate};
 use crate::output;
 use crate::redis_key::{StoredKind, StoredValue, failure, native_excess, patience};
 use crate::redis_url::{RedisUrl, is_url};
+use crate::temporary::{at_interruption, end_interruption_handler, uninterrupted};
+use crate::unused_options::UnusedOptions;
 
 /// A filter, and where it is.
 struct Native {
@@ -50,6 +53,36 @@ fn inputs(paths: &[PathBuf]) -> Result<Option<Vec<Native>>, Failure> {
     Ok(Some(all))
 }
 
+/// Rejects filters that do not merge, before anything is created.
+fn check_plans(inputs: &[Native]) -> Result<(), Failure> {
+    let first = inputs[0].filter.plan();
+    let plan =
+        |plan: &RedisPlan| format!("{} items at {}", HumanCount(plan.items()), Rate(plan.rate()));
+    for input in inputs {
+        let (name, other) = (&input.url.name, input.filter.plan());
+        if other.window_span().is_some() {
+            return Err(Failure::new(format!("{name}: windows do not merge")));
+        }
+        if (other.items(), other.rate(), other.growth())
+            != (first.items(), first.rate(), first.growth())
+        {
+            return Err(Failure::new(format!(
+                "{name}: was planned for {}, and {} for {}: they do not merge",
+                plan(&other),
+                inputs[0].url.name,
+                plan(&first)
+            )));
+        }
+        if other.hash_function() != first.hash_function() {
+            return Err(Failure::new(format!(
+                "{name}: has another hash function than {}: they do not merge",
+                inputs[0].url.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn mixed(path: &Path) -> Failure {
     let name = input::name(path);
     Failure::new(format!(
@@ -73,6 +106,9 @@ impl Args {
         if !self.metadata.is_empty() {
             return Err(Failure::new("--meta and --stamp are for -o with a file"));
         }
+        let names: Vec<&str> = inputs.iter().map(|input| &*input.url.name).collect();
+        UnusedOptions::of(&self.decode).check(&names.join(", "))?;
+        check_plans(&inputs)?;
         self.check_capacity(&mut inputs)?;
         let output = RedisUrl::parse(&self.output)?;
         let same = inputs
@@ -89,10 +125,14 @@ impl Args {
                 error => Failure::new(format!("{}: {error}", input.url.name)),
             })
         });
-        if merged.is_err() && same.is_none() {
-            target.filter.delete().ok();
-        }
-        merged?;
+        merged.map_err(|reason| match (reason, same) {
+            (Failure::Message(text), None) => Failure::new(format!(
+                "{text}; {} was created and has a part of the items: repeat the command with it \
+                 as an input too, or delete it",
+                target.url.name
+            )),
+            (reason, _) => reason,
+        })?;
         let info = target.filter.info().map_err(|error| target.failure(&error))?;
         let excess = native_excess(&info);
         if let Some(excess) = &excess {
@@ -126,7 +166,19 @@ impl Args {
     fn create(&self, url: RedisUrl, first: &Native) -> Result<Native, Failure> {
         let connected = RedisNodes::connect(&url.server, patience());
         let nodes = connected.map_err(|error| failure(&url, &error))?;
-        match RedisFilter::create(nodes, &url.key, &first.filter.plan()) {
+        let plan = first.filter.plan();
+        let created = RedisDraft::new(nodes, &url.key, &plan).and_then(|mut draft| {
+            let generation = draft.generation();
+            let server = url.server.clone();
+            at_interruption(move || {
+                let nodes = RedisNodes::connect(&server, patience());
+                nodes.and_then(|mut nodes| generation.discard(&mut nodes)).ok();
+            });
+            let started = uninterrupted(|| draft.start());
+            end_interruption_handler();
+            started.and_then(|()| draft.publish())
+        });
+        match created {
             Ok(filter) => Ok(Native { url, filter }),
             Err(RedisCreateError::Redis(error)) => Err(failure(&url, &error)),
             Err(RedisCreateError::Exists { .. }) => Err(Failure::new(format!(

@@ -89,30 +89,6 @@ impl RedisTarget {
         Self::java(stored, format, plan, funnel).map(Some)
     }
 
-    /// Creates an empty filter in the layout of a Java program, for `items` at `rate`.
-    ///
-    /// # Errors
-    ///
-    /// A message if the key exists, if the Java program refuses the plan, or with the error of the
-    /// server or the connection.
-    pub fn create_for_java(
-        url: RedisUrl,
-        format: &'static Format,
-        (items, rate): (u64, f64),
-        funnel: Funnel,
-    ) -> Result<Self, Failure> {
-        let mut stored = StoredValue::open(url)?;
-        stored.check_absent(format)?;
-        if format.name == "redisson" {
-            let url = stored.url.clone();
-            let (filter, _) = RedissonFilter::try_init(stored.nodes, &url.key, items, rate)
-                .map_err(|error| open_failure(&url, error))?;
-            drop(filter);
-            stored = StoredValue::open(url)?;
-        }
-        Self::java(stored, format, (items, rate), funnel)
-    }
-
     /// Opens a filter in the layout of a Java program. The plan of a filter of Redisson is in its
     /// settings.
     fn java(

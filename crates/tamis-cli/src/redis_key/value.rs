@@ -7,6 +7,7 @@ use tamis_redis::{Patience, RedisFilter, RedisItemError, RedisNodes, RedisOpenEr
 
 use crate::decode_options::DecodeArgs;
 use crate::exit::Failure;
+use crate::hash_key::random_words;
 use crate::redis_url::RedisUrl;
 
 /// How many bytes of a string one command reads.
@@ -51,21 +52,29 @@ pub fn patience() -> Patience {
 pub fn failure(url: &RedisUrl, error: &RedisItemError) -> Failure {
     let advice = "give the password in the URL or in REDISCLI_AUTH";
     let text = match error {
-        RedisItemError::Server { code, message, .. } if **code == *"NOAUTH" => {
-            format!("{code} {message} {advice}")
+        RedisItemError::Server { code, .. } if **code == *"NOAUTH" => {
+            format!("the server requires a password: {advice}")
         }
         RedisItemError::Server { code, message, .. } => format!("{code} {message}"),
         RedisItemError::Connection { message } if message.contains("authentication failed") => {
-            format!("the server refuses the user or the password: {advice}")
+            format!(
+                "the server refuses the user or the password: {advice}; a server without a \
+                 password takes none"
+            )
+        }
+        RedisItemError::Connection { message } if message.contains("SELECT is not allowed") => {
+            "a cluster has only the database 0: leave the number before the key out".to_owned()
         }
         RedisItemError::Connection { message } => {
             let reason = message.split(" (os error").next().unwrap_or_default();
-            let lines: Vec<&str> = reason.split('\n').filter(|line| !line.is_empty()).collect();
-            format!("the connection failed: {}", lines.join("; "))
+            format!("the connection failed: {reason}")
         }
         other => other.to_string(),
     };
-    Failure::new(format!("{}: {text}", url.name))
+    // A server may send several lines, and codes for a terminal.
+    let lines: Vec<&str> =
+        text.split(char::is_control).filter(|line| !line.trim().is_empty()).collect();
+    Failure::new(format!("{}: {}", url.name, lines.join("; ")))
 }
 
 /// Returns the failure to open a filter.
@@ -141,7 +150,13 @@ impl StoredValue {
 
     /// Tests whether Redisson has settings for the key.
     fn has_settings(&mut self) -> Result<bool, Failure> {
-        Ok(self.type_of(&config_key(self.url.key.as_bytes()))? == "hash")
+        let config = config_key(self.url.key.as_bytes());
+        match self.nodes.query(&config, command(&[b"TYPE", &config])) {
+            Ok(kind) => Ok(text(kind) == "hash"),
+            // The user may use the key, but not that of the settings.
+            Err(RedisItemError::Server { code, .. }) if *code == *"NOPERM" => Ok(false),
+            Err(error) => Err(failure(&self.url, &error)),
+        }
     }
 
     /// Runs a command on the node of a key.
@@ -229,14 +244,29 @@ impl StoredValue {
     /// # Errors
     ///
     /// A message that names the key.
-    pub fn check_absent(&self, format: &Format) -> Result<(), Failure> {
+    pub fn check_absent(&mut self, format: &Format) -> Result<(), Failure> {
+        let key = self.url.key.clone().into_bytes();
+        let mut keys = vec![key.clone()];
         if format.name == "redis-bitmaps" {
             self.check_key_of_bitmaps()?;
+            keys.push(RedisBitmaps::CURSOR.to_vec());
         }
-        match self.kind {
-            StoredKind::Nothing => Ok(()),
-            _ => Err(exists(self, self.url.key.as_bytes())),
+        if format.name == "redisson" {
+            keys.push(config_key(&key));
         }
+        for key in keys {
+            if self.type_of(&key)? != "none" {
+                return Err(self.exists(&key));
+            }
+        }
+        Ok(())
+    }
+
+    fn exists(&self, key: &[u8]) -> Failure {
+        self.failure(format_args!(
+            "the key {} exists: delete it (redis-cli DEL), or write to another key",
+            String::from_utf8_lossy(key)
+        ))
     }
 
     /// Reads a string in parts. Another client may change it meanwhile; the bits of a filter are
@@ -349,64 +379,111 @@ pub fn download(url: RedisUrl, decode: &DecodeArgs) -> Result<Vec<u8>, Failure> 
     Ok(snapshot)
 }
 
-/// Writes a filter in `format` under a key that does not exist.
+/// Returns the planned number of items and the planned rate in the settings of a snapshot of
+/// Redisson.
+pub fn redisson_plan(snapshot: &[u8]) -> Option<(u64, f64)> {
+    let rdb = Rdb::is_one(snapshot).then(|| Rdb::new(snapshot).ok())??;
+    let settings = rdb.entries().flatten().find(|entry| entry.type_name() == "hash")?;
+    let fields = settings.fields().ok()?;
+    let text = |name: &str| std::str::from_utf8(fields.get(name.as_bytes())?).ok();
+    Some((text(SETTINGS[2])?.parse().ok()?, text(SETTINGS[3])?.parse().ok()?))
+}
+
+/// Puts values under their final keys, unless one of these exists. Keys: the temporary ones, then
+/// the final ones. Replies with the number of the final key that exists, or with 0.
+const PUBLISH: &str = "\
+local count = #KEYS / 2
+for i = 1, count do if redis.call('EXISTS', KEYS[count + i]) == 1 then return i end end
+for i = 1, count do
+redis.call('RENAME', KEYS[i], KEYS[count + i])
+redis.call('PERSIST', KEYS[count + i])
+end
+return 0";
+
+/// How long the server keeps a value that is never put under its final key.
+const LIFETIME_SECONDS: &str = "3600";
+
+/// Writes a filter in `format` under a key that does not exist. Other clients see the whole filter
+/// or nothing.
 ///
 /// # Errors
 ///
 /// A message if the key exists, or with the error of the server or the connection.
 pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failure> {
     let mut stored = StoredValue::open(url)?;
-    let key = stored.url.key.clone().into_bytes();
-    let load = match format.name {
-        "tamis" => Some(command(&[b"TM.LOAD", &key, bytes])),
-        "redisbloom" => Some(command(&[b"RESTORE", &key, b"0", bytes])),
-        _ => None,
-    };
     stored.check_absent(format)?;
-    if format.name == "tamis" {
-        stored.check_loads_tamis(&key)?;
-    }
-    if let Some(load) = load {
-        return stored.query_once(&key, load).map(drop);
-    }
-    if !Rdb::is_one(bytes) {
-        return set_string(&mut stored, &key, bytes);
-    }
-    let rdb = Rdb::new(bytes).map_err(|error| stored.failure(error))?;
-    let entries: Vec<_> =
-        rdb.entries().collect::<Result<_, _>>().map_err(|error| stored.failure(error))?;
-    for entry in &entries {
-        if stored.type_of(entry.key())? != "none" {
-            return Err(exists(&stored, entry.key()));
+    let key = stored.url.key.clone().into_bytes();
+    match format.name {
+        "tamis" => {
+            stored.check_loads_tamis(&key)?;
+            stored.query_once(&key, command(&[b"TM.LOAD", &key, bytes])).map(drop)
         }
-    }
-    // The first entry has the settings. Other programs use the filter when they are there.
-    for entry in entries.iter().rev() {
-        let key = entry.key();
-        if entry.type_name() == "string" {
-            let string = entry.string(u64::MAX).map_err(|error| stored.failure(error))?;
-            set_string(&mut stored, key, &string)?;
-            continue;
+        "redisbloom" => {
+            stored.query_once(&key, command(&[b"RESTORE", &key, b"0", bytes])).map(drop)
         }
-        let mut set = command(&[b"HSET", key]);
-        for (field, value) in entry.fields().map_err(|error| stored.failure(error))? {
-            set.arg(field).arg(value);
+        _ if Rdb::is_one(bytes) => {
+            let rdb = Rdb::new(bytes).map_err(|error| stored.failure(error))?;
+            let entries: Vec<_> =
+                rdb.entries().collect::<Result<_, _>>().map_err(|error| stored.failure(error))?;
+            let mut values = Vec::new();
+            for entry in entries {
+                let value = if entry.type_name() == "string" {
+                    entry.string(u64::MAX).map(|it| StoredBytes::String(it.into_owned()))
+                } else {
+                    entry.fields().map(|it| StoredBytes::Hash(it.into_iter().collect()))
+                };
+                let value = value.map_err(|error| stored.failure(error))?;
+                values.push((entry.key().to_vec(), value));
+            }
+            write_all(&mut stored, &values)
         }
-        stored.query(key, set)?;
-    }
-    Ok(())
-}
-
-fn set_string(stored: &mut StoredValue, key: &[u8], bytes: &[u8]) -> Result<(), Failure> {
-    match stored.query_once(key, command(&[b"SET", key, bytes, b"NX"]))? {
-        Value::Nil => Err(exists(stored, key)),
-        _ => Ok(()),
+        _ => write_all(&mut stored, &[(key, StoredBytes::String(bytes.to_vec()))]),
     }
 }
 
-fn exists(stored: &StoredValue, key: &[u8]) -> Failure {
-    stored.failure(format_args!(
-        "the key {} exists: delete it (redis-cli DEL), or write to another key",
-        String::from_utf8_lossy(key)
-    ))
+/// A value to be written.
+enum StoredBytes {
+    String(Vec<u8>),
+    Hash(Vec<(Vec<u8>, Vec<u8>)>),
+}
+
+fn write_all(stored: &mut StoredValue, values: &[(Vec<u8>, StoredBytes)]) -> Result<(), Failure> {
+    let [id] = random_words::<1>()?;
+    let temporary = |i: usize, key: &[u8]| {
+        // In the slot of its final key.
+        let (start, end) = if key.contains(&b'{') { ("", "") } else { ("{", "}") };
+        [start.as_bytes(), key, end.as_bytes(), format!(":tamis-{id:016x}-{i}").as_bytes()].concat()
+    };
+    let mut publish = command(&[b"EVAL", PUBLISH.as_bytes()]);
+    publish.arg(2 * values.len());
+    for (i, (key, value)) in values.iter().enumerate() {
+        let temporary = temporary(i, key);
+        publish.arg(&temporary);
+        match value {
+            StoredBytes::String(bytes) => {
+                let seconds = LIFETIME_SECONDS.as_bytes();
+                let set = command(&[b"SET", &temporary, bytes, b"EX", seconds]);
+                stored.query(&temporary, set)?;
+            }
+            StoredBytes::Hash(fields) => {
+                let mut set = command(&[b"HSET", &temporary]);
+                for (field, value) in fields {
+                    set.arg(field).arg(value);
+                }
+                stored.query(&temporary, set)?;
+                let seconds = LIFETIME_SECONDS.as_bytes();
+                stored.query(&temporary, command(&[b"EXPIRE", &temporary, seconds]))?;
+            }
+        }
+    }
+    values.iter().for_each(|(key, _)| _ = publish.arg(key));
+    match stored.query_once(&values[0].0, publish)? {
+        Value::Int(0) => Ok(()),
+        Value::Int(number) => {
+            let number = usize::try_from(number).unwrap_or(1);
+            let key = values.get(number - 1).map_or(&b""[..], |(key, _)| key);
+            Err(stored.exists(key))
+        }
+        _ => Err(stored.failure("the server sent no number")),
+    }
 }

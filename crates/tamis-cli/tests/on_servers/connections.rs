@@ -27,7 +27,7 @@ fn a_password_is_taken_and_never_shown() {
     let host = format!("127.0.0.1:{}", server.port);
     folder.ok(&format!("build n.txt -o redis://:se%2Fcret%40@{host}/f"));
     folder.ok(&format!("check -q redis://default:se%2Fcret%40@{host}/f n.txt"));
-    folder.refused(&format!("info redis://{host}/f"), "NOAUTH");
+    folder.refused(&format!("info redis://{host}/f"), "requires a password");
     for user in [":wrong", "nobody:se%2Fcret%40", "nobody"] {
         let ended = folder.run(&format!("info redis://{user}@{host}/f"));
         assert_eq!((ended.status, ended.stderr.lines().count()), (2, 1), "{ended:?}");
@@ -39,8 +39,36 @@ fn a_password_is_taken_and_never_shown() {
     assert_eq!(run_with(&folder, "REDISCLI_AUTH", "se/cret@", &line).0, 0);
     let (status, text) = run_with(&folder, "REDISCLI_AUTH", "x", &line);
     assert!(status == 2 && text.contains("refuses the user or the password"), "{text}");
-    let typed = folder.run(&format!("info redis://:se/cret@{host}/f"));
-    assert!(typed.status == 2 && !typed.stderr.contains("cret"), "{typed:?}");
+    // Mistakes with the password in the URL.
+    for line in [
+        format!("info redis://:se/cret@{host}/f"),
+        format!("info redis://me:12/cret@{host}/f"),
+        format!("info redis+tls://me:cret@{host}/f"),
+        format!("info REDIS://:cret@{host}/f"),
+        format!("check n.txt redis://:cret@{host}/f"),
+        format!("build redis://:cret@{host}/f -o x.tamis"),
+        format!("add n.txt redis://:cret@{host}/f"),
+        format!("dedup redis://:cret@{host}/f"),
+        format!("serve redis://:cret@{host}/f"),
+        format!("convert redis://:cret@{host}/f x.tamis --items redis://:cret@{host}/f"),
+    ] {
+        let ended = folder.run(&line);
+        assert_eq!(ended.status, 2, "{line}: {ended:?}");
+        assert!(!ended.stderr.contains("cret") && !ended.stdout.contains("cret"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_user_of_some_keys_and_commands_needs_no_more() {
+    let (folder, server) = (folder(), Server::start());
+    ok(&folder, &server, "build n.txt -o @/f");
+    ok(&folder, &server, "build --to redis-bitmap --items 10K --to-funnel bytes n.txt -o @/g");
+    let _: () = ask(&server, "ACL SETUSER app on >pw ~f* ~g +@read +@write +@scripting");
+    let url = format!("redis://app:pw@127.0.0.1:{}", server.port);
+    assert_eq!(folder.ok(&format!("check -c {url}/f n.txt")), "10000\n");
+    let options = "--format redis-bitmap --items-planned 10K --rate-planned 0.01 --funnel bytes";
+    assert_eq!(folder.ok(&format!("check -c {options} {url}/g n.txt")), "10000\n");
+    folder.refused(&format!("check {url}/other n.txt"), "NOPERM");
 }
 
 #[test]

@@ -44,7 +44,9 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn an_interrupted_build_leaves_no_key() {
     let (folder, server) = (folder(), Server::start());
     let child = start(&folder, &format!("build --items 10K -o {}/f", server.url()));
-    wait_until("the filter exists", || ask::<i64>(&server, "EXISTS f") == 1);
+    wait_until("the build runs", || ask::<Vec<String>>(&server, "KEYS f:*").len() == 1);
+    // No other client sees a filter that is not complete.
+    assert_eq!(ask::<i64>(&server, "EXISTS f"), 0);
     interrupt(child);
     assert_eq!(ask::<Vec<String>>(&server, "KEYS *"), [""; 0]);
 }
@@ -62,4 +64,86 @@ fn an_interrupted_rebuild_leaves_the_present_filter() {
     let mut filter = RedisFilter::open(server.node(), "f").unwrap();
     let rebuild = filter.rebuild(&RedisPlan::new(100, 0.01).unwrap()).unwrap();
     rebuild.abort().unwrap();
+}
+
+/// Ends the input of a build, and returns its status.
+fn finish(mut child: Child, more: &str) -> i32 {
+    child.stdin.as_mut().unwrap().write_all(more.as_bytes()).unwrap();
+    drop(child.stdin.take());
+    child.wait().unwrap().code().unwrap()
+}
+
+/// Returns the number of keys with bits.
+fn shards(server: &Server) -> usize {
+    ask::<Vec<String>>(server, "KEYS f:*").len()
+}
+
+#[test]
+fn a_build_never_deletes_the_filter_of_another_client() {
+    let (folder, server) = (folder(), Server::start());
+    // Another client creates the filter while a build runs, which is then interrupted or fails.
+    let endings: [fn(Child); 3] = [
+        interrupt,
+        |child| assert_eq!(finish(child, ""), 2, "the key exists"),
+        |child| assert_eq!(finish(child, &numbers(0, 20_000)), 2, "over its rate"),
+    ];
+    for end in endings {
+        let child = start(&folder, &format!("build --items 10K -o {}/f", server.url()));
+        wait_until("the build runs", || shards(&server) == 1);
+        ok(&folder, &server, "build n.txt -o @/f");
+        folder.write("one.txt", "of another client\n");
+        ok(&folder, &server, "add @/f one.txt");
+        end(child);
+        assert_eq!(shards(&server), 1);
+        assert_eq!(count(&folder, &server, "check -c @/f n.txt"), 10_000);
+        assert_eq!(count(&folder, &server, "check -c @/f one.txt"), 1);
+        let _: () = ask(&server, "FLUSHALL");
+    }
+}
+
+#[test]
+fn an_interrupted_rebuild_does_not_end_that_of_another_client() {
+    let (folder, server) = (folder(), Server::start());
+    ok(&folder, &server, "build n.txt -o @/f");
+    let replace = format!("build --replace --items 20K -o {}/f", server.url());
+    let one = start(&folder, &replace);
+    wait_until("the rebuild runs", || shards(&server) == 2);
+    let other = start(&folder, &replace.replace("--replace", "--replace --abort-rebuild"));
+    // The shard of the first is replaced by that of the second.
+    let before: Vec<String> = ask(&server, "KEYS f:*");
+    wait_until("the other rebuild runs", || {
+        let now: Vec<String> = ask(&server, "KEYS f:*");
+        now.len() == 2 && now.iter().any(|key| !before.contains(key))
+    });
+    interrupt(one);
+    assert_eq!(finish(other, &numbers(1000, 10_000)), 0);
+    assert_eq!(count(&folder, &server, "check -c @/f n.txt"), 10_000);
+    wait_until("nothing is left of the first", || shards(&server) == 1);
+}
+
+#[test]
+fn a_build_for_java_programs_leaves_nothing_after_a_failure() {
+    let (folder, server) = (folder(), Server::start());
+    for format in ["redisson", "redis-bitmap"] {
+        let build =
+            format!("build --to {format} --items 10K --to-funnel long -o {}/f", server.url());
+        let child = start(&folder, &build);
+        assert_eq!(finish(child, "no number\n"), 2);
+        interrupt(start(&folder, &build));
+        let small = build.replace("10K", "10");
+        assert_eq!(finish(start(&folder, &small), ""), 2, "over its rate");
+        assert_eq!(ask::<Vec<String>>(&server, "KEYS *"), [""; 0], "{format}");
+        assert_eq!(finish(start(&folder, &format!("{small} --force")), ""), 3);
+        let _: () = ask(&server, "FLUSHALL");
+        // Of two builds at once, one wins.
+        let (one, other) = (start(&folder, &build), start(&folder, &build));
+        assert_eq!((finish(one, ""), finish(other, "")), (0, 2));
+        let keys: Vec<String> = ask(&server, "KEYS *");
+        assert!(!keys.iter().any(|key| key.contains("tamis-")) && !keys.is_empty(), "{keys:?}");
+        let _: () = ask(&server, "FLUSHALL");
+    }
+    let _: () = ask(&server, "SET cursor 3");
+    let build =
+        format!("build --to redis-bitmaps --items 10K n.txt -o {}/bloomfilter-0", server.url());
+    folder.refused(&build, "the key cursor exists");
 }

@@ -36,19 +36,25 @@ fn a_filter_of_redisson_is_recognised() {
     assert_eq!((&json[0]["format"], info.status), (&"redisson".into(), 0));
     refused(&folder, &server, "info @/{users}:config", "give the key users");
 
-    // The snapshot of the program holds the same filter, and goes back under another key.
+    // The snapshot of the program has the settings too, and goes back under another key.
+    let saved = folder.run(&format!("convert {}/users users.rdb --to redisson", server.url()));
+    assert_eq!(saved.status, 0, "{saved:?}");
+    let json: serde_json::Value =
+        serde_json::from_str(&folder.run("info --json users.rdb").stdout).unwrap();
+    assert_eq!(json[0]["format"], "redisson");
     let to = "--to redisson --to-items 20K --to-rate 0.001";
-    folder.run(&format!("convert {}/users users.bitmap {to}", server.url()));
-    let bits: Vec<u8> = ask(&server, "GET users");
-    let file = folder.read("users.bitmap");
-    assert!(file[..bits.len()] == bits && file[bits.len()..].iter().all(|&byte| byte == 0));
-    let back = "--format redisson --items-planned 20K --rate-planned 0.001";
-    let converted = folder.run(&format!("convert users.bitmap {}/copy {to} {back}", server.url()));
-    assert_eq!(converted.status, 0, "{converted:?}");
+    let restored = folder.run(&format!("convert users.rdb {}/copy {to}", server.url()));
+    assert_eq!(restored.status, 0, "{restored:?}");
     let mut copy = RedissonFilter::open(server.node(), "copy").unwrap();
+    assert_eq!((copy.expected_insertions(), copy.false_probability()), (20_000, 0.001));
     assert!(all_found(&copy.contains_each(&items())));
-    let again = folder.run(&format!("convert users.bitmap {}/copy {to} {back}", server.url()));
+    let again = folder.run(&format!("convert users.rdb {}/copy {to}", server.url()));
     assert!(again.status == 2 && again.stderr.contains("exists"), "{again:?}");
+    let other = Server::start();
+    let moved =
+        folder.run(&format!("convert {}/users {}/users --to redisson", server.url(), other.url()));
+    assert_eq!(moved.status, 0, "{moved:?}");
+    assert_eq!(count(&folder, &other, "check -c --funnel bytes @/users other.txt"), 10_000);
 
     // Before the first item, there are only settings.
     let (_, is_new) = RedissonFilter::try_init(server.node(), "empty", 100, 0.01).unwrap();

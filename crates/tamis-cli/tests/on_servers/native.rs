@@ -130,7 +130,8 @@ fn filters_merge_on_their_servers() {
     }
     folder.refused(&format!("merge {a} {b} -o {}/all", server.url()), "the key exists");
     ok(&folder, &server, "build --items 30K n.txt -o @/larger");
-    folder.refused(&format!("merge {a} {0}/larger -o {0}/x", server.url()), "differ");
+    folder
+        .refused(&format!("merge {a} {0}/larger -o {0}/x", server.url()), "was planned for 30,000");
     assert_eq!(ask::<i64>(&server, "EXISTS x"), 0);
     // Into one of the inputs.
     assert_eq!(folder.ok(&format!("merge {a} {b} -o {a}")), "");
@@ -165,6 +166,8 @@ fn options_that_have_no_effect_on_a_server_are_refused() {
         ("add --if-absent @/f n.txt", "is for filters in files"),
         ("info --svg x.svg @/f", "--svg"),
         ("info --format guava @/f", "has no effect"),
+        ("merge --format guava @/f @/f -o @/g", "has no effect"),
+        ("build --to redisson --memory 1G --items 5 n.txt -o @/g", "--memory"),
         ("build --keyed --replace n.txt -o @/f", "keeps its hash function"),
     ] {
         refused(&folder, &server, line, words);

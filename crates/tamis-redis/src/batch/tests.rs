@@ -184,6 +184,6 @@ fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {
 
 fn create_shards(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
     let generation = crate::view::Generation::new(b"f", record.clone()).unwrap();
-    let create = crate::lifecycle::CreateShards::new(generation, None);
+    let create = crate::create_shards::CreateShards::new(generation, None);
     crate::filter::run(&mut filter.transport, create).unwrap();
 }

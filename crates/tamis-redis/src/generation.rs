@@ -1,0 +1,33 @@
+//! The keys of a filter that a client builds.
+
+use crate::error::RedisItemError;
+use crate::exchange::{Blocking, complete};
+use crate::generations::discard;
+use crate::metadata::GenerationRecord;
+use crate::transport::Transport;
+
+/// The keys of a filter that a client builds: of a [draft](crate::RedisDraft) or of a
+/// [rebuild](crate::RedisFilter::rebuild_as).
+#[derive(Clone, Debug)]
+pub struct RedisGeneration {
+    name: Vec<u8>,
+    pub(crate) record: GenerationRecord,
+}
+
+impl RedisGeneration {
+    pub(crate) fn new(name: &[u8], record: GenerationRecord) -> Self {
+        Self { name: name.to_vec(), record }
+    }
+
+    /// Deletes the keys, unless the filter is in use. A rebuild ends, and the present filter stays.
+    ///
+    /// Call it only when no thread builds the filter any more.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the server or the connection fails. Some keys may be left; repeat the
+    /// call.
+    pub fn discard<T: Transport>(&self, transport: &mut T) -> Result<(), RedisItemError> {
+        complete(discard(&mut Blocking(transport), &self.name, &self.record))
+    }
+}
