@@ -22,7 +22,8 @@ use crate::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 /// anything fails, or if the filter would exceed its rate.
 ///
 /// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The items then go to the
-/// server in batches. Items that were added before a failure stay.
+/// server in batches. Items that were added before a failure stay. --force is needed only if the
+/// filter is over its rate before.
 ///
 /// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A
 /// second run inserts it again. Delete a line at most as often as it was inserted: one more delete
@@ -134,14 +135,14 @@ impl Args {
             Ok(())
         });
         let count = count.map_err(|failure| match failure {
-            Failure::Message(message) => {
-                Failure::new(format!("{message}; the first {added} items were added"))
-            }
+            Failure::Message(message) => Failure::new(format!(
+                "{message}; at least the first {added} items were added: repeat the command"
+            )),
             Failure::BrokenPipe => failure,
         })?;
         count.warn();
         target.finish()?;
-        let is_over_rate = target.updated_excess(&decode)?.report();
+        let is_over_rate = target.reopened(&decode)?.report();
         Ok(if is_over_rate { Exit::OverRate } else { Exit::Yes })
     }
 

@@ -51,7 +51,8 @@ Examples:
   tamis build --like tokens.tamis more.txt -o more.tamis      can be merged with it: same key
   tamis build urls.txt -o redis://localhost/urls              on a Redis server, for many clients
 
-Exit status: 0 built, 2 failed, 3 built with --force, but over its rate.")]
+Exit status: 0 built, 2 failed, 3 built, but over its rate (with --force; a window on a server also
+without).")]
 pub struct Args {
     /// Write the filter to FILE; replace FILE only when the filter is complete. Or create it under
     /// a key of a Redis or Valkey server: redis://HOST/KEY
@@ -113,8 +114,8 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// With a URL: build the filter beside the one under the key, then replace it. Lookups of all
-    /// clients go on, and their inserts go to both
+    /// With -o URL: build the filter beside the one under the key, then replace it. Lookups of all
+    /// clients go on, and their inserts go to both. If the key does not exist, create the filter
     #[arg(long)]
     replace: bool,
 
@@ -122,7 +123,7 @@ pub struct Args {
     #[arg(long, requires = "replace")]
     abort_rebuild: bool,
 
-    /// With a URL: the layout of a Java program: redisson, redis-bitmap (BloomFilterHelper) or
+    /// With -o URL: the layout of a Java program: redisson, redis-bitmap (BloomFilterHelper) or
     /// redis-bitmaps (RedisBitmaps) [default: that of tamis-redis]
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_parser = ["redisson", "redis-bitmap", "redis-bitmaps"], hide_possible_values = true)]
     to: Option<String>,

@@ -139,14 +139,19 @@ pub fn has_charset(funnel: Funnel) -> bool {
     matches!(funnel, Funnel::Text(_) | Funnel::Twice(_))
 }
 
-/// Returns the funnel for the items of a filter.
+/// Returns the funnel for the items of a filter. `option` is the option that gives it.
 ///
 /// # Errors
 ///
 /// A message if neither the file nor the user states the funnel, or if the format does not accept
 /// it.
-pub fn funnel(format: &Format, options: Option<Funnel>, name: &str) -> Result<Funnel, Failure> {
-    match (options, format.items) {
+pub fn funnel(
+    format: &Format,
+    given: Option<Funnel>,
+    option: &str,
+    name: &str,
+) -> Result<Funnel, Failure> {
+    match (given, format.items) {
         (Some(funnel), _) if !format.item_domain.accepts(funnel) => Err(Failure::new(format!(
             "{name}: {} cannot hold items of this funnel: give another one ({})",
             format.name,
@@ -154,7 +159,7 @@ pub fn funnel(format: &Format, options: Option<Funnel>, name: &str) -> Result<Fu
         ))),
         (Some(funnel), _) | (None, Items::Default(funnel)) => Ok(funnel),
         (None, Items::Unspecified) => Err(Failure::new(format!(
-            "{name}: the file does not store the type of its items: give --funnel ({})",
+            "{name}: the type of its items is not stored with it: give {option} ({})",
             funnel_names(format.item_domain)
         ))),
     }

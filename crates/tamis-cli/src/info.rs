@@ -24,8 +24,8 @@ use crate::unused_options::UnusedOptions;
 
 /// Describe filters: kind, size, items, present rate and free capacity
 ///
-/// The command verifies every byte of a file. It computes items, fill and the present rate from the
-/// bits.
+/// The command verifies every byte of a file, and computes items, fill and the present rate from the
+/// bits. For a filter of tamis-redis, it computes them from the counters on the server.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ Examples:
 
 Exit status: 0 shown, 2 failed, 3 a filter is over its rate.")]
 pub struct Args {
-    /// Filter files to describe
+    /// Filters to describe: files, or keys of a Redis or Valkey server (redis://HOST/KEY)
     #[arg(required = true, value_name = "FILTERS")]
     files: Vec<PathBuf>,
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::redact::redacted;
+use crate::redact::redact;
 
 /// True if only errors are written (`--quiet`).
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
@@ -32,7 +32,7 @@ pub fn line(text: impl fmt::Display) {
 
 /// Writes the reason why the command failed, completely or in part. Shows no password of a URL.
 pub fn error(text: impl fmt::Display) {
-    line(format_args!("tamis: {}", redacted(&text.to_string())));
+    line(format_args!("tamis: {}", redact(&text.to_string())));
 }
 
 /// Writes a message in addition to the result. Writes nothing with `--quiet`.

@@ -219,7 +219,7 @@ impl OpenFilter {
     ///
     /// A message if neither the file nor the user states it.
     pub fn funnel(&self) -> Result<Funnel, Failure> {
-        funnel(self.format, self.funnel, &self.name)
+        funnel(self.format, self.funnel, "--funnel", &self.name)
     }
 
     /// Returns how the filter takes the items that `rule` extracts.

@@ -59,7 +59,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Opens the filter that a URL names, to add or look up items on the server. Returns `None` for
-    /// a file, and for a value that only a copy can be looked up in.
+    /// a file, and if the server cannot look up items in the value.
     ///
     /// # Errors
     ///

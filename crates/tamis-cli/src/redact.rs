@@ -1,7 +1,7 @@
 //! Removes passwords from messages.
 
-/// Removes users and passwords from the URLs in a message.
-pub fn redacted(message: &str) -> String {
+/// Removes everything before the last `@` from each URL in a message: its user and password.
+pub fn redact(message: &str) -> String {
     let mut shown = String::with_capacity(message.len());
     let mut rest = message;
     while let Some(at) = rest.find("://") {
@@ -32,7 +32,7 @@ mod tests {
             ("nothing here", "nothing here"),
             ("me@host, see https://example.com", "me@host, see https://example.com"),
         ] {
-            assert_eq!(redacted(message), shown);
+            assert_eq!(redact(message), shown);
         }
     }
 }

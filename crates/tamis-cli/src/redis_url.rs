@@ -1,10 +1,10 @@
-//! The URL of a key: a server, as `redis-cli -u` takes it, and the key.
+//! The URL of a key: the URL of a server, followed by the key.
 
 use std::path::Path;
 
 use crate::exit::Failure;
 
-/// The schemes, and what the connection uses for each.
+/// The scheme in the argument, and the scheme of the connection.
 const SCHEMES: [(&str, &str); 6] = [
     ("redis://", "redis://"),
     ("rediss://", "rediss://"),
@@ -47,8 +47,8 @@ fn split_scheme(text: &str) -> Option<(&str, &'static str)> {
     })
 }
 
-/// Returns a path for messages: of a URL without its user and password, and with the `@` of its key
-/// encoded. So whatever precedes an `@` in a message with a URL is a password.
+/// Returns a path as text for messages. Removes the user and the password of a URL, and writes an `@`
+/// of the key as `%40`: [`redact`](crate::redact::redact) removes everything before an `@`.
 pub fn without_password(path: &Path) -> String {
     let text = path.display().to_string();
     if !is_url(path) {
@@ -74,7 +74,7 @@ fn escaped(letter: char) -> impl Iterator<Item = char> {
     plain.into_iter().chain(escape.into_iter().flatten())
 }
 
-/// Tests whether a slash of a password was taken for the end of the hosts.
+/// Tests whether an unescaped slash of a password ended the authority too early.
 fn has_hidden_password(authority: &str, path: &str) -> bool {
     !authority.contains('@') && authority.contains(':') && path.contains('@')
 }
@@ -95,10 +95,10 @@ fn check_hosts(hosts: &str) -> Result<(), &'static str> {
             return Err("an IPv6 address is written in brackets, such as [::1]");
         }
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-            return Err("has a port that is no number from 0 to 65535");
+            return Err("has a port that is not a number from 0 to 65535");
         }
         if name.contains(|letter: char| letter.is_whitespace() || "?#%".contains(letter)) {
-            return Err("has a host that is no name");
+            return Err("has an invalid host name");
         }
     }
     Ok(())
@@ -118,7 +118,8 @@ impl RedisUrl {
     ///
     /// # Errors
     ///
-    /// A message for a URL without a key, or with a broken percent encoding.
+    /// A message for an unknown scheme, a wrong host or port, a missing key, a slash in the password,
+    /// or a wrong percent encoding.
     pub fn parse(path: &Path) -> Result<Self, Failure> {
         Self::with_password(path, std::env::var(PASSWORD).ok().filter(|it| !it.is_empty()))
     }

@@ -6,7 +6,7 @@ use crate::request::{NodeReply, NodeRequest, Operation, Step, value};
 use crate::view::Generation;
 
 /// Creates a shard, unless it exists: a repeated request must not reset flags and counters.
-/// Arguments: the last byte of the string, the header.
+/// Arguments: the offset of the last byte, the header.
 ///
 /// A string that is created at its full length takes no spare memory.
 pub(crate) const CREATE_SHARD: &str = "\
@@ -27,7 +27,8 @@ pub(crate) struct CreateShards {
 }
 
 impl CreateShards {
-    /// Prepares the shards of `record`. With `expires_at`, a time in milliseconds, they expire.
+    /// Prepares the shards of a generation. With `expires_at`, a time in milliseconds since 1970,
+    /// they expire then.
     pub(crate) fn new(generation: Generation, expires_at: Option<u64>) -> Self {
         Self { generation, expires_at, sent: 0, is_waiting: false }
     }

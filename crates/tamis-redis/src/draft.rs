@@ -14,6 +14,8 @@ use crate::view::View;
 
 /// A new filter that other clients do not see before it is [published](Self::publish).
 ///
+/// A draft that is dropped leaves its keys on the server: call [`RedisGeneration::discard`].
+///
 /// # Examples
 ///
 /// ```no_run
@@ -34,15 +36,15 @@ pub struct RedisDraft<T> {
 }
 
 impl<T: Transport> RedisDraft<T> {
-    /// Prepares a filter. Sends nothing.
+    /// Creates a draft in memory. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Name`] for a name with a brace.
+    /// [`RedisCreateError::Name`] for an empty name, or for a brace that is not part of a hash tag.
     ///
     /// # Panics
     ///
-    /// If the plan is a window: its items would expire while it is filled. Create it.
+    /// If the plan is a window: its items expire, so use [`RedisFilter::create`].
     pub fn new(transport: T, name: &str, plan: &RedisPlan) -> Result<Self, RedisCreateError> {
         assert!(plan.window_span().is_none(), "a window is not filled before it is created");
         let view = View::new(name.as_bytes(), Metadata::new(plan, 0))?;
@@ -55,12 +57,13 @@ impl<T: Transport> RedisDraft<T> {
         RedisGeneration::new(view.name(), view.metadata.generations[0].clone())
     }
 
-    /// Allocates the memory of the filter.
+    /// Creates the keys of the filter at their full size. Call it before the first insert.
     ///
     /// # Errors
     ///
     /// [`RedisCreateError::Exists`] if the key exists; [`RedisCreateError::Redis`] if the server or
-    /// the connection fails. Nothing is left then, as far as the server answers.
+    /// the connection fails. The call then deletes the keys that it created; if the server does not
+    /// answer, they remain.
     pub fn start(&mut self) -> Result<(), RedisCreateError> {
         let RedisFilter { transport, view } = &mut self.filter;
         complete(prepare(&mut Blocking(transport), view))
@@ -80,8 +83,9 @@ impl<T: Transport> RedisDraft<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Exists`] if another client has created the key meanwhile. The items are
-    /// then deleted. [`RedisCreateError::Redis`] if the server or the connection fails.
+    /// [`RedisCreateError::Exists`] if another client created the key in the meantime; the keys of
+    /// the draft are then deleted. [`RedisCreateError::Redis`] if the server or the connection fails;
+    /// the keys may remain.
     pub fn publish(mut self) -> Result<RedisFilter<T>, RedisCreateError> {
         self.filter.flush()?;
         let RedisFilter { transport, view } = &mut self.filter;

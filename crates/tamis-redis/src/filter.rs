@@ -2,14 +2,14 @@
 
 use tamis::Item;
 
-use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
+use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError};
 use crate::exchange::{Blocking, complete};
 use crate::generation::RedisGeneration;
 use crate::generations::{
     RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
 };
 use crate::info::{RedisFilterInfo, info};
-use crate::lifecycle::{Open, create, open_or_create};
+use crate::lifecycle::{Open, create, differences, open_or_create};
 use crate::merge::{RedisMergeError, merge};
 use crate::plan::RedisPlan;
 use crate::request::{Operation, Step};
@@ -313,6 +313,13 @@ impl<T: Transport> RedisFilter<T> {
     #[must_use]
     pub fn plan(&self) -> RedisPlan {
         self.view.metadata.plan()
+    }
+
+    /// Returns the parameters of the filter that differ from a plan. A filter without differences from
+    /// the plan of another one can be merged with it.
+    #[must_use]
+    pub fn differences(&self, plan: &RedisPlan) -> Vec<Difference> {
+        differences(plan, &self.view)
     }
 
     /// Returns the transport.

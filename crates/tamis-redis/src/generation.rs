@@ -19,9 +19,10 @@ impl RedisGeneration {
         Self { name: name.to_vec(), record }
     }
 
-    /// Deletes the keys, unless the filter is in use. A rebuild ends, and the present filter stays.
+    /// Deletes the keys, unless they are those of a published filter. If they belong to a rebuild,
+    /// ends the rebuild; the present filter stays.
     ///
-    /// Call it only when no thread builds the filter any more.
+    /// Call it only after all threads have stopped building the filter.
     ///
     /// # Errors
     ///

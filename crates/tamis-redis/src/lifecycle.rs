@@ -1,8 +1,8 @@
 //! Creates and opens filters.
 //!
-//! A filter is created shards first. The metadata follows with `SET NX`: the first client wins, and
-//! a filter whose metadata can be read has all its shards. The keys of the shards contain a random
-//! generation, so that two clients never write to each other's shards.
+//! A client creates the shards of a filter first, and then the metadata with `SET NX`. So the first
+//! client wins, and metadata that can be read has all its shards. The keys of the shards contain a
+//! random generation number, so two clients never write to the same shards.
 
 use redis::Value;
 
@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::create_shards::CreateShards;
 use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError, printable};
 use crate::exchange::{Exchange, perform};
-use crate::metadata::{GenerationRecord, Metadata};
+use crate::metadata::Metadata;
 use crate::plan::RedisPlan;
 use crate::request::{NodeReply, NodeRequest, Operation, Step, bytes, value};
 use crate::sweep::unlink;
@@ -39,7 +39,8 @@ pub(crate) async fn prepare<X: Exchange>(
     Ok(())
 }
 
-/// Shows a new filter to other clients. Deletes its shards if another client was faster.
+/// Writes the metadata of a new filter, so that other clients see it. Deletes its shards if the
+/// metadata is certainly not written.
 pub(crate) async fn publish<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -49,7 +50,7 @@ pub(crate) async fn publish<X: Exchange>(
     request.command.arg(view.metadata.encode()).arg("NX");
     let reply = exchange.exchange(vec![request]).await.remove(0);
     let error = match value(&name, reply) {
-        // The driver may have sent the command twice, so the key may be our own.
+        // The transport may have sent the command twice, so the key may be our own.
         Ok(Value::Nil) => None,
         Ok(_) => return Ok(()),
         // The server may have executed the command.
@@ -146,25 +147,25 @@ pub(crate) async fn open_or_create<X: Exchange>(
 
 /// Returns an error if the filter differs from the plan.
 fn checked(plan: &RedisPlan, view: View) -> Result<View, RedisOpenError> {
-    let found = current(&view);
-    let differences: Vec<Difference> = [
-        Difference::of("items", &plan.items(), &found.items),
-        Difference::of("rate", &plan.rate(), &found.rate),
-        Difference::of("growth", &plan.growth(), &found.growth),
-        Difference::of("hash", &plan.hash_function(), &view.metadata.hasher),
-        Difference::of("shards", &plan.shards(), &found.geometry.shards),
-        Difference::of("window", &plan.window_span(), &view.metadata.window),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let differences = differences(plan, &view);
     if differences.is_empty() {
         return Ok(view);
     }
     Err(RedisOpenError::Differs { name: printable(view.name()), differences })
 }
 
-/// Returns the generation that answers lookups of a filter without a window.
-fn current(view: &View) -> &GenerationRecord {
-    &view.metadata.generations[0]
+/// Returns the parameters of a filter that differ from a plan.
+pub(crate) fn differences(plan: &RedisPlan, view: &View) -> Vec<Difference> {
+    let found = view.metadata.plan();
+    [
+        Difference::of("items", &plan.items(), &found.items()),
+        Difference::of("rate", &plan.rate(), &found.rate()),
+        Difference::of("growth", &plan.growth(), &found.growth()),
+        Difference::of("hash", &plan.hash_function(), &found.hash_function()),
+        Difference::of("shards", &plan.shards(), &found.shards()),
+        Difference::of("window", &plan.window_span(), &found.window_span()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

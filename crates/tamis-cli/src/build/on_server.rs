@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use tamis::{Answers, Hasher, Kind, Span};
 use tamis_formats::{DecodeOptions, Format};
 use tamis_redis::{
-    RedisCreateError, RedisDraft, RedisFilter, RedisGeneration, RedisItemError, RedisNodes,
-    RedisPlan, RedisPlanError, RedisRebuildError, RedisWindow,
+    RedisCreateError, RedisDraft, RedisFilter, RedisItemError, RedisNodes, RedisPlan,
+    RedisPlanError, RedisRebuildError, RedisWindow,
 };
 
 use crate::build::Args;
@@ -18,16 +18,25 @@ use crate::memory_limit::left_bytes;
 use crate::numbers::HumanCount;
 use crate::open_filter::{FilterContents, OpenFilter};
 use crate::rate_notes::Notes;
-use crate::redis_key::{StoredKind, StoredValue, failure, patience};
+use crate::redis_key::{StoredKind, StoredValue, discard, discard_at_interruption, failure};
 use crate::redis_url::{RedisUrl, is_url};
 use crate::secret_set::SecretSet;
-use crate::temporary::{at_interruption, end_interruption_handler, uninterrupted};
+use crate::temporary::{end_interruption_handler, uninterrupted};
 use crate::window_span::WindowSpan;
 
-/// The items of a command: read while they are inserted, or counted before.
-enum Items<'a> {
-    Read(&'a [PathBuf]),
+/// The items of a command: read while they are inserted, or counted before the filter is created.
+enum ItemSource<'a> {
+    Stream(&'a [PathBuf]),
     Counted(SecretSet, RecordCount),
+}
+
+/// What is under the key.
+#[expect(clippy::large_enum_variant, reason = "a command creates one")]
+enum Place {
+    /// Nothing.
+    Free(RedisNodes),
+    /// A filter that is to be replaced.
+    Filter(RedisFilter<RedisNodes>),
 }
 
 impl Args {
@@ -48,10 +57,13 @@ impl Args {
             ("--copies", self.repeats.copies),
             ("--meta and --stamp", !self.metadata.is_empty()),
         ];
-        let (options, place) =
-            if is_on_server { (&of_file[..], "a file") } else { (&of_server[..], "a Redis key") };
+        let (options, place) = if is_on_server {
+            (&of_file[..], "a file")
+        } else {
+            (&of_server[..], "the URL of a key")
+        };
         match options.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(Failure::new(format!("{option} is for -o with {place}"))),
+            Some((option, _)) => Err(Failure::new(format!("{option}: only with -o and {place}"))),
             None => Ok(()),
         }
     }
@@ -69,38 +81,45 @@ impl Args {
     fn build_native(&self, url: RedisUrl, paths: &[PathBuf]) -> CommandResult {
         self.check_kind()?;
         let stored = StoredValue::open(url)?;
-        let existing = self.replaced(&stored)?;
+        self.check_replaced(&stored)?;
         let url = stored.url.clone();
-        let mut existing = if existing { Some(stored.native()?.1) } else { None };
-        // A rebuilt filter keeps its hash function: clients insert into both.
-        let hasher = match &existing {
-            Some(filter) if self.keyed => {
-                return Err(refuse_key(&url, filter.plan().hash_function()));
+        let (hasher, place) = match stored.kind {
+            StoredKind::Native => {
+                let filter = stored.native()?.1;
+                let hasher = filter.plan().hash_function();
+                if self.keyed || self.seed != 0 {
+                    return Err(refuse_key(&url, hasher));
+                }
+                // A rebuilt filter keeps its hash function: clients insert into both.
+                (hasher, Place::Filter(filter))
             }
-            Some(filter) => filter.plan().hash_function(),
-            None => self.hasher()?,
+            _ => (self.hasher()?, Place::Free(stored.nodes)),
         };
         let (items, planned) = match self.planned_items() {
-            Some(items) => (Items::Read(paths), items),
+            Some(_) if self.memory.is_some() => {
+                return Err(Failure::new(
+                    "--memory limits counting on a server: leave it out with --items, --window and \
+                     --kind growing",
+                ));
+            }
+            Some(items) => (ItemSource::Stream(paths), items),
             None => self.count_for_server(paths, hasher)?,
         };
         let plan = self
             .server_plan(planned, hasher)
             .map_err(|error| Failure::new(format!("{}: {error}", url.name)))?;
-        match &mut existing {
-            Some(filter) => self.rebuild_on_server(&url, filter, &plan, items),
-            None => self.create_on_server(&url, &plan, items),
+        match place {
+            Place::Filter(mut filter) => self.rebuild_on_server(&url, &mut filter, &plan, items),
+            Place::Free(nodes) => self.create_on_server(&url, nodes, &plan, items),
         }
     }
 
-    /// Tests whether the key holds a filter that is to be replaced.
-    fn replaced(&self, stored: &StoredValue) -> Result<bool, Failure> {
+    /// Rejects a key that exists, unless it holds a filter that is to be replaced.
+    fn check_replaced(&self, stored: &StoredValue) -> Result<(), Failure> {
         match (&stored.kind, self.replace) {
-            (StoredKind::Nothing, _) => Ok(false),
-            (StoredKind::Native, true) => Ok(true),
+            (StoredKind::Nothing, _) | (StoredKind::Native, true) => Ok(()),
             (StoredKind::Native, false) => Err(stored.failure(
-                "the filter exists: add items with 'tamis add', or build a new one beside it and \
-                 replace it with --replace",
+                "the filter exists: add items with 'tamis add', or build it again with --replace",
             )),
             _ => Err(stored.failure(
                 "the key exists and holds another value: delete it (redis-cli DEL), or write to \
@@ -128,7 +147,8 @@ impl Args {
         let plan = match self.window {
             Some(WindowSpan(Span::Millis(millis))) => {
                 let parts = u64::from(self.slices.unwrap_or(1));
-                // The present slice is one more, so that an item stays for the whole span.
+                // The newest slice is only partly over. With one more slice, an item is kept for
+                // the whole span.
                 let slices = parts as u32 + 1;
                 let span = RedisWindow { slices, slice_millis: millis.div_ceil(parts) };
                 RedisPlan::new(items.div_ceil(parts), self.rate / f64::from(slices))?
@@ -145,7 +165,7 @@ impl Args {
         &self,
         paths: &[PathBuf],
         hasher: Hasher,
-    ) -> Result<(Items<'static>, u64), Failure> {
+    ) -> Result<(ItemSource<'static>, u64), Failure> {
         let mut distinct = SecretSet::within(left_bytes(self.memory, paths)?)?;
         let mut answers = Answers::new();
         let reader = self.items_from.reader(paths);
@@ -159,23 +179,23 @@ impl Args {
             })
         })?;
         let planned = distinct.len();
-        Ok((Items::Counted(distinct, count), planned))
+        Ok((ItemSource::Counted(distinct, count), planned))
     }
 
-    /// Fills a filter before other clients see it. After a failure or an interruption nothing is
-    /// left.
+    /// Creates a filter. Other clients see it when it is complete. After an error or an
+    /// interruption, its keys are deleted. A window is visible at once and stays, because its items
+    /// expire.
     fn create_on_server(
         &self,
         url: &RedisUrl,
+        nodes: RedisNodes,
         plan: &RedisPlan,
-        items: Items<'_>,
+        items: ItemSource<'_>,
     ) -> CommandResult {
         let failed = |error| match error {
             RedisCreateError::Redis(error) => failure(url, &error),
             error => Failure::new(format!("{}: {error}", url.name)),
         };
-        let nodes = RedisNodes::connect(&url.server, patience());
-        let nodes = nodes.map_err(|error| failure(url, &error))?;
         if plan.window_span().is_some() {
             // The items of a window expire, so it takes them when they arrive.
             let mut filter = RedisFilter::create(nodes, &url.key, plan).map_err(failed)?;
@@ -187,30 +207,29 @@ impl Args {
         discard_at_interruption(url, &generation);
         uninterrupted(|| draft.start()).map_err(failed)?;
         let built = self.insert_all(url, plan, items, |hashes| draft.insert_hashes(hashes));
+        let built =
+            built.and_then(|exit| uninterrupted(|| draft.publish()).map(|_| exit).map_err(failed));
         end_interruption_handler();
-        match built {
-            Ok(exit) => draft.publish().map(|_| exit).map_err(failed),
-            Err(reason) => {
-                discard(url, &generation);
-                Err(reason)
-            }
+        if built.is_err() {
+            discard(url, &generation);
         }
+        built
     }
 
-    /// Builds a new filter beside the present one, and replaces it. After a failure or an
-    /// interruption the present one stays.
+    /// Builds a new filter beside the present one, then replaces the present one. After a failure
+    /// or an interruption, the present filter stays.
     fn rebuild_on_server(
         &self,
         url: &RedisUrl,
         filter: &mut RedisFilter<RedisNodes>,
         plan: &RedisPlan,
-        items: Items<'_>,
+        items: ItemSource<'_>,
     ) -> CommandResult {
         let failed = |error: RedisRebuildError| match error {
             RedisRebuildError::Redis(error) => failure(url, &error),
             RedisRebuildError::Running { .. } => Failure::new(format!(
-                "{}: another client is building it again: wait until it ends; if it was killed, \
-                 add --abort-rebuild",
+                "{}: another client is rebuilding the filter: wait until it has finished; if that \
+                 client was killed, add --abort-rebuild",
                 url.name
             )),
             error => Failure::new(format!("{}: {error}", url.name)),
@@ -239,7 +258,7 @@ impl Args {
         &self,
         url: &RedisUrl,
         plan: &RedisPlan,
-        items: Items<'_>,
+        items: ItemSource<'_>,
         mut insert: impl FnMut(&[u64]) -> Vec<Result<bool, RedisItemError>>,
     ) -> CommandResult {
         let mut new = 0_u64;
@@ -250,12 +269,12 @@ impl Args {
             Ok(())
         };
         let count = match items {
-            Items::Read(paths) => {
+            ItemSource::Stream(paths) => {
                 let encoding = ItemEncoding::Hash(plan.hash_function());
                 let reader = self.items_from.reader(paths);
                 reader.each_batch(encoding, |batch| insert(batch.hashes()))?
             }
-            Items::Counted(distinct, count) => {
+            ItemSource::Counted(distinct, count) => {
                 let mut outcome = Ok(());
                 distinct.drain_each(|hashes| {
                     if outcome.is_ok() {
@@ -284,7 +303,7 @@ impl Args {
         }
         if !self.force {
             return Err(Failure::new(format!(
-                "{excess}; nothing was written: build one for more items, or accept it with --force"
+                "{excess}; nothing was written: give a larger --items, or accept it with --force"
             )));
         }
         note!("{excess}");
@@ -303,18 +322,14 @@ impl Args {
             return Err(Failure::new("--memory is for filters of Tamis: leave it out with --to"));
         }
         let Some(HumanCount(items)) = self.items else {
-            return Err(Failure::new("--to needs --items N: the Java program has the same number"));
+            return Err(Failure::new(
+                "--to needs --items N: the number for which the Java program plans its filter",
+            ));
         };
         let format = Format::named(format).expect("clap checked the name");
         let given = self.to_funnel.as_ref();
         let given = given.map(|name| parse_funnel(name, self.to_charset, "--to-charset"));
-        let funnel = funnel(format, given.transpose()?, &url.name).map_err(|failure| {
-            // The option of this command has another name.
-            match failure {
-                Failure::Message(text) => Failure::new(text.replace("--funnel", "--to-funnel")),
-                Failure::BrokenPipe => failure,
-            }
-        })?;
+        let funnel = funnel(format, given.transpose()?, "--to-funnel", &url.name)?;
         StoredValue::open(url.clone())?.check_absent(format)?;
         let options =
             DecodeOptions { items: Some(items), rate: Some(self.rate), ..DecodeOptions::default() };
@@ -338,24 +353,10 @@ impl Args {
     }
 }
 
-/// Deletes what was built if the program is interrupted.
-fn discard_at_interruption(url: &RedisUrl, generation: &RedisGeneration) {
-    let (url, generation) = (url.clone(), generation.clone());
-    at_interruption(move || discard(&url, &generation));
-}
-
-/// Deletes what was built. If the server does not answer any more, it stays.
-fn discard(url: &RedisUrl, generation: &RedisGeneration) {
-    let nodes = RedisNodes::connect(&url.server, patience());
-    if let Err(error) = nodes.and_then(|mut nodes| generation.discard(&mut nodes)) {
-        note!("{}: what was built could not be deleted: {error}", url.name);
-    }
-}
-
 fn refuse_key(url: &RedisUrl, hasher: Hasher) -> Failure {
     Failure::new(format!(
-        "{}: --keyed: a filter keeps its hash function ({hasher}) when it is replaced; delete it \
-         first, or leave the option out",
+        "{}: --keyed and --seed: --replace keeps the hash function of the filter ({hasher}): leave \
+         them out, or write to another key",
         url.name
     ))
 }

@@ -8,7 +8,7 @@ use tamis_formats::{
 };
 
 use crate::convert::Args;
-use crate::decode_options::{funnel, funnel_names, has_charset, missing_to_write, parse_funnel};
+use crate::decode_options::{funnel, has_charset, missing_to_write, parse_funnel};
 use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
@@ -162,13 +162,7 @@ impl Args {
             None => None,
         };
         let out = output::name(&self.output);
-        match options {
-            None if to.items == Items::Unspecified => Err(Failure::new(format!(
-                "{out}: the funnel of its items is missing: give --to-funnel ({})",
-                funnel_names(to.item_domain)
-            ))),
-            options => funnel(to, options, &out),
-        }
+        funnel(to, options, "--to-funnel", &out)
     }
 
     /// Returns the number of distinct items, and the count of all items.

@@ -46,7 +46,7 @@ fn of_filter(name: &str, filter: &RedisFilter<RedisNodes>, info: &RedisFilterInf
     let mut rows = vec![
         ("format", format!("{LAYOUT}: strings of Redis, {kind}")),
         ("size", format!("{} in {}", ByteSize { bytes: info.bytes }, keys_text(info))),
-        ("rule", format!("{}, {} probes", plan.hash_function(), info.probes)),
+        ("hash", format!("{}, {} probes", plan.hash_function(), info.probes)),
         ("items", format!("about {}", HumanCount(info.items))),
         ("planned for", planned),
         ("rate planned", Rate(info.rate_planned).to_string()),
@@ -56,17 +56,19 @@ fn of_filter(name: &str, filter: &RedisFilter<RedisNodes>, info: &RedisFilterInf
         rows.push(("layers", info.layers.to_string()));
     }
     if let Some((span, slices)) = &window {
-        rows.push(("window", format!("{span}, {} slices", slices.slices)));
+        rows.push(("window", format!("{span}; lookups test {} slices", slices.slices)));
     }
     let mut notes = Vec::new();
     if let Some(key) = info.missing.first() {
         notes.push(format!(
-            "{} of its keys are missing, such as {key}: their items are lost; build the filter \
-             again with 'tamis build --replace', and set maxmemory-policy noeviction",
+            "{} keys are missing, such as {key}, and their items are lost: build the filter again \
+             with 'tamis build --replace', and set maxmemory-policy noeviction",
             HumanCount(info.missing.len() as u64)
         ));
     }
-    notes.extend(native_excess(info));
+    let excess = native_excess(info);
+    let is_over_rate = excess.is_some();
+    notes.extend(excess);
     Description {
         rows: rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         json: json!({
@@ -77,7 +79,7 @@ fn of_filter(name: &str, filter: &RedisFilter<RedisNodes>, info: &RedisFilterInf
             "shards": info.shards,
             "probes": info.probes,
             "layers": info.layers,
-            "rule": plan.hash_function().to_string(),
+            "hash": plan.hash_function().to_string(),
             "items": info.items,
             "items_planned": info.items_planned,
             "rate_planned": info.rate_planned,
@@ -87,7 +89,7 @@ fn of_filter(name: &str, filter: &RedisFilter<RedisNodes>, info: &RedisFilterInf
             "missing_keys": info.missing,
         }),
         notes,
-        is_over_rate: native_excess(info).is_some(),
+        is_over_rate,
         table_row: Vec::new(),
     }
 }
@@ -95,7 +97,7 @@ fn of_filter(name: &str, filter: &RedisFilter<RedisNodes>, info: &RedisFilterInf
 /// Returns the number of keys that hold bits, if every shard has all layers.
 fn keys_text(info: &RedisFilterInfo) -> String {
     match u64::from(info.shards) * u64::from(info.layers) {
-        1 => "a key".to_owned(),
+        1 => "1 key".to_owned(),
         keys if info.layers > 1 => format!("at most {} keys", HumanCount(keys)),
         keys => format!("{} keys", HumanCount(keys)),
     }

@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use tamis_redis::{
     RedisCreateError, RedisDraft, RedisFilter, RedisGrowth, RedisItemError, RedisMergeError,
-    RedisNodes, RedisPlan,
+    RedisNodes,
 };
 
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::merge::Args;
-use crate::numbers::{HumanCount, Rate};
+use crate::numbers::HumanCount;
 use crate::output;
-use crate::redis_key::{StoredKind, StoredValue, failure, native_excess, patience};
+use crate::redis_key::{
+    StoredKind, StoredValue, discard_at_interruption, failure, native_excess, patience,
+};
 use crate::redis_url::{RedisUrl, is_url};
-use crate::temporary::{at_interruption, end_interruption_handler, uninterrupted};
+use crate::temporary::{end_interruption_handler, uninterrupted};
 use crate::unused_options::UnusedOptions;
 
 /// A filter, and where it is.
@@ -55,28 +57,19 @@ fn inputs(paths: &[PathBuf]) -> Result<Option<Vec<Native>>, Failure> {
 
 /// Rejects filters that do not merge, before anything is created.
 fn check_plans(inputs: &[Native]) -> Result<(), Failure> {
-    let first = inputs[0].filter.plan();
-    let plan =
-        |plan: &RedisPlan| format!("{} items at {}", HumanCount(plan.items()), Rate(plan.rate()));
+    let first = &inputs[0];
     for input in inputs {
-        let (name, other) = (&input.url.name, input.filter.plan());
-        if other.window_span().is_some() {
+        let (name, plan) = (&input.url.name, input.filter.plan());
+        if plan.window_span().is_some() {
             return Err(Failure::new(format!("{name}: windows do not merge")));
         }
-        if (other.items(), other.rate(), other.growth())
-            != (first.items(), first.rate(), first.growth())
-        {
+        let differences = input.filter.differences(&first.filter.plan());
+        if !differences.is_empty() {
+            let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
             return Err(Failure::new(format!(
-                "{name}: was planned for {}, and {} for {}: they do not merge",
-                plan(&other),
-                inputs[0].url.name,
-                plan(&first)
-            )));
-        }
-        if other.hash_function() != first.hash_function() {
-            return Err(Failure::new(format!(
-                "{name}: has another hash function than {}: they do not merge",
-                inputs[0].url.name
+                "{name}: does not merge with {}: {}",
+                first.url.name,
+                differences.join("; ")
             )));
         }
     }
@@ -99,12 +92,12 @@ impl Args {
         let Some(mut inputs) = inputs(&self.filters)? else { return Ok(None) };
         if !is_url(&self.output) {
             return Err(Failure::new(format!(
-                "{}: a filter of tamis-redis has no form as a file: give the URL of a key",
+                "{}: filters of tamis-redis are only on servers: give the URL of a key",
                 output::name(&self.output)
             )));
         }
         if !self.metadata.is_empty() {
-            return Err(Failure::new("--meta and --stamp are for -o with a file"));
+            return Err(Failure::new("--meta and --stamp: only with -o and a file"));
         }
         let names: Vec<&str> = inputs.iter().map(|input| &*input.url.name).collect();
         UnusedOptions::of(&self.decode).check(&names.join(", "))?;
@@ -127,8 +120,8 @@ impl Args {
         });
         merged.map_err(|reason| match (reason, same) {
             (Failure::Message(text), None) => Failure::new(format!(
-                "{text}; {} was created and has a part of the items: repeat the command with it \
-                 as an input too, or delete it",
+                "{text}; {} was created and holds only some of the items: repeat the command with \
+                 it as another input",
                 target.url.name
             )),
             (reason, _) => reason,
@@ -168,22 +161,19 @@ impl Args {
         let nodes = connected.map_err(|error| failure(&url, &error))?;
         let plan = first.filter.plan();
         let created = RedisDraft::new(nodes, &url.key, &plan).and_then(|mut draft| {
-            let generation = draft.generation();
-            let server = url.server.clone();
-            at_interruption(move || {
-                let nodes = RedisNodes::connect(&server, patience());
-                nodes.and_then(|mut nodes| generation.discard(&mut nodes)).ok();
+            discard_at_interruption(&url, &draft.generation());
+            let created = uninterrupted(|| {
+                draft.start()?;
+                draft.publish()
             });
-            let started = uninterrupted(|| draft.start());
             end_interruption_handler();
-            started.and_then(|()| draft.publish())
+            created
         });
         match created {
             Ok(filter) => Ok(Native { url, filter }),
             Err(RedisCreateError::Redis(error)) => Err(failure(&url, &error)),
             Err(RedisCreateError::Exists { .. }) => Err(Failure::new(format!(
-                "{}: the key exists: name it as an input too, delete it (redis-cli DEL), or write \
-                 to another key",
+                "{}: the key exists: name it as an input too, or write to another key",
                 url.name
             ))),
             Err(error) => Err(Failure::new(format!("{}: {error}", url.name))),

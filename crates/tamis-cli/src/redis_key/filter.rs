@@ -16,23 +16,23 @@ use crate::redis_key::value::{StoredKind, StoredValue, failure, open_failure};
 use crate::redis_url::RedisUrl;
 use crate::unused_options::{FileKind, FilterLocation};
 
-/// The items of one command to a module.
+/// The largest number of items in one command of a module.
 const MODULE_BATCH: usize = 1000;
 
 /// A filter on a server that items are added to or looked up in.
 pub struct RedisTarget {
     /// Its URL without the password.
     pub name: String,
-    /// What decides which decode options have an effect.
+    /// The properties that decide which decode options have an effect.
     pub kind: FileKind,
     /// The note that the filter is over its rate.
     pub excess: Option<String>,
     url: RedisUrl,
-    layout: Layout,
+    client: Client,
     funnel: Funnel,
 }
 
-enum Layout {
+enum Client {
     Native(Box<RedisFilter<RedisNodes>>),
     Helper(HelperFilter<RedisNodes>),
     Bitmaps(Box<BitmapsFilter<RedisNodes>>),
@@ -41,8 +41,8 @@ enum Layout {
 }
 
 impl RedisTarget {
-    /// Opens the filter of a URL. Returns `None` for a value that only a copy can be looked up in:
-    /// see [`download`](crate::redis_key::download).
+    /// Opens the filter of a URL. Returns `None` if the server cannot look up items in the value:
+    /// [`download`](crate::redis_key::download) copies it.
     ///
     /// # Errors
     ///
@@ -68,8 +68,7 @@ impl RedisTarget {
             ("redisson", StoredKind::Redisson) => {}
             ("redisson", _) => {
                 return Err(stored.failure(
-                    "there are no settings of Redisson for this key: the program that uses it \
-                     calls tryInit first",
+                    "the key has no settings of Redisson: the Java program must call tryInit first",
                 ));
             }
             ("redis-bitmap" | "redis-bitmaps", StoredKind::Nothing) => {
@@ -85,7 +84,7 @@ impl RedisTarget {
             }
         }
         let plan = (options.items.unwrap_or(0), options.rate.unwrap_or(0.0));
-        let funnel = funnel(format, decode.funnel()?, &name)?;
+        let funnel = funnel(format, decode.funnel()?, "--funnel", &name)?;
         Self::java(stored, format, plan, funnel).map(Some)
     }
 
@@ -99,54 +98,56 @@ impl RedisTarget {
     ) -> Result<Self, Failure> {
         let (url, key) = (stored.url.clone(), stored.url.key.clone());
         let opened = |error: RedisOpenError| open_failure(&url, error);
-        let (layout, excess) = match format.name {
+        let (client, excess) = match format.name {
             "redisson" => {
                 let ones = stored.count("BITCOUNT", key.as_bytes())?;
                 let filter = RedissonFilter::open(stored.nodes, &key).map_err(opened)?;
                 let rule = filter.rule();
                 let planned = filter.false_probability();
                 let excess = excess(ones, rule.size(), rule.hash_iterations(), planned);
-                (Layout::Redisson(filter), excess)
+                (Client::Redisson(filter), excess)
             }
             "redis-bitmap" => {
                 let ones = stored.count("BITCOUNT", key.as_bytes())?;
-                let refused = || stored.failure("no filter of BloomFilterHelper has this plan");
+                let refused = || {
+                    stored.failure("BloomFilterHelper cannot have this plan: check --items-planned and --rate-planned")
+                };
                 let plan = RedisBitmapPlan::new(i32::try_from(items).map_err(|_| refused())?, rate);
                 let no_bits = refused();
                 let filter = HelperFilter::new(stored.nodes, &key, plan).ok_or(no_bits)?;
                 let bits = plan.bits.unsigned_abs().into();
-                (Layout::Helper(filter), excess(ones, bits, plan.probes, rate))
+                (Client::Helper(filter), excess(ones, bits, plan.probes, rate))
             }
             _ => {
                 stored.check_key_of_bitmaps()?;
                 let filter = BitmapsFilter::open_or_create(stored.nodes, items, rate);
-                (Layout::Bitmaps(Box::new(filter.map_err(opened)?)), None)
+                (Client::Bitmaps(Box::new(filter.map_err(opened)?)), None)
             }
         };
         let kind = FileKind { format, place: FilterLocation::File };
-        Ok(Self { name: url.name.clone(), kind, excess, url, layout, funnel })
+        Ok(Self { name: url.name.clone(), kind, excess, url, client, funnel })
     }
 
     fn native(stored: StoredValue) -> Result<Self, Failure> {
         let (url, mut filter) = stored.native()?;
         let info = filter.info().map_err(|error| failure(&url, &error))?;
-        let mut target = Self::of_bytes(url, Layout::Native(Box::new(filter)));
+        let mut target = Self::of_bytes(url, Client::Native(Box::new(filter)));
         target.excess = native_excess(&info);
         Ok(target)
     }
 
     fn module(stored: StoredValue, (insert, lookup): Commands) -> Self {
         let StoredValue { url, nodes, .. } = stored;
-        Self::of_bytes(url, Layout::Module { nodes, insert, lookup })
+        Self::of_bytes(url, Client::Module { nodes, insert, lookup })
     }
 
     /// Returns a filter whose items are bytes and which takes no decode option.
-    fn of_bytes(url: RedisUrl, layout: Layout) -> Self {
+    fn of_bytes(url: RedisUrl, client: Client) -> Self {
         let kind = FileKind {
             format: Format::named("tamis").expect("the first row"),
             place: FilterLocation::File,
         };
-        Self { name: url.name.clone(), kind, excess: None, url, layout, funnel: Funnel::Bytes }
+        Self { name: url.name.clone(), kind, excess: None, url, client, funnel: Funnel::Bytes }
     }
 
     /// Writes a note to stderr if the filter is over its rate. Returns true if it is.
@@ -169,12 +170,12 @@ impl RedisTarget {
     /// A message with the first error. Other items of the batch may have been added.
     pub fn insert_each(&mut self, batch: &ItemBatch) -> Result<(), Failure> {
         let keys = batch.keys();
-        let answers = match &mut self.layout {
-            Layout::Native(filter) => filter.insert_each(&keys),
-            Layout::Helper(filter) => filter.insert_each(&keys),
-            Layout::Bitmaps(filter) => filter.insert_each(&keys),
-            Layout::Redisson(filter) => filter.insert_each(&keys),
-            Layout::Module { nodes, insert, .. } => {
+        let answers = match &mut self.client {
+            Client::Native(filter) => filter.insert_each(&keys),
+            Client::Helper(filter) => filter.insert_each(&keys),
+            Client::Bitmaps(filter) => filter.insert_each(&keys),
+            Client::Redisson(filter) => filter.insert_each(&keys),
+            Client::Module { nodes, insert, .. } => {
                 return ask_module(nodes, insert, &self.url, &keys).map(drop);
             }
         };
@@ -188,12 +189,12 @@ impl RedisTarget {
     /// A message with the first error.
     pub fn contains_each(&mut self, batch: &ItemBatch) -> Result<Vec<bool>, Failure> {
         let keys = batch.keys();
-        let answers = match &mut self.layout {
-            Layout::Native(filter) => filter.contains_each(&keys),
-            Layout::Helper(filter) => filter.contains_each(&keys),
-            Layout::Bitmaps(filter) => filter.contains_each(&keys),
-            Layout::Redisson(filter) => filter.contains_each(&keys),
-            Layout::Module { nodes, lookup, .. } => {
+        let answers = match &mut self.client {
+            Client::Native(filter) => filter.contains_each(&keys),
+            Client::Helper(filter) => filter.contains_each(&keys),
+            Client::Bitmaps(filter) => filter.contains_each(&keys),
+            Client::Redisson(filter) => filter.contains_each(&keys),
+            Client::Module { nodes, lookup, .. } => {
                 return ask_module(nodes, &[lookup], &self.url, &keys);
             }
         };
@@ -205,12 +206,12 @@ impl RedisTarget {
         answers.map_err(|error| failure(&self.url, &error))
     }
 
-    /// Opens the filter again, to learn whether it is over its rate now.
+    /// Opens the filter again. Its note about the rate is then up to date.
     ///
     /// # Errors
     ///
     /// The errors of [`open`](Self::open).
-    pub fn updated_excess(self, decode: &DecodeArgs) -> Result<Self, Failure> {
+    pub fn reopened(self, decode: &DecodeArgs) -> Result<Self, Failure> {
         let url = self.url.clone();
         let opened = Self::open(url, decode)?;
         Ok(opened.unwrap_or(self))
@@ -222,40 +223,41 @@ impl RedisTarget {
     ///
     /// A message with the error of the server or the connection.
     pub fn finish(&mut self) -> Result<(), Failure> {
-        match &mut self.layout {
-            Layout::Native(filter) => filter.flush().map_err(|error| failure(&self.url, &error)),
+        match &mut self.client {
+            Client::Native(filter) => filter.flush().map_err(|error| failure(&self.url, &error)),
             _ => Ok(()),
         }
     }
 }
 
-/// The words before the items that add to a filter of a module, where the key is `KEY`, and the
-/// command that looks up.
+/// The command that adds items, with the arguments between the key and the items; and the command
+/// that looks items up.
 type Commands = (&'static [&'static str], &'static str);
 
 /// Returns the commands for a type of value.
 fn commands_of(kind: &str) -> Option<Commands> {
     match kind {
         "MBbloom--" => Some((&["BF.MADD"], "BF.MEXISTS")),
-        // As in a file, an item that the filter has is not added again.
+        // As in a file of RedisBloom: an item that the filter has is not added again.
         "MBbloomCF" => Some((&["CF.INSERTNX", "ITEMS"], "CF.MEXISTS")),
         "tamis-flt" => Some((&["TM.MADD"], "TM.MEXISTS")),
         _ => None,
     }
 }
 
-/// Runs a command of a module on items. `words` are the command and what follows the key.
+/// Runs a command of a module on items. `argv` is the command, and the arguments between the key and
+/// the items.
 fn ask_module(
     nodes: &mut RedisNodes,
-    words: &[&str],
+    argv: &[&str],
     url: &RedisUrl,
     items: &[&[u8]],
 ) -> Result<Vec<bool>, Failure> {
     let mut answers = Vec::with_capacity(items.len());
     for items in items.chunks(MODULE_BATCH) {
         let mut command = Cmd::new();
-        command.arg(words[0]).arg(&url.key).arg(&words[1..]).arg(items);
-        // A filter of Tamis may count its items.
+        command.arg(argv[0]).arg(&url.key).arg(&argv[1..]).arg(items);
+        // A counting filter would count a repeated insert twice.
         let reply = nodes.query_once(url.key.as_bytes(), command);
         let Value::Array(values) = reply.map_err(|error| failure(url, &error))? else {
             return Err(Failure::new(format!("{}: the server sent no list", url.name)));
@@ -282,7 +284,7 @@ fn ask_module(
     Ok(answers)
 }
 
-/// Returns the note that a bitmap is over its rate.
+/// Returns a note if a bitmap is over its rate.
 fn excess(ones: u64, bits: u64, probes: u32, planned: f64) -> Option<String> {
     let rate_now = (ones as f64 / bits as f64).min(1.0).powf(probes.into());
     let info = FilterInfo { rate_now, ..FilterInfo::default() };
@@ -290,7 +292,7 @@ fn excess(ones: u64, bits: u64, probes: u32, planned: f64) -> Option<String> {
         .then(|| format!("over its rate: its rate is {}, not {}", Rate(rate_now), Rate(planned)))
 }
 
-/// Returns the note that a filter of `tamis-redis` is over its rate.
+/// Returns a note if a filter of `tamis-redis` is over its rate.
 pub fn native_excess(info: &RedisFilterInfo) -> Option<String> {
     let is_over = info.rate > info.rate_planned && info.items > info.items_planned;
     is_over.then(|| {

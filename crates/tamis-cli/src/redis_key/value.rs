@@ -1,13 +1,12 @@
-//! What is stored under a key: its type, its bytes as the file of a filter, and writing a filter.
+//! The value under a key: reads its type, and reads it as the bytes of a file.
 
 use redis::{Cmd, Value};
 use tamis_formats::redisson::config_key;
-use tamis_formats::{Format, Rdb, RedisBitmaps, SnapshotValue, write_snapshot};
+use tamis_formats::{Rdb, RedisBitmaps, SnapshotValue, write_snapshot};
 use tamis_redis::{Patience, RedisFilter, RedisItemError, RedisNodes, RedisOpenError};
 
 use crate::decode_options::DecodeArgs;
 use crate::exit::Failure;
-use crate::hash_key::random_words;
 use crate::redis_url::RedisUrl;
 
 /// How many bytes of a string one command reads.
@@ -43,7 +42,7 @@ pub enum StoredKind {
     Other(String),
 }
 
-/// How long the program waits.
+/// Returns the time limits of a connection. A reply may take 60 s.
 pub fn patience() -> Patience {
     Patience { response: std::time::Duration::from_secs(60), ..Patience::default() }
 }
@@ -58,12 +57,12 @@ pub fn failure(url: &RedisUrl, error: &RedisItemError) -> Failure {
         RedisItemError::Server { code, message, .. } => format!("{code} {message}"),
         RedisItemError::Connection { message } if message.contains("authentication failed") => {
             format!(
-                "the server refuses the user or the password: {advice}; a server without a \
-                 password takes none"
+                "the server rejects the user or the password: {advice}; if the server has no \
+                 password, give none"
             )
         }
         RedisItemError::Connection { message } if message.contains("SELECT is not allowed") => {
-            "a cluster has only the database 0: leave the number before the key out".to_owned()
+            "a cluster has only database 0: remove the number before the key".to_owned()
         }
         RedisItemError::Connection { message } => {
             let reason = message.split(" (os error").next().unwrap_or_default();
@@ -85,9 +84,10 @@ pub fn open_failure(url: &RedisUrl, error: RedisOpenError) -> Failure {
     }
 }
 
-fn command(words: &[&[u8]]) -> Cmd {
+/// Returns a command with these arguments.
+pub fn command(argv: &[&[u8]]) -> Cmd {
     let mut command = Cmd::new();
-    command.arg(words);
+    command.arg(argv);
     command
 }
 
@@ -101,7 +101,7 @@ fn text(value: Value) -> String {
 }
 
 impl StoredValue {
-    /// Connects to the server of a URL and looks at its key.
+    /// Connects to the server of a URL and reads the type of the key.
     ///
     /// # Errors
     ///
@@ -144,7 +144,12 @@ impl StoredValue {
         })
     }
 
-    fn type_of(&mut self, key: &[u8]) -> Result<String, Failure> {
+    /// Returns the type of the value under a key, or `none`.
+    ///
+    /// # Errors
+    ///
+    /// A message with the error of the server or the connection.
+    pub fn type_of(&mut self, key: &[u8]) -> Result<String, Failure> {
         self.query(key, command(&[b"TYPE", key])).map(text)
     }
 
@@ -169,7 +174,11 @@ impl StoredValue {
     }
 
     /// Runs a command on the node of a key that must not run twice.
-    fn query_once(&mut self, key: &[u8], command: Cmd) -> Result<Value, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// A message with the error of the server or the connection.
+    pub fn query_once(&mut self, key: &[u8], command: Cmd) -> Result<Value, Failure> {
         self.nodes.query_once(key, command).map_err(|error| failure(&self.url, &error))
     }
 
@@ -239,38 +248,8 @@ impl StoredValue {
         ))
     }
 
-    /// Rejects a key that exists, or that cannot hold a filter in `format`.
-    ///
-    /// # Errors
-    ///
-    /// A message that names the key.
-    pub fn check_absent(&mut self, format: &Format) -> Result<(), Failure> {
-        let key = self.url.key.clone().into_bytes();
-        let mut keys = vec![key.clone()];
-        if format.name == "redis-bitmaps" {
-            self.check_key_of_bitmaps()?;
-            keys.push(RedisBitmaps::CURSOR.to_vec());
-        }
-        if format.name == "redisson" {
-            keys.push(config_key(&key));
-        }
-        for key in keys {
-            if self.type_of(&key)? != "none" {
-                return Err(self.exists(&key));
-            }
-        }
-        Ok(())
-    }
-
-    fn exists(&self, key: &[u8]) -> Failure {
-        self.failure(format_args!(
-            "the key {} exists: delete it (redis-cli DEL), or write to another key",
-            String::from_utf8_lossy(key)
-        ))
-    }
-
-    /// Reads a string in parts. Another client may change it meanwhile; the bits of a filter are
-    /// only added to.
+    /// Reads a string in chunks. Another client may set bits meanwhile; the copy then has some of
+    /// them. No client clears bits.
     fn string(&mut self, key: &[u8]) -> Result<Vec<u8>, Failure> {
         let len = self.count("STRLEN", key)?;
         let mut bytes = Vec::new();
@@ -296,17 +275,6 @@ impl StoredValue {
         match self.query(key, command(&[b"DUMP", key]))? {
             Value::BulkString(bytes) => Ok(bytes),
             _ => Err(self.not_found()),
-        }
-    }
-
-    /// Rejects a server without the command that loads a file of Tamis.
-    fn check_loads_tamis(&mut self, key: &[u8]) -> Result<(), Failure> {
-        match self.nodes.query(key, command(&[b"TM.LOAD"])) {
-            Err(error) if error.is_unknown_command() => Err(self.failure(
-                "the server cannot load a file of Tamis: use 'tamis serve', or a Redis server with \
-                 the module of Tamis",
-            )),
-            _ => Ok(()),
         }
     }
 
@@ -363,8 +331,8 @@ pub fn download(url: RedisUrl, decode: &DecodeArgs) -> Result<Vec<u8>, Failure> 
     let values = match (&stored.kind, decode.format.as_deref()) {
         (StoredKind::Native, _) => {
             return Err(stored.failure(
-                "a filter of tamis-redis has no form as a file, and its hash positions no other \
-                 format: build a filter from the items",
+                "a filter of tamis-redis cannot be written to a file, and no other format places its \
+                 bits in the same way: build a filter from the items",
             ));
         }
         (StoredKind::Redisson, None | Some("redisson")) => stored.redisson()?,
@@ -387,103 +355,4 @@ pub fn redisson_plan(snapshot: &[u8]) -> Option<(u64, f64)> {
     let fields = settings.fields().ok()?;
     let text = |name: &str| std::str::from_utf8(fields.get(name.as_bytes())?).ok();
     Some((text(SETTINGS[2])?.parse().ok()?, text(SETTINGS[3])?.parse().ok()?))
-}
-
-/// Puts values under their final keys, unless one of these exists. Keys: the temporary ones, then
-/// the final ones. Replies with the number of the final key that exists, or with 0.
-const PUBLISH: &str = "\
-local count = #KEYS / 2
-for i = 1, count do if redis.call('EXISTS', KEYS[count + i]) == 1 then return i end end
-for i = 1, count do
-redis.call('RENAME', KEYS[i], KEYS[count + i])
-redis.call('PERSIST', KEYS[count + i])
-end
-return 0";
-
-/// How long the server keeps a value that is never put under its final key.
-const LIFETIME_SECONDS: &str = "3600";
-
-/// Writes a filter in `format` under a key that does not exist. Other clients see the whole filter
-/// or nothing.
-///
-/// # Errors
-///
-/// A message if the key exists, or with the error of the server or the connection.
-pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failure> {
-    let mut stored = StoredValue::open(url)?;
-    stored.check_absent(format)?;
-    let key = stored.url.key.clone().into_bytes();
-    match format.name {
-        "tamis" => {
-            stored.check_loads_tamis(&key)?;
-            stored.query_once(&key, command(&[b"TM.LOAD", &key, bytes])).map(drop)
-        }
-        "redisbloom" => {
-            stored.query_once(&key, command(&[b"RESTORE", &key, b"0", bytes])).map(drop)
-        }
-        _ if Rdb::is_one(bytes) => {
-            let rdb = Rdb::new(bytes).map_err(|error| stored.failure(error))?;
-            let entries: Vec<_> =
-                rdb.entries().collect::<Result<_, _>>().map_err(|error| stored.failure(error))?;
-            let mut values = Vec::new();
-            for entry in entries {
-                let value = if entry.type_name() == "string" {
-                    entry.string(u64::MAX).map(|it| StoredBytes::String(it.into_owned()))
-                } else {
-                    entry.fields().map(|it| StoredBytes::Hash(it.into_iter().collect()))
-                };
-                let value = value.map_err(|error| stored.failure(error))?;
-                values.push((entry.key().to_vec(), value));
-            }
-            write_all(&mut stored, &values)
-        }
-        _ => write_all(&mut stored, &[(key, StoredBytes::String(bytes.to_vec()))]),
-    }
-}
-
-/// A value to be written.
-enum StoredBytes {
-    String(Vec<u8>),
-    Hash(Vec<(Vec<u8>, Vec<u8>)>),
-}
-
-fn write_all(stored: &mut StoredValue, values: &[(Vec<u8>, StoredBytes)]) -> Result<(), Failure> {
-    let [id] = random_words::<1>()?;
-    let temporary = |i: usize, key: &[u8]| {
-        // In the slot of its final key.
-        let (start, end) = if key.contains(&b'{') { ("", "") } else { ("{", "}") };
-        [start.as_bytes(), key, end.as_bytes(), format!(":tamis-{id:016x}-{i}").as_bytes()].concat()
-    };
-    let mut publish = command(&[b"EVAL", PUBLISH.as_bytes()]);
-    publish.arg(2 * values.len());
-    for (i, (key, value)) in values.iter().enumerate() {
-        let temporary = temporary(i, key);
-        publish.arg(&temporary);
-        match value {
-            StoredBytes::String(bytes) => {
-                let seconds = LIFETIME_SECONDS.as_bytes();
-                let set = command(&[b"SET", &temporary, bytes, b"EX", seconds]);
-                stored.query(&temporary, set)?;
-            }
-            StoredBytes::Hash(fields) => {
-                let mut set = command(&[b"HSET", &temporary]);
-                for (field, value) in fields {
-                    set.arg(field).arg(value);
-                }
-                stored.query(&temporary, set)?;
-                let seconds = LIFETIME_SECONDS.as_bytes();
-                stored.query(&temporary, command(&[b"EXPIRE", &temporary, seconds]))?;
-            }
-        }
-    }
-    values.iter().for_each(|(key, _)| _ = publish.arg(key));
-    match stored.query_once(&values[0].0, publish)? {
-        Value::Int(0) => Ok(()),
-        Value::Int(number) => {
-            let number = usize::try_from(number).unwrap_or(1);
-            let key = values.get(number - 1).map_or(&b""[..], |(key, _)| key);
-            Err(stored.exists(key))
-        }
-        _ => Err(stored.failure("the server sent no number")),
-    }
 }

@@ -52,7 +52,7 @@ fn all_that_is_missing_is_named_at_once() {
     }
     let plan = "--items-planned 1000 --rate-planned 0.01";
     for part in [
-        "bits: the file does not store the type of its items",
+        "bits: the type of its items is not stored with it",
         "a.db: the funnel of its items is missing",
         "give --to-version V",
     ] {

@@ -38,7 +38,7 @@ fn a_password_is_taken_and_never_shown() {
     let line = format!("info redis://{host}/f");
     assert_eq!(run_with(&folder, "REDISCLI_AUTH", "se/cret@", &line).0, 0);
     let (status, text) = run_with(&folder, "REDISCLI_AUTH", "x", &line);
-    assert!(status == 2 && text.contains("refuses the user or the password"), "{text}");
+    assert!(status == 2 && text.contains("rejects the user or the password"), "{text}");
     // Mistakes with the password in the URL.
     for line in [
         format!("info redis://:se/cret@{host}/f"),

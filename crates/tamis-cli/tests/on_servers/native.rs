@@ -109,7 +109,7 @@ fn filters_grow_and_forget() {
     ok(&folder, &server, "build --window 2s --items 10K n.txt -o @/window");
     assert_eq!(count(&folder, &server, "check -c @/window n.txt"), 10_000);
     let text = ok(&folder, &server, "info @/window");
-    assert!(text.contains("window        2s, 2 slices"), "{text}");
+    assert!(text.contains("window        2s; lookups test 2 slices"), "{text}");
     assert!(text.contains("rate planned  0.01\n"), "{text}");
     let started = std::time::Instant::now();
     while folder.run(&format!("check -q {}/window n.txt", server.url())).status != 1 {
@@ -130,8 +130,10 @@ fn filters_merge_on_their_servers() {
     }
     folder.refused(&format!("merge {a} {b} -o {}/all", server.url()), "the key exists");
     ok(&folder, &server, "build --items 30K n.txt -o @/larger");
-    folder
-        .refused(&format!("merge {a} {0}/larger -o {0}/x", server.url()), "was planned for 30,000");
+    folder.refused(
+        &format!("merge {a} {0}/larger -o {0}/x", server.url()),
+        "items is 30000, planned 20000",
+    );
     assert_eq!(ask::<i64>(&server, "EXISTS x"), 0);
     // Into one of the inputs.
     assert_eq!(folder.ok(&format!("merge {a} {b} -o {a}")), "");
@@ -139,9 +141,9 @@ fn filters_merge_on_their_servers() {
     folder.refused(&format!("merge {a} {b} -o {}/more", server.url()), "over its rate");
     folder.ok("build n.txt -o n.tamis");
     folder.refused(&format!("merge {a} n.tamis -o {}/x", server.url()), "do not merge");
-    folder.refused(&format!("merge n.tamis {a} -o x.tamis"), "no form as a file");
-    folder.refused(&format!("merge {a} {b} -o x.tamis"), "no form as a file");
-    folder.refused(&format!("convert {a} x.tamis"), "no form as a file");
+    folder.refused(&format!("merge n.tamis {a} -o x.tamis"), "cannot be written to a file");
+    folder.refused(&format!("merge {a} {b} -o x.tamis"), "only on servers");
+    folder.refused(&format!("convert {a} x.tamis"), "cannot be written to a file");
 }
 
 #[test]
@@ -152,14 +154,18 @@ fn options_that_have_no_effect_on_a_server_are_refused() {
         ("build --window 1M-items n.txt -o @/f", "a window is a time"),
         ("build --meta a=b n.txt -o @/f", "--meta"),
         ("build --like @/f n.txt -o @/f", "--like"),
-        ("build --replace n.txt -o f.tamis", "--replace is for -o with a Redis key"),
-        ("build --to redisson --items 5 n.txt -o f.tamis", "--to is for -o with a Redis key"),
+        ("build --replace n.txt -o f.tamis", "--replace: only with -o and the URL of a key"),
+        (
+            "build --to redisson --items 5 n.txt -o f.tamis",
+            "--to: only with -o and the URL of a key",
+        ),
         ("remove @/f n.txt", "takes filters in files"),
         ("dedup @/f", "no such file"),
     ] {
         refused(&folder, &server, line, words);
     }
     ok(&folder, &server, "build n.txt -o @/f");
+    folder.ok("build n.txt -o f.tamis");
     for (line, words) in [
         ("check --funnel text --charset UTF-8 @/f n.txt", "has no effect"),
         ("check --copies @/f n.txt", "does not count"),
@@ -168,7 +174,10 @@ fn options_that_have_no_effect_on_a_server_are_refused() {
         ("info --format guava @/f", "has no effect"),
         ("merge --format guava @/f @/f -o @/g", "has no effect"),
         ("build --to redisson --memory 1G --items 5 n.txt -o @/g", "--memory"),
-        ("build --keyed --replace n.txt -o @/f", "keeps its hash function"),
+        ("build --keyed --replace n.txt -o @/f", "keeps the hash function"),
+        ("build --seed 5 --replace n.txt -o @/f", "keeps the hash function"),
+        ("build --memory 1G --items 10K n.txt -o @/g", "--memory limits counting"),
+        ("convert f.tamis @/f --to tamis", "tamis-redis"),
     ] {
         refused(&folder, &server, line, words);
     }
