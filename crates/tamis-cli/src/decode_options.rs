@@ -159,7 +159,7 @@ pub fn funnel(
         ))),
         (Some(funnel), _) | (None, Items::Default(funnel)) => Ok(funnel),
         (None, Items::Unspecified) => Err(Failure::new(format!(
-            "{name}: the type of its items is not stored with it: give {option} ({})",
+            "{name}: the type of its items is unknown: give {option} ({})",
             funnel_names(format.item_domain)
         ))),
     }

@@ -45,15 +45,15 @@ fn all_that_is_missing_is_named_at_once() {
     let convert = format!("convert --format redis-bitmap bits a.db {ITEMS}");
     for part in [
         "--items-planned N --rate-planned R --funnel (",
-        "a.db: the funnel of its items is missing",
+        "a.db: the type of its items is unknown",
         "give --to-version V",
     ] {
         folder.refused(&convert, part);
     }
     let plan = "--items-planned 1000 --rate-planned 0.01";
     for part in [
-        "bits: the type of its items is not stored with it",
-        "a.db: the funnel of its items is missing",
+        "bits: the type of its items is unknown",
+        "a.db: the type of its items is unknown",
         "give --to-version V",
     ] {
         folder.refused(&format!("{convert} {plan}"), part);
@@ -90,7 +90,7 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
         "convert bits out --to cassandra --items missing.txt",
         &[
             "bits: not a Tamis",
-            "out: the funnel of its items is missing",
+            "out: the type of its items is unknown",
             "give --to-version V",
             "missing.txt: no such",
         ],
@@ -116,7 +116,7 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
             "convert a.guava b.roaring {ITEMS} --to-funnel text --to-version 31 --key k --md5"
         ),
         &[
-            "a.guava: the file does not store",
+            "a.guava: the type of its items is unknown",
             "needs a charset",
             "--key has no effect",
             "--md5 has no",

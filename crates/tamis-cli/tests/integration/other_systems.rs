@@ -94,7 +94,7 @@ fn only_items_that_a_filter_can_have_are_taken() {
     let convert = "convert items.tamis words.bitset --to my-bloom-filter --items items.txt";
     folder.refused(
         convert,
-        "the funnel of its items is missing: give --to-funnel (hash-string, hash-integer,",
+        "the type of its items is unknown: give --to-funnel (hash-string, hash-integer,",
     );
     let ended = folder.run(&format!("{convert} --to-funnel hash-string --force"));
     assert_eq!(ended.status, 0, "{}", ended.stderr);
