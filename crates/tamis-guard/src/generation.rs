@@ -1,0 +1,234 @@
+//! A generation: a filter of all ids that were read from the source at one time, kept up to date by
+//! the changes after it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tamis::{Hasher, Kind, Plan, PlanError, SharedBloom};
+
+use crate::tombstones::Tombstones;
+
+/// The fewest ids that a part of a filter is planned for.
+const LEAST_ITEMS: u64 = 10_000;
+
+/// A filter of ids and the ids that were deleted from it.
+///
+/// The filter grows: a full part gets another one beside it, with a lower rate, so that the rate of
+/// all parts stays below the planned one.
+#[derive(Debug)]
+pub struct Generation {
+    hasher: Hasher,
+    rate: f64,
+    parts: ArcSwap<Vec<Arc<Part>>>,
+    growing: Mutex<()>,
+    tombstones: Tombstones,
+    /// The largest integer id.
+    highest: AtomicI64,
+}
+
+#[derive(Debug)]
+struct Part {
+    filter: SharedBloom,
+    /// The number of ids that changed a bit.
+    items: AtomicU64,
+}
+
+impl Part {
+    fn new(items: u64, rate: f64, hasher: Hasher) -> Result<Arc<Self>, PlanError> {
+        let plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
+        Ok(Arc::new(Self { filter: SharedBloom::shared(&plan, hasher)?, items: AtomicU64::new(0) }))
+    }
+
+    fn is_full(&self) -> bool {
+        // Relaxed: the number decides only when a part is added.
+        self.items.load(Ordering::Relaxed) >= self.filter.plan().items()
+    }
+}
+
+impl Generation {
+    /// Creates an empty generation for `items` ids at a false positive rate. It hashes with a new
+    /// secret key, so that nobody can choose ids that pass, and false positives of the generation
+    /// before do not pass again.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] for a rate that is not between 0 and 1, or if there is no memory.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no random bytes.
+    pub fn new(items: u64, rate: f64) -> Result<Self, PlanError> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).expect("the system has random bytes");
+        let (low, high) = key.split_at(8);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let hasher = Hasher::keyed([word(low), word(high)]);
+        // The first part has half of the rate, and each further one half of the rest.
+        let first = Part::new(items.max(LEAST_ITEMS), rate / 2.0, hasher)?;
+        Ok(Self {
+            hasher,
+            rate,
+            parts: ArcSwap::from_pointee(vec![first]),
+            growing: Mutex::new(()),
+            tombstones: Tombstones::default(),
+            highest: AtomicI64::new(i64::MIN),
+        })
+    }
+
+    /// Tests whether an id may exist. False is certain.
+    #[must_use]
+    pub fn contains(&self, id: &[u8]) -> bool {
+        let hash = self.hasher.hash(id);
+        let is_in_filter = self.parts.load().iter().any(|part| part.filter.contains_hash(hash));
+        is_in_filter && !self.tombstones.contains(id)
+    }
+
+    /// Adds an id that exists now. `value` is its number, if it is an integer.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if the filter must grow and there is no memory. The id is then in the full part.
+    pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
+        let added = self.load(id, value);
+        // After the filter has the id, so that no lookup finds it in neither.
+        self.tombstones.remove(id);
+        added
+    }
+
+    /// Adds an id that the bulk read found. It may have been deleted meanwhile, so a deletion stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    #[expect(clippy::missing_panics_doc, reason = "there is always a part")]
+    pub fn load(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
+        if let Some(value) = value {
+            // Relaxed: the value publishes no other data.
+            self.highest.fetch_max(value, Ordering::Relaxed);
+        }
+        let hash = self.hasher.hash(id);
+        let grown = self.grow_if_full();
+        let parts = self.parts.load();
+        if parts.iter().any(|part| part.filter.contains_hash(hash)) {
+            return grown;
+        }
+        let newest = parts.last().expect("there is a part");
+        if newest.filter.insert_hash(hash) {
+            newest.items.fetch_add(1, Ordering::Relaxed);
+        }
+        grown
+    }
+
+    fn grow_if_full(&self) -> Result<(), PlanError> {
+        let is_full = || self.parts.load().last().is_some_and(|part| part.is_full());
+        if !is_full() {
+            return Ok(());
+        }
+        let _growing = self.growing.lock();
+        // Another thread may have added a part.
+        if !is_full() {
+            return Ok(());
+        }
+        let mut parts = self.parts.load().to_vec();
+        // Doubles the filter.
+        let items = parts.iter().map(|part| part.filter.plan().items()).sum();
+        let rate = self.rate / 2_f64.powi(parts.len() as i32 + 1);
+        parts.push(Part::new(items, rate, self.hasher)?);
+        self.parts.store(Arc::new(parts));
+        Ok(())
+    }
+
+    /// Records that an id was deleted.
+    pub fn delete(&self, id: &[u8]) {
+        self.tombstones.insert(id);
+    }
+
+    /// Returns the number of ids, without the deleted ones.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        let parts = self.parts.load();
+        let items: u64 = parts.iter().map(|part| part.items.load(Ordering::Relaxed)).sum();
+        items.saturating_sub(self.tombstones.len() as u64)
+    }
+
+    /// Returns the number of deleted ids that the filter still contains.
+    #[must_use]
+    pub fn deleted(&self) -> u64 {
+        self.tombstones.len() as u64
+    }
+
+    /// Returns the largest integer id; `None` if there is none.
+    #[must_use]
+    pub fn highest(&self) -> Option<i64> {
+        Some(self.highest.load(Ordering::Relaxed)).filter(|&highest| highest > i64::MIN)
+    }
+
+    /// Returns the memory of the filter in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.load().iter().map(|part| part.filter.plan().bytes()).sum()
+    }
+
+    /// Returns the planned false positive rate.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(i: u64) -> Vec<u8> {
+        i.to_string().into_bytes()
+    }
+
+    #[test]
+    fn ids_are_found_after_growth_and_the_rate_is_kept() {
+        let generation = Generation::new(1, 0.01).unwrap();
+        for i in 0..100_000 {
+            generation.insert(&id(i), Some(i as i64)).unwrap();
+        }
+        assert!((0..100_000).all(|i| generation.contains(&id(i))));
+        let wrong = (100_000..200_000).filter(|&i| generation.contains(&id(i))).count() as f64;
+        // Ten parts at most; five standard deviations above 1 %.
+        assert!(wrong < 1000.0 + 5.0 * 1000_f64.sqrt(), "{wrong}");
+        assert_eq!(generation.highest(), Some(99_999));
+        let items = generation.items();
+        assert!((99_000..=100_000).contains(&items), "{items}");
+    }
+
+    #[test]
+    fn a_deleted_id_is_absent_until_it_is_inserted_again() {
+        let generation = Generation::new(100, 0.01).unwrap();
+        generation.insert(b"7", Some(7)).unwrap();
+        generation.delete(b"7");
+        assert!(!generation.contains(b"7"));
+        // The bulk read is older than the deletion.
+        generation.load(b"7", Some(7)).unwrap();
+        assert!(!generation.contains(b"7"));
+        generation.insert(b"7", Some(7)).unwrap();
+        assert!(generation.contains(b"7"));
+        assert_eq!((generation.items(), generation.deleted()), (1, 0));
+    }
+
+    #[test]
+    fn threads_that_insert_at_once_lose_nothing() {
+        let generation = Generation::new(1, 0.01).unwrap();
+        std::thread::scope(|threads| {
+            for thread in 0..4 {
+                let generation = &generation;
+                threads.spawn(move || {
+                    for i in (thread..60_000).step_by(4) {
+                        generation.insert(&id(i), None).unwrap();
+                        assert!(generation.contains(&id(i)));
+                    }
+                });
+            }
+        });
+        assert!((0..60_000).all(|i| generation.contains(&id(i))));
+    }
+}

@@ -1,0 +1,492 @@
+//! The ids of one source: which exist, which are allowed or denied, and what is decided about each.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use moka::sync::Cache;
+use tamis::PlanError;
+
+use crate::generation::Generation;
+use crate::id::IdType;
+use crate::limiter::Limiter;
+use crate::state::{Policies, Policy, SyncState};
+use crate::verdict::{PassReason, RefuseReason, Verdict};
+
+/// The settings of an [`IdSet`].
+#[derive(Clone, Debug)]
+pub struct IdSetOptions {
+    /// What the ids look like.
+    pub id: IdType,
+    /// How many ids the first generation is planned for. It grows beyond them.
+    pub items: u64,
+    /// The false positive rate, a probability.
+    pub rate: f64,
+    /// What happens to unknown ids in each state.
+    pub policies: Policies,
+    /// How many ids of the negative cache are kept. 0 turns it off.
+    pub negative_ids: u64,
+    /// How long an id stays in the negative cache.
+    pub negative_for: Duration,
+    /// How long a new id passes although a deletion of it may still be on its way.
+    pub recent_for: Duration,
+    /// Integer ids at most this far above the highest known one may pass.
+    pub next_ids: u64,
+    /// How many such ids pass each second.
+    pub next_per_second: u32,
+}
+
+impl IdSetOptions {
+    /// Returns the usual settings for ids of a type.
+    #[must_use]
+    pub fn new(id: IdType) -> Self {
+        Self {
+            id,
+            items: 1_000_000,
+            rate: 0.001,
+            policies: Policies::default(),
+            negative_ids: 100_000,
+            negative_for: Duration::from_secs(60),
+            recent_for: Duration::from_secs(60),
+            next_ids: 0,
+            next_per_second: 100,
+        }
+    }
+}
+
+/// The most ids that are recent at once. Older ones are forgotten first.
+const MAX_RECENT: u64 = 100_000;
+
+/// How many counters of changes there are. A change of one id hides the absence of the others with
+/// the same counter, for one request.
+const VERSIONS: usize = 1 << 14;
+
+/// The ids of a source. All methods take `&self`; threads share it in an [`Arc`].
+///
+/// A source calls [`insert`](Self::insert) and [`delete`](Self::delete) for each change, and builds
+/// generations with [`start_generation`](Self::start_generation).
+///
+/// # Examples
+///
+/// ```
+/// use tamis_guard::{IdSet, IdSetOptions, IdType, SyncState};
+///
+/// let ids = IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 100 }))?;
+/// let generation = ids.start_generation(1000)?;
+/// generation.load(b"alice", None)?;
+/// ids.publish_generation();
+/// ids.set_state(SyncState::Synced);
+/// assert!(ids.decide(b"alice").passes() && !ids.decide(b"nobody").passes());
+/// ids.insert(b"bob")?;
+/// assert!(ids.decide(b"bob").passes());
+/// # Ok::<(), tamis_guard::PlanError>(())
+/// ```
+#[derive(Debug)]
+pub struct IdSet {
+    options: IdSetOptions,
+    current: ArcSwap<Generation>,
+    /// The generation whose bulk read runs. It gets all changes too.
+    building: ArcSwapOption<Generation>,
+    state: AtomicU8,
+    allowed: ArcSwap<HashSet<Box<[u8]>>>,
+    denied: ArcSwap<HashSet<Box<[u8]>>>,
+    negative: Option<Cache<Box<[u8]>, ()>>,
+    recent: Cache<Box<[u8]>, ()>,
+    versions: Box<[AtomicU32]>,
+    limiters: [Option<Limiter>; 3],
+    next: Limiter,
+}
+
+/// A request that passed. Its answer teaches the guard.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    version: u32,
+}
+
+impl IdSet {
+    /// Creates an empty set in the state [`SyncState::Warming`].
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] for a rate that is not between 0 and 1, or if there is no memory.
+    pub fn new(options: IdSetOptions) -> Result<Self, PlanError> {
+        let first = Generation::new(0, options.rate)?;
+        let cache = |most, time| Cache::builder().max_capacity(most).time_to_live(time).build();
+        let negative =
+            (options.negative_ids > 0).then(|| cache(options.negative_ids, options.negative_for));
+        let limiters = SyncState::ALL.map(|state| match options.policies.of(state) {
+            Policy::Limit(per_second) => Some(Limiter::new(per_second)),
+            Policy::Pass | Policy::Reject => None,
+        });
+        Ok(Self {
+            current: ArcSwap::from_pointee(first),
+            building: ArcSwapOption::empty(),
+            state: AtomicU8::new(SyncState::Warming as u8),
+            allowed: ArcSwap::default(),
+            denied: ArcSwap::default(),
+            negative,
+            recent: cache(MAX_RECENT, options.recent_for),
+            versions: (0..VERSIONS).map(|_| AtomicU32::new(0)).collect(),
+            limiters,
+            next: Limiter::new(options.next_per_second),
+            options,
+        })
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub fn options(&self) -> &IdSetOptions {
+        &self.options
+    }
+
+    /// Returns how well the guard knows the source.
+    #[must_use]
+    pub fn state(&self) -> SyncState {
+        // Acquire: who sees `Synced` sees the generation that was published before.
+        SyncState::ALL[usize::from(self.state.load(Ordering::Acquire))]
+    }
+
+    /// Sets the state. Only the source knows it.
+    pub fn set_state(&self, state: SyncState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Returns the generation in use.
+    #[must_use]
+    pub fn generation(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    /// Starts a new generation for about `items` ids. From now on it gets all changes. The source
+    /// [loads](Generation::load) all ids that existed when this call began, and then calls
+    /// [`publish_generation`](Self::publish_generation).
+    ///
+    /// A generation that was started before and not published is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if there is no memory.
+    pub fn start_generation(&self, items: u64) -> Result<Arc<Generation>, PlanError> {
+        let generation = Arc::new(Generation::new(items, self.options.rate)?);
+        self.building.store(Some(Arc::clone(&generation)));
+        Ok(generation)
+    }
+
+    /// Replaces the generation in use by the one that was started. Requests that are being decided
+    /// use one or the other.
+    ///
+    /// # Panics
+    ///
+    /// If no generation was started.
+    pub fn publish_generation(&self) {
+        let building = self.building.load_full().expect("a generation was started");
+        // In this order, a change reaches the new generation at every moment.
+        self.current.store(building);
+        self.building.store(None);
+    }
+
+    /// Drops the generation that was started.
+    pub fn abandon_generation(&self) {
+        self.building.store(None);
+    }
+
+    /// Records that an id exists now. `id` is in its canonical text.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if a filter must grow and there is no memory. The id is known nevertheless.
+    pub fn insert(&self, id: &[u8]) -> Result<(), PlanError> {
+        let value = self.options.id.value_of(id);
+        let current = self.current.load().insert(id, value);
+        let building = match &*self.building.load() {
+            Some(building) => building.insert(id, value),
+            None => Ok(()),
+        };
+        // A generation that was published between the two lines above has the id from neither.
+        self.current.load().insert(id, value)?;
+        // The counter changes before the cache, so that a late 404 of the id is not cached.
+        self.version(id).fetch_add(1, Ordering::AcqRel);
+        if let Some(negative) = &self.negative {
+            negative.invalidate(id);
+        }
+        current.and(building)
+    }
+
+    /// Records that an id was created a moment ago, as an answer to a request or a message of the
+    /// program shows. It passes for a while although changes of the source from before may follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_recent(&self, id: &[u8]) -> Result<(), PlanError> {
+        self.recent.insert(id.into(), ());
+        self.insert(id)
+    }
+
+    /// Records that an id was deleted. `id` is in its canonical text.
+    pub fn delete(&self, id: &[u8]) {
+        self.current.load().delete(id);
+        if let Some(building) = &*self.building.load() {
+            building.delete(id);
+        }
+        self.current.load().delete(id);
+    }
+
+    /// Replaces the list of ids that always pass.
+    pub fn set_allowed(&self, ids: HashSet<Box<[u8]>>) {
+        self.allowed.store(Arc::new(ids));
+    }
+
+    /// Replaces the list of ids that never pass. The allow list goes first.
+    pub fn set_denied(&self, ids: HashSet<Box<[u8]>>) {
+        self.denied.store(Arc::new(ids));
+    }
+
+    /// Decides about an id as a request writes it.
+    #[must_use]
+    pub fn decide(&self, text: &[u8]) -> Verdict {
+        match self.options.id.canonical(text) {
+            Ok(id) => self.decide_id(&id),
+            Err(_) => Verdict::Refuse(RefuseReason::NotAnId),
+        }
+    }
+
+    /// Decides about an id in its canonical text.
+    #[must_use]
+    pub fn decide_id(&self, id: &[u8]) -> Verdict {
+        let has = |list: &ArcSwap<HashSet<Box<[u8]>>>| {
+            let list = list.load();
+            !list.is_empty() && list.contains(id)
+        };
+        if has(&self.allowed) {
+            return Verdict::Pass(PassReason::Allowed);
+        }
+        if has(&self.denied) {
+            return Verdict::Refuse(RefuseReason::Denied);
+        }
+        // Before the generation: a state that was set after a publication belongs to it.
+        let state = self.state();
+        let generation = self.current.load();
+        if generation.contains(id) {
+            let is_negative = self.negative.as_ref().is_some_and(|it| it.contains_key(id));
+            return match is_negative {
+                true => Verdict::Refuse(RefuseReason::Negative),
+                false => Verdict::Pass(PassReason::Known),
+            };
+        }
+        if self.recent.contains_key(id) {
+            return Verdict::Pass(PassReason::Recent);
+        }
+        if self.is_next(id, &generation) {
+            return Verdict::Pass(PassReason::Next);
+        }
+        self.decide_unknown(state)
+    }
+
+    fn decide_unknown(&self, state: SyncState) -> Verdict {
+        let refused = match state {
+            SyncState::Synced => RefuseReason::Absent,
+            SyncState::Warming | SyncState::Stale => RefuseReason::Unsure,
+        };
+        let passes = match self.options.policies.of(state) {
+            Policy::Pass => true,
+            Policy::Reject => false,
+            Policy::Limit(_) => {
+                let limiter = self.limiters[state as usize].as_ref();
+                limiter.is_some_and(|limiter| limiter.allows(Instant::now()))
+            }
+        };
+        if passes { Verdict::Pass(PassReason::Unsure) } else { Verdict::Refuse(refused) }
+    }
+
+    /// Tests whether an id is just above the highest known one, and may pass.
+    fn is_next(&self, id: &[u8], generation: &Generation) -> bool {
+        if self.options.next_ids == 0 {
+            return false;
+        }
+        let value = self.options.id.value_of(id);
+        let (Some(value), Some(highest)) = (value, generation.highest()) else { return false };
+        let distance = i128::from(value) - i128::from(highest);
+        (1..=i128::from(self.options.next_ids)).contains(&distance)
+            && self.next.allows(Instant::now())
+    }
+
+    /// Returns what must be known when a request for an id passes, to learn from its answer.
+    #[must_use]
+    pub fn passed(&self, id: &[u8]) -> Passed {
+        Passed { version: self.version(id).load(Ordering::Acquire) }
+    }
+
+    /// Records that the program behind the guard answered 404 for an id that passed. The id is
+    /// refused for a while, unless it was created meanwhile.
+    pub fn not_found(&self, id: &[u8], passed: Passed) {
+        let Some(negative) = &self.negative else { return };
+        let is_same = || self.version(id).load(Ordering::Acquire) == passed.version;
+        if !is_same() {
+            return;
+        }
+        negative.insert(id.into(), ());
+        // An insert between the test and the line above has not found the entry.
+        if !is_same() {
+            negative.invalidate(id);
+        }
+    }
+
+    fn version(&self, id: &[u8]) -> &AtomicU32 {
+        // FNV-1a. An attacker who aims at one counter only keeps ids out of the negative cache.
+        let hash = id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        &self.versions[(hash >> 32) as usize % VERSIONS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::IntegerForm;
+
+    fn integers() -> IdType {
+        IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }
+    }
+
+    fn synced(options: IdSetOptions, ids: &[&str]) -> IdSet {
+        let set = IdSet::new(options).unwrap();
+        let generation = set.start_generation(1000).unwrap();
+        for id in ids {
+            generation.load(id.as_bytes(), id.parse().ok()).unwrap();
+        }
+        set.publish_generation();
+        set.set_state(SyncState::Synced);
+        set
+    }
+
+    const ABSENT: Verdict = Verdict::Refuse(RefuseReason::Absent);
+    const KNOWN: Verdict = Verdict::Pass(PassReason::Known);
+
+    #[test]
+    fn known_ids_pass_and_others_are_refused() {
+        let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
+        assert_eq!((set.decide(b"1"), set.decide(b"0002")), (KNOWN, KNOWN));
+        assert_eq!(set.decide(b"3"), ABSENT);
+        for text in ["x", "", "0", "-1"] {
+            let verdict = set.decide(text.as_bytes());
+            assert_eq!(verdict, Verdict::Refuse(RefuseReason::NotAnId), "{text}");
+        }
+        set.insert(b"3").unwrap();
+        set.delete(b"1");
+        assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
+    }
+
+    #[test]
+    fn each_state_has_its_policy() {
+        let policies =
+            Policies { warming: Policy::Pass, synced: Policy::Reject, stale: Policy::Limit(2) };
+        let set = IdSet::new(IdSetOptions { policies, ..IdSetOptions::new(integers()) }).unwrap();
+        assert_eq!(set.decide(b"5"), Verdict::Pass(PassReason::Unsure));
+        set.set_state(SyncState::Synced);
+        assert_eq!(set.decide(b"5"), ABSENT);
+        set.set_state(SyncState::Stale);
+        let passed = (0..10).filter(|_| set.decide(b"5").passes()).count();
+        assert_eq!(passed, 2);
+        assert_eq!(set.decide(b"5"), Verdict::Refuse(RefuseReason::Unsure));
+        // A known id passes in each state.
+        set.insert(b"5").unwrap();
+        assert_eq!(set.decide(b"5"), KNOWN);
+    }
+
+    #[test]
+    fn lists_go_before_the_filter() {
+        let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
+        let list = |ids: &[&[u8]]| ids.iter().map(|&id| id.into()).collect();
+        set.set_denied(list(&[b"1", b"9"]));
+        set.set_allowed(list(&[b"9"]));
+        assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Denied));
+        assert_eq!(set.decide(b"9"), Verdict::Pass(PassReason::Allowed));
+        set.set_denied(HashSet::new());
+        assert_eq!(set.decide(b"1"), KNOWN);
+    }
+
+    #[test]
+    fn a_change_during_a_rebuild_reaches_both_generations() {
+        let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
+        let generation = set.start_generation(10).unwrap();
+        set.insert(b"3").unwrap();
+        set.delete(b"1");
+        assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
+        // The bulk read began before both changes.
+        for id in [b"1", b"2"] {
+            generation.load(id, None).unwrap();
+        }
+        set.publish_generation();
+        assert_eq!(set.decide(b"2"), KNOWN);
+        assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
+        set.start_generation(10).unwrap();
+        set.abandon_generation();
+        assert_eq!(set.decide(b"2"), KNOWN);
+    }
+
+    #[test]
+    fn a_404_is_remembered_unless_the_id_was_created_meanwhile() {
+        let set = synced(IdSetOptions::new(integers()), &["1"]);
+        let passed = set.passed(b"1");
+        set.not_found(b"1", passed);
+        assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Negative));
+        set.insert(b"1").unwrap();
+        assert_eq!(set.decide(b"1"), KNOWN);
+        let passed = set.passed(b"1");
+        set.insert(b"1").unwrap();
+        set.not_found(b"1", passed);
+        assert_eq!(set.decide(b"1"), KNOWN);
+    }
+
+    #[test]
+    fn an_id_that_was_just_created_survives_an_older_deletion() {
+        let set = synced(IdSetOptions::new(integers()), &[]);
+        set.insert_recent(b"7").unwrap();
+        set.delete(b"7");
+        assert_eq!(set.decide(b"7"), Verdict::Pass(PassReason::Recent));
+    }
+
+    #[test]
+    fn the_next_ids_pass_within_their_budget() {
+        let options =
+            IdSetOptions { next_ids: 10, next_per_second: 3, ..IdSetOptions::new(integers()) };
+        let set = synced(options, &["100"]);
+        assert_eq!(set.decide(b"111"), ABSENT);
+        assert_eq!(set.decide(b"99"), ABSENT);
+        for _ in 0..3 {
+            assert_eq!(set.decide(b"110"), Verdict::Pass(PassReason::Next));
+        }
+        assert_eq!(set.decide(b"101"), ABSENT);
+    }
+
+    /// Never refuses an id that was inserted before, while generations are swapped.
+    #[test]
+    fn no_swap_loses_an_id() {
+        let set = synced(IdSetOptions::new(integers()), &[]);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let generation = set.start_generation(100).unwrap();
+                    // The bulk read finds at least what existed when the generation was started.
+                    let last = set.generation().highest().unwrap_or(0);
+                    for id in 1..=last {
+                        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
+                    }
+                    set.publish_generation();
+                }
+            });
+            for id in 1..=3000_u32 {
+                set.insert(id.to_string().as_bytes()).unwrap();
+                for earlier in [id, id / 2 + 1, 1] {
+                    assert_eq!(set.decide(earlier.to_string().as_bytes()), KNOWN, "{earlier}");
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

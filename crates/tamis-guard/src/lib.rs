@@ -1,0 +1,34 @@
+//! Refuses requests for ids that do not exist before they reach the database.
+//!
+//! An [`IdSet`] knows which ids exist. A source keeps it up to date. A [`Route`] says where requests
+//! have their ids. The [`GuardLayer`] decides about each request before a service gets it.
+#![forbid(unsafe_code)]
+
+mod body;
+mod counters;
+mod generation;
+mod id;
+mod id_set;
+mod layer;
+mod limiter;
+mod path;
+mod place;
+mod refusal;
+mod route;
+mod state;
+mod tombstones;
+mod verdict;
+
+pub use body::GuardedBody;
+pub use counters::RouteCounters;
+pub use generation::Generation;
+pub use id::{IdType, IntegerForm, NotAnId};
+pub use id_set::{IdSet, IdSetOptions, Passed};
+pub use layer::{AnswerBody, GuardFuture, GuardLayer, GuardService};
+pub use path::{PathTemplate, TemplateError};
+pub use place::{IdPlace, PlaceError};
+pub use refusal::Refusal;
+pub use route::{Required, Route, RouteId};
+pub use state::{Policies, Policy, SyncState};
+pub use tamis::PlanError;
+pub use verdict::{PassReason, RefuseReason, Verdict};

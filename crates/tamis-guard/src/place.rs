@@ -1,0 +1,261 @@
+//! Where a request has its id: in the path, the query, a header, a cookie, or the JSON body.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use http::HeaderName;
+use http::header::COOKIE;
+use http::request::Parts;
+use percent_encoding::percent_decode;
+use serde_json::Value;
+
+/// Where a request has an id.
+///
+/// Written as `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`.
+/// In a JSON pointer, `*` stands for all elements of a list.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_guard::IdPlace;
+///
+/// let place: IdPlace = "json:/items/*/id".parse()?;
+/// assert_eq!(place.to_string(), "json:/items/*/id");
+/// assert!("body:id".parse::<IdPlace>().is_err());
+/// # Ok::<(), tamis_guard::PlaceError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdPlace {
+    /// A name of the path template.
+    Path(String),
+    /// A parameter of the query.
+    Query(String),
+    /// A header.
+    Header(HeaderName),
+    /// A cookie.
+    Cookie(String),
+    /// A value of the JSON body, by its path.
+    Json(Vec<String>),
+}
+
+/// Why a text is not a place of an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceError {
+    place: String,
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is not the place of an id: write path:NAME, query:NAME, header:NAME, cookie:NAME \
+             or json:/PATH/TO/FIELD",
+            self.place
+        )
+    }
+}
+
+impl std::error::Error for PlaceError {}
+
+impl FromStr for IdPlace {
+    type Err = PlaceError;
+
+    fn from_str(place: &str) -> Result<Self, PlaceError> {
+        let wrong = || PlaceError { place: place.to_owned() };
+        let (kind, name) = place.split_once(':').ok_or_else(wrong)?;
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        Ok(match kind {
+            "path" => Self::Path(name.to_owned()),
+            "query" => Self::Query(name.to_owned()),
+            "header" => Self::Header(name.parse().map_err(|_| wrong())?),
+            "cookie" => Self::Cookie(name.to_owned()),
+            "json" => {
+                let path = name.strip_prefix('/').ok_or_else(wrong)?;
+                // RFC 6901, section 3.
+                let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
+                Self::Json(path.split('/').map(unescaped).collect())
+            }
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+impl fmt::Display for IdPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(name) => write!(f, "path:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
+            Self::Json(path) => {
+                f.write_str("json:")?;
+                path.iter().try_for_each(|part| {
+                    write!(f, "/{}", part.replace('~', "~0").replace('/', "~1"))
+                })
+            }
+        }
+    }
+}
+
+impl IdPlace {
+    /// Tests whether the body must be read.
+    #[must_use]
+    pub fn needs_body(&self) -> bool {
+        matches!(self, Self::Json(_))
+    }
+
+    /// Returns all values at this place of the head of a request, as the request writes them.
+    /// `path` has the names and values of the path template.
+    pub(crate) fn values_in_head<'r>(
+        &self,
+        parts: &'r Parts,
+        path: &[(&str, Cow<'r, [u8]>)],
+    ) -> Vec<Cow<'r, [u8]>> {
+        match self {
+            Self::Path(name) => {
+                let values = path.iter().filter(|(other, _)| other == name);
+                values.map(|(_, value)| value.clone()).collect()
+            }
+            Self::Query(name) => {
+                let query = parts.uri.query().unwrap_or_default();
+                named(query, '&', name).map(|value| form_decoded(value)).collect()
+            }
+            Self::Header(name) => {
+                let values = parts.headers.get_all(name).iter();
+                values.map(|value| Cow::Borrowed(value.as_bytes().trim_ascii())).collect()
+            }
+            Self::Cookie(name) => {
+                let headers = parts.headers.get_all(COOKIE).iter();
+                let texts = headers.filter_map(|value| value.to_str().ok());
+                let values = texts.flat_map(|text| {
+                    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+                    pairs.filter(|(other, _)| other.trim() == name)
+                });
+                let unquoted = |value: &'r str| value.trim().trim_matches('"').as_bytes();
+                values.map(|(_, value)| Cow::Borrowed(unquoted(value))).collect()
+            }
+            Self::Json(_) => Vec::new(),
+        }
+    }
+
+    /// Returns all values at this place of a JSON body.
+    pub(crate) fn values_in_body(&self, body: &Value) -> Vec<Vec<u8>> {
+        let Self::Json(path) = self else { return Vec::new() };
+        let mut found = vec![body];
+        for part in path {
+            found = found.into_iter().flat_map(|value| children(value, part)).collect();
+        }
+        found.into_iter().filter_map(text_of).collect()
+    }
+}
+
+fn children<'v>(value: &'v Value, part: &str) -> Vec<&'v Value> {
+    match value {
+        Value::Array(values) if part == "*" => values.iter().collect(),
+        Value::Array(values) => {
+            part.parse().ok().and_then(|index: usize| values.get(index)).into_iter().collect()
+        }
+        Value::Object(fields) => fields.get(part).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the text of an id in JSON. A list or an object is none.
+fn text_of(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Number(number) => Some(integer_text(&number.to_string()).into_bytes()),
+        _ => None,
+    }
+}
+
+/// Returns a number without a fraction of zeros: programs read `7.0` as the integer 7.
+fn integer_text(number: &str) -> String {
+    match number.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        _ => number.to_owned(),
+    }
+}
+
+/// Returns the values of a name in pairs such as `a=1&b=2`.
+fn named<'t>(text: &'t str, separator: char, name: &str) -> impl Iterator<Item = &'t str> {
+    text.split(separator).filter_map(move |pair| {
+        let (other, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (*form_decoded(other) == *name.as_bytes()).then_some(value)
+    })
+}
+
+/// Decodes a name or value of a query: a plus sign is a space.
+fn form_decoded(text: &str) -> Cow<'_, [u8]> {
+    if text.contains('+') {
+        let spaced = text.replace('+', " ");
+        return Cow::Owned(percent_decode(spaced.as_bytes()).collect());
+    }
+    percent_decode(text.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn values(place: &str, parts: &Parts) -> Vec<String> {
+        let place: IdPlace = place.parse().unwrap();
+        let values = place.values_in_head(parts, &[("id", Cow::Borrowed(b"9"))]);
+        values.into_iter().map(|value| String::from_utf8_lossy(&value).into_owned()).collect()
+    }
+
+    #[test]
+    fn ids_are_found_in_the_head() {
+        let request = Request::builder()
+            .uri("/p/9?id=7&other=x&id=%38&i%64=+1&id")
+            .header("x-id", " 5 ")
+            .header("x-id", "6")
+            .header("cookie", "a=b; product=\"4\"; c")
+            .header("cookie", "product=3")
+            .body(())
+            .unwrap();
+        let (parts, ()) = request.into_parts();
+        assert_eq!(values("path:id", &parts), ["9"]);
+        assert_eq!(values("path:other", &parts), [""; 0]);
+        assert_eq!(values("query:id", &parts), ["7", "8", " 1", ""]);
+        assert_eq!(values("header:X-Id", &parts), ["5", "6"]);
+        assert_eq!(values("cookie:product", &parts), ["4", "3"]);
+        assert_eq!(values("query:absent", &parts), [""; 0]);
+    }
+
+    #[test]
+    fn ids_are_found_in_json() {
+        let body: Value = serde_json::from_str(
+            r#"{"id": 7, "big": 18446744073709551616, "whole": 7.0, "text": "七", "no": null,
+                "items": [{"id": 1}, {"id": "2"}, 5], "a/b": {"~": 9}}"#,
+        )
+        .unwrap();
+        let values = |place: &str| -> Vec<String> {
+            let place: IdPlace = place.parse().unwrap();
+            let values = place.values_in_body(&body);
+            values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
+        };
+        assert_eq!(values("json:/id"), ["7"]);
+        assert_eq!(values("json:/big"), ["18446744073709551616"]);
+        assert_eq!(values("json:/whole"), ["7"]);
+        assert_eq!(values("json:/text"), ["七"]);
+        assert_eq!(values("json:/items/*/id"), ["1", "2"]);
+        assert_eq!(values("json:/items/1/id"), ["2"]);
+        assert_eq!(values("json:/a~1b/~0"), ["9"]);
+        for none in ["json:/no", "json:/items", "json:/absent", "json:/id/x", "json:/items/9/id"] {
+            assert_eq!(values(none), [""; 0], "{none}");
+        }
+    }
+
+    #[test]
+    fn wrong_places_are_refused() {
+        for place in ["", "id", "path:", "json:id", "header:a b", "body:x"] {
+            assert!(place.parse::<IdPlace>().is_err(), "{place}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a client gets instead of an answer of the program behind the guard.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::Full;
+
+use crate::verdict::RefuseReason;
+
+/// The answer to a request for an id that does not exist.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_guard::{Refusal, RefuseReason};
+///
+/// let refusal = Refusal::json(r#"{"code":404,"message":"产品不存在!"}"#);
+/// assert_eq!(refusal.response(RefuseReason::Absent).status(), 404);
+/// // The guard does not know that the id is absent, so the client may ask again.
+/// assert_eq!(refusal.response(RefuseReason::Unsure).status(), 503);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The status.
+    pub status: StatusCode,
+    /// The body.
+    pub body: Bytes,
+    /// Further headers. They replace those of the guard.
+    pub headers: HeaderMap,
+    /// After how many seconds a client may ask again while the guard does not know all ids.
+    pub retry_after: u32,
+}
+
+impl Default for Refusal {
+    fn default() -> Self {
+        Self::json(r#"{"code":404,"message":"not found"}"#)
+    }
+}
+
+impl Refusal {
+    /// Returns a refusal with the status 404 and a JSON body.
+    #[must_use]
+    pub fn json(body: &str) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+        // An id may be created at any time.
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Self {
+            status: StatusCode::NOT_FOUND,
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            headers,
+            retry_after: 1,
+        }
+    }
+
+    /// Returns the answer to a request that is refused for a reason.
+    #[must_use]
+    pub fn response(&self, reason: RefuseReason) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::new(self.body.clone()));
+        response.headers_mut().clone_from(&self.headers);
+        *response.status_mut() = self.status;
+        if reason == RefuseReason::Unsure {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
+        }
+        response.headers_mut().insert(REASON, HeaderValue::from_static(reason.name()));
+        response
+    }
+}
+
+/// The header that names why a request was refused.
+const REASON: HeaderName = HeaderName::from_static("x-tamis-guard");

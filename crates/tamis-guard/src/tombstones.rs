@@ -1,0 +1,42 @@
+//! Exact deleted ids.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::RwLock;
+
+/// The ids that were deleted after a filter was built. The filter still contains them.
+#[derive(Debug, Default)]
+pub(crate) struct Tombstones {
+    /// How many there are. Most lookups read only this.
+    count: AtomicUsize,
+    ids: RwLock<HashSet<Box<[u8]>>>,
+}
+
+impl Tombstones {
+    /// Tests whether an id was deleted.
+    pub(crate) fn contains(&self, id: &[u8]) -> bool {
+        // Acquire: pairs with the release in `insert` and `remove`.
+        self.count.load(Ordering::Acquire) > 0 && self.ids.read().contains(id)
+    }
+
+    pub(crate) fn insert(&self, id: &[u8]) {
+        let mut ids = self.ids.write();
+        ids.insert(id.into());
+        self.count.store(ids.len(), Ordering::Release);
+    }
+
+    pub(crate) fn remove(&self, id: &[u8]) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut ids = self.ids.write();
+        ids.remove(id);
+        self.count.store(ids.len(), Ordering::Release);
+    }
+
+    /// Returns the number of deleted ids.
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+}

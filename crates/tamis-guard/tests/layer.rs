@@ -1,0 +1,298 @@
+//! The guard as a layer in front of a service.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use tamis_guard::{
+    AnswerBody, GuardLayer, GuardService, GuardedBody, IdSet, IdSetOptions, IdType, IntegerForm,
+    PassReason, Refusal, RefuseReason, Required, Route, RouteId, SyncState,
+};
+use tower_layer::Layer as _;
+use tower_service::Service;
+
+/// A program that knows the products 1 to 99, and counts the requests that reach it.
+#[derive(Clone, Default)]
+struct Shop {
+    requests: Arc<AtomicUsize>,
+    bodies: Arc<Mutex<Vec<Bytes>>>,
+}
+
+type ShopFuture =
+    std::pin::Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
+
+impl<B> Service<Request<GuardedBody<B>>> for Shop
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Debug + Send,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = ShopFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<GuardedBody<B>>) -> ShopFuture {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let bodies = Arc::clone(&self.bodies);
+        Box::pin(async move {
+            let id = request.uri().path().rsplit('/').next().unwrap().parse::<u64>();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            bodies.lock().unwrap().push(body);
+            let mut response = Response::new(Full::from("a product"));
+            if id.is_ok_and(|id| !(1..100).contains(&id)) {
+                *response.status_mut() = StatusCode::NOT_FOUND;
+            }
+            Ok(response)
+        })
+    }
+}
+
+fn integers() -> IdType {
+    IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }
+}
+
+/// Returns a set that knows the ids 1 to 99, and 500, which the shop does not have.
+fn products() -> Arc<IdSet> {
+    let ids = IdSet::new(IdSetOptions::new(integers())).unwrap();
+    let generation = ids.start_generation(1000).unwrap();
+    for id in (1..100).chain([500]) {
+        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
+    }
+    ids.publish_generation();
+    ids.set_state(SyncState::Synced);
+    Arc::new(ids)
+}
+
+fn route(path: &str, places: &[&str], ids: &Arc<IdSet>) -> Route {
+    let id = |place: &&str| RouteId { place: place.parse().unwrap(), ids: Arc::clone(ids) };
+    let ids = places.iter().map(id).collect();
+    Route { name: "test".to_owned(), ..Route::new(path.parse().unwrap(), ids) }
+}
+
+struct Guarded {
+    service: GuardService<Shop>,
+    shop: Shop,
+    layer: GuardLayer,
+}
+
+impl Guarded {
+    fn new(routes: Vec<Route>) -> Self {
+        let (shop, layer) = (Shop::default(), GuardLayer::new(routes));
+        Self { service: layer.layer(shop.clone()), shop, layer }
+    }
+
+    async fn answer(&mut self, request: Request<Full<Bytes>>) -> Response<AnswerBody<Full<Bytes>>> {
+        self.service.call(request).await.unwrap()
+    }
+
+    async fn get(&mut self, uri: &str) -> StatusCode {
+        let request = Request::get(uri).body(Full::default()).unwrap();
+        self.answer(request).await.status()
+    }
+
+    fn reached(&self) -> usize {
+        self.shop.requests.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[tokio::test]
+async fn only_requests_for_ids_that_exist_reach_the_service() {
+    let mut guarded = Guarded::new(vec![route("/products/{id}", &["path:id"], &products())]);
+    for uri in ["/products/1", "/products/099", "/products/7/", "/products//7", "/other/5", "/"] {
+        assert_eq!(guarded.get(uri).await, StatusCode::OK, "{uri}");
+    }
+    assert_eq!(guarded.reached(), 6);
+    for uri in [
+        "/products/100",
+        "/products/0",
+        "/products/-1",
+        "/products/x",
+        "/products/1%2F2",
+        "/products/1%00",
+        "/products/%EF%BC%91",
+        "/products/99999999999999999999999999999999999999999999",
+        "//products/./100;a=b/",
+    ] {
+        assert_eq!(guarded.get(uri).await, StatusCode::NOT_FOUND, "{uri}");
+    }
+    assert_eq!(guarded.reached(), 0);
+    let counters = &guarded.layer.routes()[0].counters;
+    assert_eq!(counters.passed(PassReason::Known), 4);
+    assert_eq!(counters.refused(RefuseReason::Absent), 2);
+    assert_eq!(counters.refused(RefuseReason::NotAnId), 7);
+}
+
+#[tokio::test]
+async fn the_refusal_is_that_of_the_route() {
+    let refusal = Refusal::json(r#"{"code":404,"message":"产品不存在!"}"#);
+    let mut absent = route("/products/{id}", &["path:id"], &products());
+    absent.refusal = refusal;
+    let mut guarded = Guarded::new(vec![absent]);
+    let request = Request::get("/products/100").body(Full::default()).unwrap();
+    let answer = guarded.answer(request).await;
+    assert_eq!(answer.headers()["content-type"], "application/json; charset=utf-8");
+    assert_eq!(answer.headers()["x-tamis-guard"], "absent");
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, r#"{"code":404,"message":"产品不存在!"}"#);
+}
+
+#[tokio::test]
+async fn ids_are_all_required_or_any() {
+    let ids = products();
+    let places = ["path:id", "query:related", "header:x-id"];
+    for (required, uri, header, passes) in [
+        (Required::All, "/p/1?related=2", "3", true),
+        (Required::All, "/p/1?related=2", "300", false),
+        (Required::All, "/p/1?related=200", "3", false),
+        (Required::All, "/p/100?related=2", "3", false),
+        (Required::All, "/p/1", "3", true),
+        (Required::Any, "/p/100?related=2", "300", true),
+        (Required::Any, "/p/100?related=200", "300", false),
+        (Required::Any, "/p/100", "300", false),
+        // One of several values may exist.
+        (Required::All, "/p/1?related=200&related=2", "3", true),
+        (Required::All, "/p/1?related=200&related=300", "3", false),
+    ] {
+        let mut guarded = Guarded::new(vec![Route { required, ..route("/p/{id}", &places, &ids) }]);
+        let request = Request::get(uri).header("x-id", header).body(Full::default()).unwrap();
+        let _ = guarded.answer(request).await;
+        assert_eq!(guarded.reached(), usize::from(passes), "{required:?} {uri} {header}");
+    }
+    let strict = Route { refuses_missing: true, ..route("/p", &["query:id"], &ids) };
+    let mut guarded = Guarded::new(vec![strict]);
+    assert_eq!(guarded.get("/p?id=1").await, 200);
+    assert_eq!(guarded.get("/p").await, 404);
+}
+
+#[tokio::test]
+async fn ids_in_a_body_are_found_and_the_body_is_unchanged() {
+    let mut guarded = Guarded::new(vec![Route {
+        max_body_bytes: 100,
+        ..route("/orders", &["json:/items/*/id"], &products())
+    }]);
+    for (body, expected) in [
+        (r#"{"items":[{"id":1},{"id":"2"}]}"#.to_owned(), 200),
+        (r#"{"items":[{"id":100}]}"#.to_owned(), 404),
+        (r#"{"items":[]}"#.to_owned(), 200),
+        ("no JSON".to_owned(), 200),
+        (String::new(), 200),
+        // A larger body passes unchanged.
+        (format!(r#"{{"items":[{{"id":100}}],"x":"{}"}}"#, "x".repeat(200)), 200),
+    ] {
+        let whole = Full::from(body.clone());
+        let request = Request::post("/orders").body(whole).unwrap();
+        assert_eq!(guarded.answer(request).await.status(), expected, "{body}");
+        let mut bodies = guarded.shop.bodies.lock().unwrap();
+        assert_eq!(bodies.pop(), (expected == 200).then(|| Bytes::from(body)));
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_body_keeps_its_frames() {
+    let route = route("/orders", &["json:/id"], &products());
+    let (shop, layer) = (Shop::default(), GuardLayer::new(vec![route]));
+    let mut service = layer.layer(shop.clone());
+    let frames: Vec<Result<Frame<Bytes>, std::io::Error>> =
+        ["{\"id\"", ":", "7}"].map(|part| Ok(Frame::data(Bytes::from(part)))).into();
+    let body = StreamBody::new(Frames(frames.into_iter()));
+    let request = Request::post("/orders").body(body).unwrap();
+    let answer = Service::<Request<_>>::call(&mut service, request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(shop.bodies.lock().unwrap().pop().unwrap(), "{\"id\":7}");
+
+    let failing =
+        vec![Ok(Frame::data(Bytes::from("{"))), Err(std::io::ErrorKind::BrokenPipe.into())];
+    let body = StreamBody::new(Frames(failing.into_iter()));
+    let request = Request::post("/orders").body(body).unwrap();
+    let answer = Service::<Request<_>>::call(&mut service, request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(answer.body().size_hint().exact(), Some(0));
+}
+
+/// A stream of frames.
+struct Frames(std::vec::IntoIter<Result<Frame<Bytes>, std::io::Error>>);
+
+impl futures_core::Stream for Frames {
+    type Item = Result<Frame<Bytes>, std::io::Error>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.next())
+    }
+}
+
+#[tokio::test]
+async fn a_false_positive_is_refused_after_its_first_404() {
+    let ids = products();
+    let mut guarded = Guarded::new(vec![route("/products/{id}", &["path:id"], &ids)]);
+    assert_eq!(guarded.get("/products/500").await, 404);
+    assert_eq!(guarded.reached(), 1);
+    assert_eq!(guarded.get("/products/500").await, 404);
+    assert_eq!(guarded.reached(), 0);
+    // Once the id exists, it passes.
+    ids.insert(b"500").unwrap();
+    guarded.get("/products/500").await;
+    assert_eq!(guarded.reached(), 1);
+    assert_eq!(guarded.layer.routes()[0].counters.not_found(), 2);
+}
+
+#[tokio::test]
+async fn a_shadow_route_only_counts() {
+    let ids = products();
+    let mut guarded = Guarded::new(vec![Route {
+        is_shadow: true,
+        ..route("/products/{id}", &["path:id"], &ids)
+    }]);
+    ids.delete(b"5");
+    assert_eq!(guarded.get("/products/5").await, 200);
+    assert_eq!(guarded.get("/products/1000").await, 404);
+    let counters = &guarded.layer.routes()[0].counters;
+    assert_eq!((counters.refused(RefuseReason::Absent), counters.misjudged()), (2, 1));
+    assert_eq!(guarded.reached(), 2);
+}
+
+#[tokio::test]
+async fn a_method_decides_about_the_route() {
+    let posts = Route {
+        methods: vec![http::Method::POST],
+        ..route("/products/{id}", &["path:id"], &products())
+    };
+    let mut guarded = Guarded::new(vec![posts]);
+    assert_eq!(guarded.get("/products/x").await, 200);
+    let post = Request::post("/products/x").body(Full::default()).unwrap();
+    assert_eq!(guarded.answer(post).await.status(), 404);
+}
+
+#[test]
+fn a_service_that_is_not_ready_is_not_called() {
+    #[derive(Clone)]
+    struct Busy;
+    impl Service<Request<GuardedBody<Full<Bytes>>>> for Busy {
+        type Response = Response<Full<Bytes>>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Pending
+        }
+
+        fn call(&mut self, _: Request<GuardedBody<Full<Bytes>>>) -> Self::Future {
+            ready(Ok(Response::default()))
+        }
+    }
+    let mut service = GuardLayer::new(Vec::new()).layer(Busy);
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    let ready = Service::<Request<Full<Bytes>>>::poll_ready(&mut service, &mut context);
+    assert!(ready.is_pending());
+}
