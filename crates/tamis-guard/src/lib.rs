@@ -2,6 +2,7 @@
 //!
 //! An [`IdSet`] knows which ids exist. A source keeps it up to date. A [`Route`] says where requests
 //! have their ids. The [`GuardLayer`] decides about each request before a service gets it.
+//! With the feature `proxy`, [`Proxy`](crate::Proxy) is such a service in front of any program.
 #![forbid(unsafe_code)]
 
 mod body;
@@ -13,6 +14,8 @@ mod layer;
 mod limiter;
 mod path;
 mod place;
+#[cfg(feature = "proxy")]
+mod proxy;
 mod refusal;
 mod route;
 mod state;
@@ -27,6 +30,8 @@ pub use id_set::{IdSet, IdSetOptions, Passed};
 pub use layer::{AnswerBody, GuardFuture, GuardLayer, GuardService};
 pub use path::{PathTemplate, TemplateError};
 pub use place::{IdPlace, PlaceError};
+#[cfg(feature = "proxy")]
+pub use proxy::{Proxy, ProxyError, ProxyHandle, ProxyOptions, TlsFiles};
 pub use refusal::Refusal;
 pub use route::{Required, Route, RouteId};
 pub use state::{Policies, Policy, SyncState};

@@ -1,0 +1,193 @@
+//! Sends requests that passed the guard to the upstream.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::uri::Uri;
+use http::{Request, Response, StatusCode, Version};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tower_service::Service;
+
+use crate::body::GuardedBody;
+use crate::proxy::answer::Failure;
+use crate::proxy::connection::{ConnectionContext, KEEPALIVE};
+use crate::proxy::error::ProxyError;
+use crate::proxy::options::ProxyOptions;
+use crate::proxy::request_body::{RequestBody, RequestBodyError, Upload};
+use crate::proxy::{Phase, hop_by_hop, tls, tunnel};
+
+/// The pool of connections to the upstream.
+pub(super) type Client = legacy::Client<HttpsConnector<HttpConnector>, GuardedBody<RequestBody>>;
+
+/// The body of an answer: the proxy's own, or that of the upstream.
+pub(super) type ForwardBody = Either<Full<Bytes>, Incoming>;
+
+const UNREACHABLE: Failure =
+    Failure::new(StatusCode::BAD_GATEWAY, "the upstream cannot be reached");
+const BROKEN: Failure = Failure::new(StatusCode::BAD_GATEWAY, "the upstream gave no valid answer");
+const LATE: Failure =
+    Failure::new(StatusCode::GATEWAY_TIMEOUT, "the upstream did not answer in time");
+const SLOW_BODY: Failure =
+    Failure::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
+const BAD_BODY: Failure =
+    Failure::new(StatusCode::BAD_REQUEST, "the body of the request is malformed");
+
+/// Creates the pool.
+pub(super) fn client(options: &ProxyOptions) -> Result<Client, ProxyError> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_keepalive(Some(KEEPALIVE));
+    http.set_connect_timeout(Some(options.connect_timeout));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls::client_config(options)?)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(http);
+    Ok(legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(options.upstream_idle_timeout)
+        .build(connector))
+}
+
+/// The service behind the guard. One value serves one request.
+#[derive(Clone, Debug)]
+pub(super) struct Forward {
+    pub(super) context: Arc<ConnectionContext>,
+    pub(super) upload: Arc<Upload>,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+impl Service<Request<GuardedBody<RequestBody>>> for Forward {
+    type Response = Response<ForwardBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ForwardBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<GuardedBody<RequestBody>>) -> Self::Future {
+        let forward = self.clone();
+        Box::pin(async move {
+            let answer = forward.send(request).await;
+            Ok(answer.unwrap_or_else(|failure| failure.response().map(Either::Left)))
+        })
+    }
+}
+
+impl Forward {
+    async fn send(
+        self,
+        mut request: Request<GuardedBody<RequestBody>>,
+    ) -> Result<Response<ForwardBody>, Failure> {
+        let shared = &self.context.shared;
+        let upgrade = request.headers().get(UPGRADE).cloned();
+        let upgrade = upgrade.map(|protocols| (protocols, hyper::upgrade::on(&mut request)));
+        request.extensions_mut().clear();
+        let mut uri = std::mem::take(request.uri_mut()).into_parts();
+        uri.scheme = shared.options.upstream.scheme().cloned();
+        uri.authority = shared.options.upstream.authority().cloned();
+        *request.uri_mut() = Uri::from_parts(uri).map_err(|_| BROKEN)?;
+
+        let mut answer = pin!(shared.client.load().request(request));
+        let answer = loop {
+            let late = self.upload.idle_since() + shared.options.response_timeout;
+            tokio::select! {
+                answer = answer.as_mut() => break answer,
+                () = sleep_until(late) => {
+                    if self.upload.idle_since() + shared.options.response_timeout <= Instant::now() {
+                        return Err(LATE);
+                    }
+                }
+            }
+        };
+        let mut answer = answer.map_err(|error| {
+            tracing::warn!(error = %Chain(&error), "no answer of the upstream");
+            failure_of(&error)
+        })?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.switch(&mut answer, upgrade)?;
+        } else {
+            clean(&mut answer)?;
+        }
+        *answer.version_mut() = Version::HTTP_11;
+        Ok(answer.map(Either::Right))
+    }
+
+    /// Starts the tunnel after an answer 101.
+    fn switch(
+        &self,
+        answer: &mut Response<Incoming>,
+        upgrade: Option<(HeaderValue, OnUpgrade)>,
+    ) -> Result<(), Failure> {
+        let Some((protocols, client)) = upgrade else { return Err(BROKEN) };
+        if !tunnel::is_expected(&protocols, answer) {
+            return Err(BROKEN);
+        }
+        let upstream = hyper::upgrade::on(&mut *answer);
+        tokio::spawn(tunnel::run(client, upstream, Arc::clone(&self.context), self.phase.clone()));
+        hop_by_hop::remove(answer.headers_mut()).map_err(|_| BROKEN)?;
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        Ok(())
+    }
+}
+
+/// Removes the headers of the upstream's connection.
+fn clean(answer: &mut Response<Incoming>) -> Result<(), Failure> {
+    let headers = answer.headers_mut();
+    if !hop_by_hop::is_framing_clear(headers) {
+        return Err(BROKEN);
+    }
+    hop_by_hop::remove(headers).map_err(|_| BROKEN)?;
+    headers.remove(TRANSFER_ENCODING);
+    headers.remove(UPGRADE);
+    Ok(())
+}
+
+/// Returns the answer to a request that failed.
+fn failure_of(error: &legacy::Error) -> Failure {
+    for cause in causes(error) {
+        match cause.downcast_ref::<RequestBodyError>() {
+            Some(RequestBodyError::Slow) => return SLOW_BODY,
+            Some(RequestBodyError::Broken(_)) => return BAD_BODY,
+            None => {}
+        }
+        let is_late = cause.downcast_ref::<io::Error>();
+        if is_late.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return LATE;
+        }
+    }
+    if error.is_connect() { UNREACHABLE } else { BROKEN }
+}
+
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
+/// An error with its causes.
+struct Chain<'e>(&'e legacy::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, cause) in causes(self.0).enumerate() {
+            write!(f, "{}{cause}", if i > 0 { ": " } else { "" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! The headers that tell the upstream about the client.
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use http::header::{FORWARDED, HOST, HeaderName, HeaderValue};
+
+const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// Adds the client to `X-Forwarded-For`, and sets `X-Forwarded-Proto` and `X-Forwarded-Host`.
+///
+/// If `is_trusted`, the sender is a proxy, and its values stay. Otherwise they are the client's
+/// own and are removed.
+pub(super) fn add(headers: &mut HeaderMap, client: IpAddr, is_tls: bool, is_trusted: bool) {
+    if !is_trusted {
+        for name in [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED] {
+            headers.remove(name);
+        }
+    }
+    let mut chain = Vec::new();
+    for value in headers.get_all(FOR) {
+        chain.extend_from_slice(value.as_bytes());
+        chain.extend_from_slice(b", ");
+    }
+    chain.extend_from_slice(client.to_canonical().to_string().as_bytes());
+    let chain = HeaderValue::from_bytes(&chain).expect("header values and an address");
+    headers.insert(FOR, chain);
+    let proto = HeaderValue::from_static(if is_tls { "https" } else { "http" });
+    headers.entry(PROTO).or_insert(proto);
+    if let Some(host) = headers.get(HOST).cloned() {
+        headers.entry(FORWARDED_HOST).or_insert(host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(is_trusted: bool) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("host", "shop.example"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("x-forwarded-for", "10.0.0.2, 10.0.0.3"),
+            ("x-forwarded-proto", "ftp"),
+            ("forwarded", "for=10.0.0.9"),
+            ("x-real-ip", "10.0.0.8"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        add(&mut headers, "::ffff:192.0.2.1".parse().unwrap(), true, is_trusted);
+        headers
+    }
+
+    #[test]
+    fn values_of_a_trusted_proxy_stay() {
+        let headers = sent(true);
+        assert_eq!(headers["x-forwarded-for"], "10.0.0.1, 10.0.0.2, 10.0.0.3, 192.0.2.1");
+        assert_eq!(headers["x-forwarded-proto"], "ftp");
+        assert_eq!(headers["x-forwarded-host"], "shop.example");
+        assert_eq!(headers["forwarded"], "for=10.0.0.9");
+    }
+
+    #[test]
+    fn values_of_a_client_are_removed() {
+        let headers = sent(false);
+        assert_eq!(headers["x-forwarded-for"], "192.0.2.1");
+        assert_eq!(headers["x-forwarded-proto"], "https");
+        assert!(!headers.contains_key("forwarded") && !headers.contains_key("x-real-ip"));
+    }
+}

@@ -1,0 +1,12 @@
+//! The proxy, with real sockets.
+
+mod failures;
+mod guarded;
+mod hostile;
+mod limits;
+mod messages;
+mod secure;
+mod shutdown;
+mod streams;
+mod support;
+mod tunnels;

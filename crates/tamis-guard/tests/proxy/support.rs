@@ -1,0 +1,141 @@
+//! A proxy, an upstream and a client, each on a port from the system.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tamis_guard::{GuardLayer, Proxy, ProxyHandle, ProxyOptions};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// No step of a test takes longer.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A proxy that runs until the test ends.
+pub struct Running {
+    pub address: SocketAddr,
+    pub handle: ProxyHandle,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<usize>,
+}
+
+impl Running {
+    /// Begins the shutdown. The result is how many connections it had to close.
+    pub fn stop(self) -> JoinHandle<usize> {
+        self.stop.send(()).unwrap();
+        self.task
+    }
+
+    pub async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and returns all that the proxy answers before it closes the connection.
+    pub async fn exchange(&self, request: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        read_all(&mut stream).await
+    }
+}
+
+pub fn options(upstream: SocketAddr) -> ProxyOptions {
+    ProxyOptions::new(format!("http://{upstream}").parse().unwrap())
+}
+
+/// Starts a proxy without routes.
+pub async fn start(upstream: SocketAddr) -> Running {
+    start_with(options(upstream), GuardLayer::new(Vec::new())).await
+}
+
+pub async fn start_with(options: ProxyOptions, guard: GuardLayer) -> Running {
+    let proxy = Proxy::bind(options, guard).await.unwrap();
+    let (address, handle) = (proxy.addresses()[0], proxy.handle());
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(proxy.run(async { _ = stopped.await }));
+    Running { address, handle, stop, task }
+}
+
+/// Starts an upstream that serves each connection with a function.
+pub async fn upstream<F, S>(serve: F) -> SocketAddr
+where
+    F: Fn(TcpStream) -> S + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(serve(stream));
+        }
+    });
+    address
+}
+
+/// Starts an upstream that reads one request on each connection and answers with these bytes, then
+/// closes the connection.
+pub async fn answering(answer: &'static str) -> SocketAddr {
+    upstream(move |mut stream| async move {
+        read_message(&mut stream).await;
+        _ = stream.write_all(answer.as_bytes()).await;
+    })
+    .await
+}
+
+/// Starts an upstream whose answers contain the requests as it got them.
+pub async fn echo() -> SocketAddr {
+    upstream(echo_on).await
+}
+
+pub async fn echo_on(mut stream: impl AsyncRead + tokio::io::AsyncWrite + Unpin) {
+    while let Some(request) = read_message(&mut stream).await {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", request.len());
+        let body = if request.starts_with("HEAD ") { "" } else { &request };
+        if stream.write_all((head + body).as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads a message with its body, byte for byte. `None` at the end of the stream.
+pub async fn read_message(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut message = read_head(stream).await?;
+    let lower = message.to_ascii_lowercase();
+    if let Some(length) = lower.split("\r\ncontent-length: ").nth(1) {
+        let length: usize = length.split('\r').next().unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        timeout(LIMIT, stream.read_exact(&mut body)).await.unwrap().ok()?;
+        message.push_str(std::str::from_utf8(&body).unwrap());
+    } else if lower.contains("\r\ntransfer-encoding: chunked\r\n") {
+        // No test has a body that contains this.
+        message.push_str(&read_until(stream, "0\r\n\r\n").await?);
+    }
+    Some(message)
+}
+
+pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    read_until(stream, "\r\n\r\n").await
+}
+
+pub async fn read_until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(end.as_bytes()) {
+        bytes.push(timeout(LIMIT, stream.read_u8()).await.expect("too slow").ok()?);
+    }
+    Some(String::from_utf8(bytes).unwrap())
+}
+
+/// Reads until the peer closes the connection or breaks it.
+pub async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut bytes = Vec::new();
+    _ = timeout(LIMIT, stream.read_to_end(&mut bytes)).await.expect("too slow");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Tests that the peer closes the connection without an answer.
+pub async fn assert_closed(stream: &mut (impl AsyncRead + Unpin)) {
+    assert_eq!(read_all(stream).await, "");
+}
