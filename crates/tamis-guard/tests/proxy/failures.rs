@@ -33,6 +33,41 @@ async fn an_upstream_that_does_not_answer_becomes_504() {
 }
 
 #[tokio::test]
+async fn an_upstream_that_does_not_finish_its_handshake_becomes_504() {
+    let silent = upstream(|mut stream| async move { _ = read_all(&mut stream).await }).await;
+    let uri = format!("https://localhost:{}", silent.port());
+    let mut options = tamis_guard::ProxyOptions::new(uri.parse().unwrap());
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let ca = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(ca.path(), made.cert.pem()).unwrap();
+    options.upstream_ca = Some(ca.path().to_owned());
+    options.response_timeout = Duration::from_millis(50);
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    assert!(proxy.exchange(GET).await.starts_with("HTTP/1.1 504 "));
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_an_upload_reaches_the_client() {
+    let upstream = upstream(|mut stream| async move {
+        read_head(&mut stream).await;
+        let answer = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\nconnection: close\r\n\r\nbig";
+        stream.write_all(answer).await.unwrap();
+        _ = read_all(&mut stream).await;
+    })
+    .await;
+    let proxy = start(upstream).await;
+    for _ in 0..5 {
+        let mut client = proxy.connect().await;
+        let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3000000\r\n\r\n";
+        client.write_all(head).await.unwrap();
+        // The proxy may stop reading once it has answered.
+        _ = client.write_all(&vec![b'x'; 3_000_000]).await;
+        let answer = read_message(&mut client).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 ") && answer.ends_with("big"), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_slow_upload_does_not_count_as_a_slow_upstream() {
     let mut options = options(echo().await);
     options.response_timeout = Duration::from_millis(100);

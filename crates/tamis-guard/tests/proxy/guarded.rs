@@ -95,11 +95,24 @@ async fn a_client_that_still_sends_its_body_gets_the_refusal() {
     let proxy = start_with(options(echo().await), guard("/p/{id}", "path:id")).await;
     for _ in 0..5 {
         let mut client = proxy.connect().await;
-        let head = b"POST /p/10 HTTP/1.1\r\nhost: a\r\ncontent-length: 3000000\r\n\r\n";
+        let head = b"POST /p/10 HTTP/1.1\r\nhost: a\r\ncontent-length: 30000000\r\n\r\n";
         client.write_all(head).await.unwrap();
-        client.write_all(&vec![b'x'; 3_000_000]).await.unwrap();
+        // More than the sockets hold. A reset would break the write.
+        client.write_all(&vec![b'x'; 30_000_000]).await.unwrap();
         let answer = read_all(&mut client).await;
         assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
         assert!(answer.ends_with(r#"{"code":404,"message":"产品不存在!"}"#), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_expects_100_continue_sends_no_body_after_a_refusal() {
+    let proxy = start_with(options(echo().await), guard("/p/{id}", "path:id")).await;
+    let request = "POST /p/10 HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n\
+                   content-length: 100\r\n\r\n";
+    let mut client = proxy.connect().await;
+    client.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 404 "));
+    // The next request would be read as the body, so there is none.
+    assert_closed(&mut client).await;
 }

@@ -204,3 +204,34 @@ async fn http_1_0_clients_are_served() {
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") || answer.starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(answer.ends_with("\r\n\r\nok") && !answer.contains("chunked"), "{answer}");
 }
+
+#[tokio::test]
+async fn announced_trailers_pass_in_both_directions() {
+    let (sent, mut got) = tokio::sync::mpsc::unbounded_channel();
+    let upstream = upstream(move |mut stream| {
+        let sent = sent.clone();
+        async move {
+            read_head(&mut stream).await;
+            sent.send(read_until(&mut stream, "\r\n\r\n").await.unwrap()).unwrap();
+            stream
+                .write_all(
+                    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
+                      2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n",
+                )
+                .await
+                .unwrap();
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let answer = proxy
+        .exchange(
+            "POST / HTTP/1.1\r\nhost: a\r\nconnection: close, te\r\nte: trailers\r\n\
+             trailer: x-sum, content-length\r\ntransfer-encoding: chunked\r\n\r\n\
+             2\r\nhi\r\n0\r\nx-sum: 2\r\ncontent-length: 5\r\n\r\n",
+        )
+        .await;
+    // A trailer must not change the length of the message.
+    assert_eq!(got.recv().await.unwrap(), "2\r\nhi\r\n0\r\nx-sum: 2\r\n\r\n");
+    assert!(answer.ends_with("2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n"), "{answer}");
+}
