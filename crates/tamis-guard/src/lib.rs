@@ -2,7 +2,7 @@
 //!
 //! An [`IdSet`] knows which ids exist. A source keeps it up to date. A [`Route`] says where requests
 //! have their ids. The [`GuardLayer`] decides about each request before a service gets it.
-//! With the feature `proxy`, [`Proxy`](crate::Proxy) is such a service in front of any program.
+//! With the feature `proxy`, `Proxy` is such a service in front of any program.
 #![forbid(unsafe_code)]
 
 mod body;

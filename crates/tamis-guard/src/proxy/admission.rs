@@ -44,9 +44,13 @@ pub(super) fn admit(
     }
     set_framing(parts, body);
     // The proxy has met the expectation itself: it asks for the body when the upstream takes it.
-    parts.headers.remove(EXPECT);
+    // An expectation that the proxy does not know stays.
+    let is_continue = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    if parts.headers.get_all(EXPECT).iter().all(is_continue) {
+        parts.headers.remove(EXPECT);
+    }
     forwarded::add(&mut parts.headers, client.ip(), options.tls.is_some(), options.trust_forwarded);
-    set_connection(parts, &asked);
+    set_connection(parts, &asked, body);
     parts.version = Version::HTTP_11;
     Ok(())
 }
@@ -119,9 +123,11 @@ fn set_framing(parts: &mut Parts, body: &impl Body) {
 }
 
 /// Sets what the proxy asks of its connection to the upstream.
-fn set_connection(parts: &mut Parts, asked: &Asked) {
+fn set_connection(parts: &mut Parts, asked: &Asked, body: &impl Body) {
     let protocols = tunnel::protocols(&parts.headers).unwrap_or_default();
+    // With a body, the proxy and the upstream could disagree where HTTP ends.
     let upgrades = asked.upgrades
+        && body.is_end_stream()
         && parts.version == Version::HTTP_11
         && !protocols.is_empty()
         && protocols.iter().all(|protocol| tunnel::is_allowed(protocol));

@@ -62,6 +62,7 @@ pub(super) fn client(options: &ProxyOptions) -> Result<Client, ProxyError> {
     Ok(legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(options.upstream_idle_timeout)
+        .http1_max_buf_size(options.max_head_bytes)
         .build(connector))
 }
 
@@ -150,13 +151,19 @@ impl Forward {
 
 /// Removes the headers of the upstream's connection.
 fn clean(answer: &mut Response<Incoming>) -> Result<(), Failure> {
+    let status = answer.status();
     let headers = answer.headers_mut();
     if !hop_by_hop::is_framing_clear(headers) {
         return Err(BROKEN);
     }
     hop_by_hop::remove(headers).map_err(|_| BROKEN)?;
     headers.remove(TRANSFER_ENCODING);
-    headers.remove(UPGRADE);
+    if status != StatusCode::UPGRADE_REQUIRED {
+        headers.remove(UPGRADE);
+    } else if headers.contains_key(UPGRADE) {
+        // The client learns which protocol to ask for. A tunnel reaches the upstream.
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
     Ok(())
 }
 

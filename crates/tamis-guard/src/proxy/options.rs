@@ -40,7 +40,8 @@ pub struct ProxyOptions {
     pub shutdown_timeout: Duration,
     /// The most connections of clients at once. Further clients wait.
     pub max_connections: u32,
-    /// The largest head of a request in HTTP/1.1, in bytes. At least 8192.
+    /// The largest head of a message in HTTP/1.1, in bytes. At least 8192. It also limits
+    /// each buffer of a connection.
     pub max_head_bytes: usize,
     /// True if another proxy in front of this one sets `X-Forwarded-For`, `X-Forwarded-Proto`,
     /// `X-Forwarded-Host` and `Forwarded`. Otherwise the values of the client are removed.

@@ -194,6 +194,14 @@ async fn a_client_that_expects_100_continue_gets_it_when_the_upstream_takes_the_
 }
 
 #[tokio::test]
+async fn an_unknown_expectation_is_left_to_the_upstream() {
+    let proxy = start(echo().await).await;
+    let request = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nexpect: tea\r\n\r\n";
+    let answer = proxy.exchange(request).await;
+    assert!(answer.contains("\r\nexpect: tea\r\n"), "{answer}");
+}
+
+#[tokio::test]
 async fn http_1_0_clients_are_served() {
     let proxy = start(
         answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")

@@ -70,9 +70,29 @@ async fn http_is_never_tunnelled_past_the_guard() {
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{protocol}: {answer}");
         assert!(!answer.contains("upgrade") && !answer.contains("http2-settings"), "{answer}");
     }
+    // A request with a body stays a request.
+    let body = "POST / HTTP/1.1\r\nhost: a\r\nconnection: close, upgrade\r\n\
+                upgrade: websocket\r\ncontent-length: 2\r\n\r\nhi";
+    let answer = proxy.exchange(body).await;
+    assert!(!answer.contains("HTTP/1.1 101 ") && !answer.contains("upgrade"), "{answer}");
     // Without the Connection header, Upgrade asks for nothing.
     let plain = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nupgrade: websocket\r\n\r\n";
     assert!(proxy.exchange(plain).await.starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+#[tokio::test]
+async fn a_client_learns_which_protocol_the_upstream_requires() {
+    let upstream = answering(
+        "HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         content-length: 0\r\n\r\n",
+    )
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let answer = read_message(&mut client).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+    assert!(answer.contains("\r\nupgrade: websocket\r\n"), "{answer}");
 }
 
 #[tokio::test]
