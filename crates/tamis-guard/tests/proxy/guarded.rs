@@ -116,3 +116,16 @@ async fn a_client_that_expects_100_continue_sends_no_body_after_a_refusal() {
     // The next request would be read as the body, so there is none.
     assert_closed(&mut client).await;
 }
+
+#[tokio::test]
+async fn a_body_that_the_guard_waits_for_has_a_limit_of_time() {
+    let mut options = options(echo().await);
+    options.body_timeout = std::time::Duration::from_millis(50);
+    let proxy = start_with(options, guard("/orders", "json:/id")).await;
+    let mut client = proxy.connect().await;
+    let request = b"POST /orders HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{\"id\"";
+    client.write_all(request).await.unwrap();
+    let answer = read_message(&mut client).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_closed(&mut client).await;
+}
