@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tamis::{Hasher, Kind, Plan, PlanError, SharedBloom};
+use tamis::{AnyFilter, Hasher, Kind, Plan, PlanError, SharedBloom};
 
 use crate::tombstones::Tombstones;
 
@@ -21,11 +21,20 @@ const LEAST_ITEMS: u64 = 10_000;
 pub struct Generation {
     hasher: Hasher,
     rate: f64,
+    /// The filter of a file. It is never changed.
+    base: Option<Base>,
     parts: ArcSwap<Vec<Arc<Part>>>,
     growing: Mutex<()>,
     tombstones: Tombstones,
     /// The largest integer id.
     highest: AtomicI64,
+}
+
+#[derive(Debug)]
+struct Base {
+    filter: AnyFilter,
+    /// The estimated number of ids.
+    items: u64,
 }
 
 #[derive(Debug)]
@@ -70,6 +79,7 @@ impl Generation {
         Ok(Self {
             hasher,
             rate,
+            base: None,
             parts: ArcSwap::from_pointee(vec![first]),
             growing: Mutex::new(()),
             tombstones: Tombstones::default(),
@@ -77,12 +87,29 @@ impl Generation {
         })
     }
 
+    /// Creates a generation of the ids in a filter, such as the one of a file. It stores new ids in
+    /// parts of its own, with `rate` as their false positive rate. Reads all bits of the filter.
+    ///
+    /// The filter keeps its hash key. The caller must not pass a filter that forgets items.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_base(filter: AnyFilter, rate: f64) -> Result<Self, PlanError> {
+        let items = filter.estimate_items() as u64;
+        Ok(Self { base: Some(Base { filter, items }), ..Self::new(0, rate)? })
+    }
+
     /// Tests whether an id may exist. False is certain.
     #[must_use]
     pub fn contains(&self, id: &[u8]) -> bool {
         let hash = self.hasher.hash(id);
         let is_in_filter = self.parts.load().iter().any(|part| part.filter.contains_hash(hash));
-        is_in_filter && !self.tombstones.contains(id)
+        (is_in_filter || self.base_contains(id)) && !self.tombstones.contains(id)
+    }
+
+    fn base_contains(&self, id: &[u8]) -> bool {
+        self.base.as_ref().is_some_and(|base| base.filter.contains(id))
     }
 
     /// Adds an id that exists now. `value` is its number, if it is an integer.
@@ -107,6 +134,9 @@ impl Generation {
         if let Some(value) = value {
             // Relaxed: the value publishes no other data.
             self.highest.fetch_max(value, Ordering::Relaxed);
+        }
+        if self.base_contains(id) {
+            return Ok(());
         }
         let hash = self.hasher.hash(id);
         let grown = self.grow_if_full();
@@ -150,7 +180,8 @@ impl Generation {
     pub fn items(&self) -> u64 {
         let parts = self.parts.load();
         let items: u64 = parts.iter().map(|part| part.items.load(Ordering::Relaxed)).sum();
-        items.saturating_sub(self.tombstones.len() as u64)
+        let base = self.base.as_ref().map_or(0, |base| base.items);
+        (base + items).saturating_sub(self.tombstones.len() as u64)
     }
 
     /// Returns the number of deleted ids that the filter still contains.
@@ -168,7 +199,8 @@ impl Generation {
     /// Returns the memory of the filter in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.parts.load().iter().map(|part| part.filter.plan().bytes()).sum()
+        let parts: u64 = self.parts.load().iter().map(|part| part.filter.plan().bytes()).sum();
+        parts + self.base.as_ref().map_or(0, |base| base.filter.plan().bytes())
     }
 
     /// Returns the planned false positive rate.
@@ -213,6 +245,23 @@ mod tests {
         generation.insert(b"7", Some(7)).unwrap();
         assert!(generation.contains(b"7"));
         assert_eq!((generation.items(), generation.deleted()), (1, 0));
+    }
+
+    #[test]
+    fn a_base_keeps_its_ids_and_new_ones_are_added_beside_it() {
+        let mut filter =
+            AnyFilter::new(&Plan::new(1000, 0.01).unwrap(), Hasher::default()).unwrap();
+        for i in 0..1000 {
+            filter.try_insert(&id(i)).unwrap();
+        }
+        let generation = Generation::with_base(filter, 0.01).unwrap();
+        generation.insert(b"new", None).unwrap();
+        generation.delete(b"7");
+        assert!(!generation.contains(b"7") && generation.contains(b"new"));
+        assert!((0..1000).all(|i| i == 7 || generation.contains(&id(i))));
+        generation.insert(b"7", Some(7)).unwrap();
+        assert!(generation.contains(b"7"));
+        assert!(generation.items().abs_diff(1001) < 100, "{}", generation.items());
     }
 
     #[test]

@@ -169,9 +169,14 @@ impl IdSet {
     ///
     /// [`PlanError`] if there is no memory.
     pub fn start_generation(&self, items: u64) -> Result<Arc<Generation>, PlanError> {
-        let generation = Arc::new(Generation::new(items, self.options.rate)?);
+        Ok(self.start_generation_from(Generation::new(items, self.options.rate)?))
+    }
+
+    /// As [`start_generation`](Self::start_generation), with a generation that has ids already.
+    pub fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
+        let generation = Arc::new(generation);
         self.building.store(Some(Arc::clone(&generation)));
-        Ok(generation)
+        generation
     }
 
     /// Replaces the generation in use by the one that was started. Requests that are being decided

@@ -18,6 +18,7 @@ mod place;
 mod proxy;
 mod refusal;
 mod route;
+pub mod source;
 mod state;
 mod tombstones;
 mod verdict;

@@ -1,0 +1,113 @@
+//! Why a source could not read the ids.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use tamis::PlanError;
+use tamis_formats::ReadError;
+
+/// Why a read of a source failed. The ids in use stay.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The system refused to open or read a file.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// The path names a directory, a pipe or a device.
+    NotAFile(PathBuf),
+    /// The file is no CSV file.
+    Csv(csv::Error),
+    /// The CSV file has no column of this name.
+    NoColumn(String),
+    /// The file is no filter file.
+    Filter(ReadError),
+    /// The filter forgets items, so it cannot show that an id is absent.
+    Forgets,
+    /// The list has fewer ids than the source expects.
+    TooFew {
+        /// The number of ids in the list.
+        items: u64,
+        /// The smallest number that the source publishes.
+        least: u64,
+    },
+    /// Too many rows of the list are no ids.
+    Invalid {
+        /// The number of rows that are no ids.
+        invalid: u64,
+        /// The number of all rows.
+        rows: u64,
+    },
+    /// There is no memory for a filter.
+    Plan(PlanError),
+    /// The error of the database.
+    #[cfg(feature = "sqlite")]
+    Sqlite(rusqlite::Error),
+    /// The read was stopped.
+    Stopped,
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "cannot read {}: {error}", path.display()),
+            Self::NotAFile(path) => write!(f, "{} is not a regular file", path.display()),
+            Self::Csv(error) => write!(f, "cannot read the CSV file: {error}"),
+            Self::NoColumn(name) => write!(f, "the CSV file has no column `{name}`"),
+            Self::Filter(error) => write!(f, "cannot read the filter file: {error}"),
+            Self::Forgets => f.write_str(
+                "the filter file is a window, which forgets items; build one without --window",
+            ),
+            Self::TooFew { items, least } => write!(
+                f,
+                "the list has {items} ids, at least {least} are expected; \
+                 lower `min_items` or `min_share` if it is complete"
+            ),
+            Self::Invalid { invalid, rows } => write!(
+                f,
+                "{invalid} of {rows} rows are no ids; check the type of the ids and the format"
+            ),
+            Self::Plan(error) => write!(f, "cannot create a filter: {error}"),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
+            Self::Stopped => f.write_str("the source was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            Self::Csv(error) => Some(error),
+            Self::Filter(error) => Some(error),
+            Self::Plan(error) => Some(error),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<PlanError> for SourceError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
+    }
+}
+
+impl From<csv::Error> for SourceError {
+    fn from(error: csv::Error) -> Self {
+        Self::Csv(error)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<rusqlite::Error> for SourceError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}

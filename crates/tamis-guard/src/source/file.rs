@@ -1,0 +1,208 @@
+//! Ids in a file: a list, a column of a CSV file, or a filter.
+//!
+//! The reader looks at the signature of the file at each interval. A signature that differs from the
+//! one of the generation in use must stay the same for [`FileOptions::quiet`] before the reader opens
+//! the file. So it does not publish a file that a program is still writing, and two changes within
+//! one tick of the file system's clock are not taken for one. The reader publishes what it has read
+//! only if the signature is still the same after the last byte.
+
+mod list;
+mod signature;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tamis::AnyFilter;
+use tamis_formats::TamisFile;
+
+use crate::generation::Generation;
+use crate::source::{Reader, Rows, Run, SourceError};
+#[cfg(feature = "sqlite")]
+pub(super) use signature::Identity;
+pub(super) use signature::Signature;
+
+/// How a file stores ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileFormat {
+    /// One id a line. Empty lines are skipped.
+    Lines,
+    /// A column of a CSV file.
+    Csv {
+        /// The column.
+        column: CsvColumn,
+        /// The byte between two fields.
+        delimiter: u8,
+    },
+    /// A filter of `tamis build`. Its items are the ids in their canonical text.
+    Filter,
+}
+
+/// A column of a CSV file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CsvColumn {
+    /// The column with this name in the first row.
+    Name(String),
+    /// The column with this number, from 0. The first row is an id too.
+    Number(usize),
+}
+
+/// The settings of a file source.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// How it stores ids.
+    pub format: FileFormat,
+    /// How long a changed file must stay the same before it is read. It must exceed the pauses of
+    /// the program that writes the file, and the resolution of the file system's clock. The sync
+    /// delay of [`SourceOptions`](crate::source::SourceOptions) must exceed it.
+    pub quiet: Duration,
+    /// The fewest ids of a list that is published. The default 1 keeps the last generation when the
+    /// file is truncated.
+    pub min_items: u64,
+    /// The smallest share of the ids of the last generation that a new one must have. 0 turns the
+    /// test off. It does not apply to filter files.
+    pub min_share: f64,
+    /// The largest share of rows that are no ids.
+    pub max_invalid: f64,
+    /// The largest filter in bytes.
+    pub max_bytes: u64,
+}
+
+impl FileOptions {
+    /// Returns the usual settings for a file.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, format: FileFormat) -> Self {
+        Self {
+            path: path.into(),
+            format,
+            quiet: Duration::from_secs(2),
+            min_items: 1,
+            min_share: 0.5,
+            max_invalid: 0.5,
+            max_bytes: 4 << 30,
+        }
+    }
+}
+
+/// Reads a file again when it changes.
+#[derive(Debug)]
+pub(super) struct FileReader {
+    options: FileOptions,
+    /// The file of the generation in use, and the number of its ids.
+    published: Option<(Signature, u64)>,
+    /// The last signature that differs from it, and when the reader first saw it.
+    changed: Option<(Signature, Instant)>,
+}
+
+impl Reader for FileReader {
+    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+        let start = Instant::now();
+        let signature = Signature::of_path(&self.options.path)?;
+        if self.published.is_some_and(|(published, _)| published == signature) {
+            self.changed = None;
+            run.known_until(start);
+            return Ok(());
+        }
+        match self.changed {
+            Some((changed, since)) if changed == signature => {
+                if since.elapsed() < self.options.quiet {
+                    return Ok(());
+                }
+            }
+            _ => {
+                // After the signature was read.
+                self.changed = Some((signature, Instant::now()));
+                return Ok(());
+            }
+        }
+        self.publish(run, signature, start)
+    }
+}
+
+impl FileReader {
+    pub(super) fn new(options: FileOptions) -> Self {
+        Self { options, published: None, changed: None }
+    }
+
+    fn publish(
+        &mut self,
+        run: &Run,
+        signature: Signature,
+        start: Instant,
+    ) -> Result<(), SourceError> {
+        let path = &self.options.path;
+        let io = |error| SourceError::Io { path: path.clone(), error };
+        let file = File::open(path).map_err(io)?;
+        let is_same = || -> Result<bool, SourceError> {
+            let opened = Signature::new(&file.metadata().map_err(io)?);
+            Ok(opened == signature && Signature::of_path(path)? == signature)
+        };
+        if !is_same()? {
+            self.changed = None;
+            return Ok(());
+        }
+        let generation = self.load(run, &file);
+        // An error in a file that has changed meanwhile is none: the next read decides.
+        if !is_same()? {
+            run.ids.abandon_generation();
+            self.changed = None;
+            return Ok(());
+        }
+        let generation = generation?;
+        let items = generation.items();
+        run.publish_generation();
+        self.published = Some((signature, items));
+        self.changed = None;
+        run.known_until(start);
+        Ok(())
+    }
+
+    fn load(&self, run: &Run, file: &File) -> Result<Arc<Generation>, SourceError> {
+        if self.options.format == FileFormat::Filter {
+            let file = TamisFile::read_from(file, self.options.max_bytes);
+            let filter = file.map_err(SourceError::Filter)?.filter;
+            if matches!(filter, AnyFilter::Window(_)) {
+                return Err(SourceError::Forgets);
+            }
+            let generation = Generation::with_base(filter, run.ids.options().rate)?;
+            return Ok(run.ids.start_generation_from(generation));
+        }
+        let generation = run.start_generation()?;
+        let mut rows = Rows::default();
+        let mut row = |text: &[u8]| {
+            if (rows.ids + rows.invalid) % 1024 == 0 && run.is_stopped() {
+                return Err(SourceError::Stopped);
+            }
+            rows.add(run.load(&generation, text)?);
+            Ok(())
+        };
+        match &self.options.format {
+            FileFormat::Csv { column, delimiter } => {
+                list::each_field(file, column, *delimiter, &mut row)?;
+            }
+            FileFormat::Lines | FileFormat::Filter => {
+                let io = |error| SourceError::Io { path: self.options.path.clone(), error };
+                list::each_line(file, io, &mut row)?;
+            }
+        }
+        run.count(rows);
+        self.check(rows, generation.items())?;
+        Ok(generation)
+    }
+
+    /// Tests whether a list may be complete.
+    fn check(&self, rows: Rows, items: u64) -> Result<(), SourceError> {
+        let all = rows.ids + rows.invalid;
+        if rows.invalid as f64 > all as f64 * self.options.max_invalid {
+            return Err(SourceError::Invalid { invalid: rows.invalid, rows: all });
+        }
+        let before = self.published.map_or(0, |(_, items)| items);
+        let least = (before as f64 * self.options.min_share).ceil() as u64;
+        let least = least.max(self.options.min_items);
+        if items < least { Err(SourceError::TooFew { items, least }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,53 @@
+//! Whether a file is still the same.
+
+use std::fs::{self, Metadata};
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::source::SourceError;
+
+/// What the file system says about a file. It differs after each change, except for two changes
+/// within one tick of the file system's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signature {
+    len_bytes: u64,
+    modified: Option<SystemTime>,
+    identity: Identity,
+    /// Seconds and nanoseconds of the last change. A program can set `modified` back, but not this.
+    changed: (i64, i64),
+}
+
+/// Which file it is.
+pub(crate) type Identity = (u64, u64);
+
+impl Signature {
+    /// Reads the signature of the file at a path.
+    pub(crate) fn of_path(path: &Path) -> Result<Self, SourceError> {
+        let metadata =
+            fs::metadata(path).map_err(|error| SourceError::Io { path: path.to_owned(), error })?;
+        // Before it is opened: to open a pipe may wait forever.
+        if metadata.is_file() {
+            Ok(Self::new(&metadata))
+        } else {
+            Err(SourceError::NotAFile(path.to_owned()))
+        }
+    }
+
+    pub(crate) fn new(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let (identity, changed) = {
+            use std::os::unix::fs::MetadataExt as _;
+            ((metadata.dev(), metadata.ino()), (metadata.ctime(), metadata.ctime_nsec()))
+        };
+        #[cfg(not(unix))]
+        let (identity, changed) = ((0, 0), (0, 0));
+        let modified = metadata.modified().ok();
+        Self { len_bytes: metadata.len(), modified, identity, changed }
+    }
+
+    /// Returns which file it is. It stays the same when the content changes.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+}

@@ -1,0 +1,100 @@
+//! From which value on the change column must be read.
+//!
+//! An application takes a value of the change column, such as the present time, and commits it at
+//! most `overlap` later. Another transaction may take a larger value and commit it earlier. So the
+//! largest value of a poll is no bound for the next one.
+//!
+//! ```text
+//!            sample s                 last poll p              commit c
+//! ──────────────┼────────────────────────┼────────────────────────┼──▶ time
+//!               │◀────── overlap ───────▶│            a ≥ c − overlap > s
+//! ```
+//!
+//! A row that the poll at `p` has not found was committed at `c > p`. The application took its value
+//! at `a ≥ c − overlap`. If `s ≤ p − overlap`, then `a > s`: the value is at least the largest one
+//! that the sample at `s` has seen. No clock of another machine is involved.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::source::sqlite::cell::Cell;
+
+/// The samples are at least this share of the overlap apart.
+const SAMPLES: u32 = 32;
+
+/// The largest values of the change column at earlier times.
+#[derive(Debug)]
+pub(super) struct History {
+    overlap: Duration,
+    /// Each time is after the sample.
+    samples: VecDeque<(Instant, Cell)>,
+    highest: Cell,
+}
+
+impl History {
+    pub(super) fn new(overlap: Duration) -> Self {
+        Self { overlap, samples: VecDeque::new(), highest: Cell::Null }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.samples.clear();
+    }
+
+    /// Returns the smallest value of rows that were committed after `poll`. `None` if the first
+    /// sample is too young.
+    pub(super) fn bound(&self, poll: Instant) -> Option<&Cell> {
+        let is_old = |&&(at, _): &&(Instant, Cell)| at + self.overlap <= poll;
+        self.samples.iter().take_while(is_old).last().map(|(_, value)| value)
+    }
+
+    /// Adds a sample that was taken before `at`, and drops those that no bound after `poll` needs.
+    pub(super) fn sample(&mut self, at: Instant, highest: Cell, poll: Instant) {
+        // The application removed the largest value and may take it again.
+        for (_, value) in &mut self.samples {
+            if value.order(&highest) == Ordering::Greater {
+                *value = highest.clone();
+            }
+        }
+        self.highest = highest;
+        self.repeat(at, poll);
+    }
+
+    /// Adds a sample of a database that has not changed since the last one.
+    pub(super) fn repeat(&mut self, at: Instant, poll: Instant) {
+        // An older sample is a smaller bound, so a sample may be left out.
+        if self.samples.back().is_none_or(|(last, _)| *last + self.overlap / SAMPLES <= at) {
+            self.samples.push_back((at, self.highest.clone()));
+        }
+        while self.samples.get(1).is_some_and(|(next, _)| *next + self.overlap <= poll) {
+            self.samples.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_is_a_value_from_before_the_overlap() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut history = History::new(Duration::from_millis(100));
+        for ms in (0..1000).step_by(10) {
+            history.sample(at(ms), Cell::Integer(ms as i64), at(ms));
+            let bound = history.bound(at(ms));
+            match ms {
+                0..100 => assert_eq!(bound, None),
+                _ => {
+                    let Some(&Cell::Integer(bound)) = bound else { panic!("a bound") };
+                    assert!(bound <= ms as i64 - 100 && bound > ms as i64 - 120, "{ms} {bound}");
+                }
+            }
+        }
+        assert!(history.samples.len() <= 33, "{}", history.samples.len());
+        // Rows were deleted.
+        history.sample(at(1000), Cell::Integer(5), at(1000));
+        assert_eq!(history.bound(at(1000)), Some(&Cell::Integer(5)));
+    }
+}

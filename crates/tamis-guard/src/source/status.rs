@@ -1,0 +1,71 @@
+//! What a source reports about itself.
+
+use std::time::{Duration, Instant};
+
+use crate::source::{Rows, SourceError};
+use crate::state::SyncState;
+
+/// What a source has done so far.
+#[derive(Clone, Debug)]
+pub struct SourceStatus {
+    /// How well the guard knows the source.
+    pub state: SyncState,
+    /// The number of ids that were read, in all reads.
+    pub items_read: u64,
+    /// The number of rows that are no ids of the type, in all reads.
+    pub invalid_rows: u64,
+    /// The number of generations that were built.
+    pub generations: u64,
+    /// The number of failed reads.
+    pub failures: u64,
+    /// The age of the knowledge: all ids that were committed longer ago are known. `None` before the
+    /// first complete read, and after changes were lost.
+    pub lag: Option<Duration>,
+    /// When the last successful read ended.
+    pub last_success: Option<Instant>,
+    /// The last error. `None` after a successful read.
+    pub last_error: Option<String>,
+}
+
+/// The record of a source, under its lock.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// All ids that were committed before are known.
+    pub(super) known_until: Option<Instant>,
+    pub(super) generations: u64,
+    rows: Rows,
+    failures: u64,
+    last_success: Option<Instant>,
+    last_error: Option<String>,
+}
+
+impl Progress {
+    pub(super) fn count(&mut self, rows: Rows) {
+        self.rows.ids += rows.ids;
+        self.rows.invalid += rows.invalid;
+    }
+
+    pub(super) fn fail(&mut self, error: &SourceError) {
+        self.failures += 1;
+        self.last_error = Some(error.to_string());
+    }
+
+    pub(super) fn succeed(&mut self, moment: Instant) {
+        self.known_until = Some(moment);
+        self.last_success = Some(Instant::now());
+        self.last_error = None;
+    }
+
+    pub(super) fn status(&self, state: SyncState) -> SourceStatus {
+        SourceStatus {
+            state,
+            items_read: self.rows.ids,
+            invalid_rows: self.rows.invalid,
+            generations: self.generations,
+            failures: self.failures,
+            lag: self.known_until.map(|moment| moment.elapsed()),
+            last_success: self.last_success,
+            last_error: self.last_error.clone(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Checks the promise of sources while a writer changes the ids.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tamis_guard::source::{Source, SourceOptions, SourceStatus};
+use tamis_guard::{IdSet, IdSetOptions, IdType, IntegerForm, SyncState};
+
+pub const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Returns short times, and a sync delay that a busy machine keeps.
+pub fn options() -> SourceOptions {
+    SourceOptions {
+        interval: INTERVAL,
+        stale_after: Duration::from_secs(1),
+        max_pause: Duration::from_millis(50),
+    }
+}
+
+pub fn integers() -> IdType {
+    IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }
+}
+
+/// Returns an empty set. Its rate is low, so that no test sees a false positive.
+pub fn id_set(id: IdType) -> Arc<IdSet> {
+    let options = IdSetOptions { rate: 1e-7, items: 1000, ..IdSetOptions::new(id) };
+    Arc::new(IdSet::new(options).unwrap())
+}
+
+pub fn knows(ids: &IdSet, id: impl Display) -> bool {
+    ids.decide(id.to_string().as_bytes()).passes()
+}
+
+/// Waits until the status of a source satisfies a condition.
+pub fn wait(source: &Source, what: &str, is_done: impl Fn(&SourceStatus) -> bool) -> SourceStatus {
+    wait_until(source, what, || is_done(&source.status()));
+    source.status()
+}
+
+pub fn wait_until(source: &Source, what: &str, is_done: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_done() {
+        assert!(Instant::now() < end, "{what}: {:?}", source.status());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub fn wait_synced(source: &Source) -> SourceStatus {
+    wait(source, "synced", |status| status.state == SyncState::Synced)
+}
+
+/// A directory of a test.
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("sources-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Pseudorandom numbers (xorshift64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// The ids that a writer has committed, with the time after the commit.
+#[derive(Default)]
+pub struct Committed(Mutex<BTreeMap<u64, Instant>>);
+
+impl Committed {
+    /// Records a commit that has ended. An id that exists keeps its time.
+    pub fn insert(&self, ids: impl IntoIterator<Item = u64>) {
+        let mut committed = self.0.lock();
+        let now = Instant::now();
+        for id in ids {
+            committed.entry(id).or_insert(now);
+        }
+    }
+
+    /// Records that ids will be deleted.
+    pub fn remove(&self, ids: impl IntoIterator<Item = u64>) {
+        let mut committed = self.0.lock();
+        for id in ids {
+            committed.remove(&id);
+        }
+    }
+
+    pub fn ids(&self) -> Vec<u64> {
+        self.0.lock().keys().copied().collect()
+    }
+
+    pub fn pick(&self, random: &mut Random) -> Option<u64> {
+        let ids = self.ids();
+        (!ids.is_empty()).then(|| ids[random.below(ids.len() as u64) as usize])
+    }
+}
+
+/// Runs `write`, and checks the promise meanwhile.
+pub fn check(source: &Source, ids: &IdSet, committed: &Committed, write: impl FnOnce()) {
+    let is_done = AtomicBool::new(false);
+    let synced = AtomicU64::new(0);
+    std::thread::scope(|threads| {
+        let checker = threads.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                synced.fetch_add(check_once(source, ids, committed), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        // The checker ends also after a panic of the writer.
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write));
+        is_done.store(true, Ordering::Relaxed);
+        checker.join().unwrap();
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    assert!(synced.into_inner() > 0, "the set was synced: {:?}", source.status());
+    check_once(source, ids, committed);
+}
+
+/// Checks all committed ids. Returns the number of checks in the state synced.
+fn check_once(source: &Source, ids: &IdSet, committed: &Committed) -> u64 {
+    // Beyond the delay of a thread on a busy machine.
+    let margin = Duration::from_millis(700);
+    let mut synced = 0;
+    // Under the lock, so that no id is deleted meanwhile.
+    let committed = committed.0.lock();
+    for (id, &at) in &*committed {
+        let now = Instant::now();
+        let status = source.status();
+        // The source says what it knows. This test does not depend on the speed of the machine.
+        let is_claimed = status.lag.is_some_and(|lag| at + lag < now);
+        let is_old = now.duration_since(at) > options().stale_after + margin;
+        if is_claimed || is_old {
+            let verdict = ids.decide(id.to_string().as_bytes());
+            assert!(verdict.passes(), "{id}, {:?} after its commit: {status:?}", now - at);
+            synced += u64::from(status.state == SyncState::Synced);
+        }
+    }
+    synced
+}

@@ -1,0 +1,224 @@
+//! Ids in files.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tamis::{AnyFilter, Hasher, Plan};
+use tamis_formats::TamisFile;
+use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source};
+use tamis_guard::{IdSet, IdType, SyncState};
+
+use crate::checker::{Committed, Dir, Random, check, id_set, integers, knows, options};
+use crate::checker::{wait, wait_synced, wait_until};
+
+const QUIET: Duration = Duration::from_millis(60);
+
+fn start(ids: &Arc<IdSet>, path: &Path, format: FileFormat) -> Source {
+    let file = FileOptions { quiet: QUIET, ..FileOptions::new(path, format) };
+    Source::file(Arc::clone(ids), file, options())
+}
+
+fn lines(ids: impl IntoIterator<Item = u64>) -> String {
+    ids.into_iter().map(|id| format!("{id}\n")).collect()
+}
+
+/// Replaces a file in one step.
+fn replace(path: &Path, content: impl AsRef<[u8]>) {
+    let new = path.with_extension("new");
+    fs::write(&new, content).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+#[test]
+fn a_list_is_read_again_when_it_changes() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, "1\n002\r\n\n 3 \nfour\n0\n").unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    let status = wait_synced(&source);
+    assert_eq!((status.items_read, status.invalid_rows, status.generations), (3, 2, 1));
+    assert!([1, 2, 3].iter().all(|id| knows(&ids, id)) && !knows(&ids, 4));
+    // In place, and with the same length.
+    fs::write(&path, "1\n002\r\n\n 5 \nfour\n0\n").unwrap();
+    wait(&source, "read again", |status| status.generations == 2);
+    assert!(knows(&ids, 5) && !knows(&ids, 3));
+    replace(&path, "1\n2\n6\n");
+    wait(&source, "replaced", |status| status.generations == 3);
+    assert!(knows(&ids, 6) && !knows(&ids, 5));
+    // The modification time is set back.
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "1\n2\n7\n").unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    wait(&source, "the change time differs", |status| status.generations == 4);
+    assert!(knows(&ids, 7));
+    source.stop();
+    assert_eq!(ids.state(), SyncState::Stale);
+}
+
+#[test]
+fn a_column_of_a_csv_file_is_read() {
+    let dir = Dir::new();
+    let path = dir.path("products.csv");
+    fs::write(&path, "name;id\n\"a;\nb\";1\nc;2\nd\n").unwrap();
+    let csv = |column| FileFormat::Csv { column, delimiter: b';' };
+    let ids = id_set(integers());
+    let source = start(&ids, &path, csv(CsvColumn::Name("id".to_owned())));
+    let status = wait_synced(&source);
+    assert_eq!((status.items_read, status.invalid_rows), (2, 1));
+    assert!(knows(&ids, 1) && knows(&ids, 2) && !knows(&ids, 3));
+    drop(source);
+    let names = id_set(IdType::Text { max_bytes: 10 });
+    let source = start(&names, &path, csv(CsvColumn::Number(0)));
+    wait_synced(&source);
+    assert!(knows(&names, "a;\nb") && knows(&names, "name") && !knows(&names, "e"));
+    drop(source);
+    let source = start(&id_set(integers()), &path, csv(CsvColumn::Name("no".to_owned())));
+    let status = wait(&source, "an error", |status| status.failures > 1);
+    assert_eq!(status.last_error.as_deref(), Some("the CSV file has no column `no`"));
+    assert_eq!(status.state, SyncState::Warming);
+}
+
+#[test]
+fn a_filter_file_is_a_generation() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.tamis");
+    let write = |range: std::ops::Range<u64>| {
+        let plan = Plan::new(10_000, 1e-6).unwrap();
+        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        for id in range {
+            filter.try_insert(&id.to_string()).unwrap();
+        }
+        let mut bytes = Vec::new();
+        TamisFile::new(filter).write_to(&mut bytes).unwrap();
+        bytes
+    };
+    let first = write(1..10_000);
+    fs::write(&path, &first).unwrap();
+    let source = start(&ids, &path, FileFormat::Filter);
+    wait_synced(&source);
+    assert!((1..10_000).all(|id| knows(&ids, id)) && !knows(&ids, 10_005));
+    ids.insert(b"20000").unwrap();
+    assert!(knows(&ids, 20_000));
+    // A damaged file is not published.
+    replace(&path, &first[..first.len() - 1]);
+    wait(&source, "a damaged file", |status| status.failures > 0);
+    wait(&source, "stale", |status| status.state == SyncState::Stale);
+    replace(&path, write(5000..15_000));
+    wait(&source, "replaced", |status| status.generations == 2);
+    wait_synced(&source);
+    assert!((5000..15_000).all(|id| knows(&ids, id)) && !knows(&ids, 4999));
+}
+
+#[test]
+fn a_damaged_file_keeps_the_last_ids_and_becomes_stale() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    let content = lines(1..=1000);
+    fs::write(&path, &content).unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    wait_synced(&source);
+    let clear = || match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir(&path).unwrap(),
+        Ok(_) => fs::remove_file(&path).unwrap(),
+        Err(_) => {}
+    };
+    let garbage: Vec<u8> =
+        (0..100_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    type Damage<'d> = (&'d str, &'d dyn Fn());
+    let damages: [Damage<'_>; 6] = [
+        ("cannot read", &|| {}),
+        ("has 0 ids", &|| fs::write(&path, "").unwrap()),
+        ("has 10 ids", &|| fs::write(&path, lines(1..=10)).unwrap()),
+        ("are no ids", &|| fs::write(&path, &garbage).unwrap()),
+        ("are no ids", &|| fs::write(&path, vec![b'7'; 10 << 20]).unwrap()),
+        ("not a regular file", &|| fs::create_dir(&path).unwrap()),
+    ];
+    for (error, damage) in damages {
+        clear();
+        damage();
+        wait(&source, error, |status| {
+            status.last_error.as_deref().is_some_and(|text| text.contains(error))
+        });
+        wait(&source, "stale", |status| status.state == SyncState::Stale);
+        assert!((1..=1000).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+        clear();
+        fs::write(&path, &content).unwrap();
+        wait_synced(&source);
+        assert!(source.status().last_error.is_none());
+        assert!((1..=1000).all(|id| knows(&ids, id)) && !knows(&ids, 1001), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_being_written_is_not_published() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, lines(1..=500)).unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    wait_synced(&source);
+    let committed = Committed::default();
+    committed.insert(1..=500);
+    let mut random = Random(17);
+    check(&source, &ids, &committed, || {
+        for round in 1..=5 {
+            // The same ids in another order, and new ones, with pauses below `quiet`.
+            let mut file = File::create(&path).unwrap();
+            for part in 0..25 {
+                let part = (part + round * 7) % 25;
+                file.write_all(lines(part * 20 + 1..=part * 20 + 20).as_bytes()).unwrap();
+                std::thread::sleep(Duration::from_millis(random.below(20)));
+            }
+            file.write_all(lines([1000 + round]).as_bytes()).unwrap();
+            drop(file);
+            wait_until(&source, "the new file", || {
+                ids.generation().contains((1000 + round).to_string().as_bytes())
+            });
+        }
+    });
+    assert_eq!(source.status().generations, 6);
+}
+
+#[test]
+fn no_id_is_refused_while_files_are_replaced() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, lines([1])).unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    wait_synced(&source);
+    let committed = Committed::default();
+    committed.insert([1]);
+    let (mut random, mut next) = (Random(3), 2);
+    let end = Instant::now() + Duration::from_secs(4);
+    check(&source, &ids, &committed, || {
+        while Instant::now() < end {
+            let new: Vec<u64> = (next..next + random.below(50)).collect();
+            next += new.len() as u64;
+            let deleted: Vec<u64> =
+                (0..random.below(10)).filter_map(|_| committed.pick(&mut random)).collect();
+            committed.remove(deleted);
+            let mut all = committed.ids();
+            all.extend(&new);
+            replace(&path, lines(all));
+            committed.insert(new);
+            std::thread::sleep(Duration::from_millis(random.below(300)));
+        }
+    });
+    assert!(source.status().generations > 5, "{:?}", source.status());
+    wait_until(&source, "the last file", || committed.ids().iter().all(|id| knows(&ids, id)));
+    wait_until(&source, "deletions", || !knows(&ids, next));
+}
+
+#[test]
+fn a_stop_interrupts_a_long_read() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, lines(1..=1_000_000)).unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    std::thread::sleep(QUIET + Duration::from_millis(50));
+    let start = Instant::now();
+    source.stop();
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+}
