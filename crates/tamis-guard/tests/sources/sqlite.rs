@@ -1,1 +1,290 @@
+//! Ids in an SQLite database.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
+use tamis_guard::source::{ChangeColumn, Source, SourceOptions, SqliteOptions};
+use tamis_guard::{IdSet, IdType, SyncState};
+
+use crate::checker::{Committed, Dir, Random, check, id_set, integers, knows, options};
+use crate::checker::{wait, wait_synced, wait_until};
+
+/// A database with a table of products.
+pub struct Shop {
+    pub path: PathBuf,
+    pub connection: Connection,
+    _dir: Dir,
+}
+
+pub const TABLE: &str = "CREATE TABLE products (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, updated_at INTEGER, name TEXT);
+    CREATE INDEX updated ON products (updated_at);
+    CREATE TABLE deleted (id INTEGER);";
+
+impl Shop {
+    pub fn new(journal: &str) -> Self {
+        let dir = Dir::new();
+        let path = dir.path("shop.db");
+        let connection = connect(&path);
+        connection.pragma_update(None, "journal_mode", journal).unwrap();
+        connection.execute_batch(TABLE).unwrap();
+        Self { path, connection, _dir: dir }
+    }
+
+    /// Inserts the ids up to `last`. The change column has the id.
+    pub fn fill(&self, last: u32) {
+        let sql =
+            "WITH RECURSIVE new (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM new WHERE id < ?1)
+            INSERT INTO products SELECT id, id, 'a product' FROM new";
+        self.connection.execute(sql, [last]).unwrap();
+    }
+
+    pub fn run(&self, sql: &str) {
+        self.connection.execute_batch(sql).unwrap();
+    }
+
+    pub fn options(&self, column: Option<&str>, overlap_ms: u64) -> SqliteOptions {
+        let overlap = Duration::from_millis(overlap_ms);
+        let changes = column.map(|column| ChangeColumn { column: column.to_owned(), overlap });
+        SqliteOptions { changes, chunk: 100, ..SqliteOptions::new(&self.path, "products", "id") }
+    }
+}
+
+pub fn connect(path: &Path) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    connection.busy_timeout(Duration::from_secs(10)).unwrap();
+    connection.pragma_update(None, "synchronous", "off").unwrap();
+    connection
+}
+
+pub fn start(ids: &Arc<IdSet>, sqlite: SqliteOptions) -> Source {
+    Source::sqlite(Arc::clone(ids), sqlite, options())
+}
+
+/// Inserts, updates and deletes rows in transactions of random sizes.
+fn write(shop: &mut Shop, committed: &Committed, random: &mut Random, time: Duration) {
+    let (start, end) = (Instant::now(), Instant::now() + time);
+    while Instant::now() < end {
+        let now = 1_000_000 + start.elapsed().as_micros() as i64;
+        let (mut new, mut deleted) = (Vec::new(), Vec::new());
+        let transaction = shop.connection.transaction().unwrap();
+        for _ in 0..=random.below(20) {
+            match random.below(4) {
+                0 if committed.pick(random).is_none() => {}
+                0 => {
+                    let id = committed.pick(random).unwrap();
+                    // Before the deletion is visible.
+                    committed.remove([id]);
+                    deleted.push(id);
+                    transaction.execute("DELETE FROM products WHERE id = ?1", [id as i64]).unwrap();
+                    transaction.execute("INSERT INTO deleted VALUES (?1)", [id as i64]).unwrap();
+                }
+                1 => {
+                    let sql = "UPDATE products SET updated_at = ?1 WHERE id = ?2";
+                    let id = committed.pick(random).unwrap_or(1);
+                    transaction.execute(sql, params![now, id as i64]).unwrap();
+                }
+                _ => {
+                    // Some programs leave the column empty.
+                    let at = (random.below(8) > 0).then_some(now);
+                    let sql = "INSERT INTO products (updated_at) VALUES (?1)";
+                    transaction.execute(sql, [at]).unwrap();
+                    new.push(transaction.last_insert_rowid() as u64);
+                }
+            }
+        }
+        transaction.commit().unwrap();
+        committed.insert(new);
+        std::thread::sleep(Duration::from_millis(random.below(15)));
+    }
+}
+
+fn keeps_the_promise(journal: &str, column: Option<&str>, deletions: Option<&str>, seed: u64) {
+    let mut shop = Shop::new(journal);
+    shop.fill(1000);
+    let ids = id_set(integers());
+    let sqlite = SqliteOptions {
+        deletions: deletions.map(str::to_owned),
+        reread: Duration::from_millis(300),
+        ..shop.options(column, 500)
+    };
+    let source = start(&ids, sqlite);
+    wait_synced(&source);
+    let committed = Committed::default();
+    committed.insert(1..=1000);
+    let mut random = Random(seed);
+    check(&source, &ids, &committed, || {
+        write(&mut shop, &committed, &mut random, Duration::from_secs(3));
+    });
+    let case = format!("{journal} {column:?}");
+    assert!(source.status().generations > 2, "{case}: {:?}", source.status());
+    let last = committed.ids();
+    wait_until(&source, &case, || last.iter().all(|id| knows(&ids, id)));
+    // The next read of all ids finds the deletions.
+    wait_until(&source, &case, || {
+        let is_live = |id: &u64| last.binary_search(id).is_ok();
+        ids.state() == SyncState::Synced && (1..=1000).all(|id| is_live(&id) == knows(&ids, id))
+    });
+}
+
+#[test]
+fn no_id_is_refused_while_all_ids_are_read_after_each_change() {
+    keeps_the_promise("delete", None, None, 1);
+    keeps_the_promise("wal", None, None, 2);
+}
+
+#[test]
+fn no_id_is_refused_while_new_keys_are_polled() {
+    keeps_the_promise("delete", Some("id"), None, 3);
+    keeps_the_promise("wal", Some("id"), Some("SELECT id FROM deleted"), 4);
+}
+
+#[test]
+fn no_id_is_refused_while_updated_rows_are_polled() {
+    keeps_the_promise("delete", Some("updated_at"), Some("SELECT id FROM deleted"), 5);
+    keeps_the_promise("wal", Some("updated_at"), None, 6);
+}
+
+/// Returns whether a row is found that commits 200 ms after it took its value, behind others.
+fn finds_late_commit(overlap_ms: u64) -> bool {
+    let shop = Shop::new("wal");
+    shop.fill(100);
+    let ids = id_set(integers());
+    let source = start(&ids, shop.options(Some("updated_at"), overlap_ms));
+    wait_synced(&source);
+    for other in 0..20 {
+        shop.run(&format!("INSERT INTO products VALUES (NULL, {}, '')", 2000 + other));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    wait_until(&source, "the other rows", || knows(&ids, 120));
+    // It took the value 1999 before the others took theirs.
+    shop.run("INSERT INTO products VALUES (5000, 1999, '')");
+    shop.run("INSERT INTO products VALUES (5001, 2020, '')");
+    wait_until(&source, "the next row", || knows(&ids, 5001));
+    assert_eq!(source.status().generations, 1);
+    knows(&ids, 5000)
+}
+
+#[test]
+fn a_late_commit_is_found_within_the_overlap() {
+    assert!(finds_late_commit(3000));
+    assert!(!finds_late_commit(0), "without an overlap, the next read of all ids finds it");
+}
+
+#[test]
+fn the_next_read_of_all_ids_finds_what_polls_miss() {
+    let shop = Shop::new("wal");
+    shop.fill(1000);
+    let ids = id_set(integers());
+    let reread = Duration::from_millis(200);
+    let source = start(&ids, SqliteOptions { reread, ..shop.options(Some("id"), 10) });
+    wait_synced(&source);
+    shop.run("DELETE FROM products WHERE id = 7 OR id = 1000");
+    wait_until(&source, "the deletion", || !knows(&ids, 7) && !knows(&ids, 1000));
+    shop.run("INSERT INTO products (id) VALUES (7)");
+    wait_until(&source, "the old id", || knows(&ids, 7));
+    // A database without commits is not read.
+    std::thread::sleep(Duration::from_millis(500));
+    let before = source.status();
+    std::thread::sleep(Duration::from_millis(500));
+    let after = source.status();
+    assert_eq!((before.generations, before.items_read), (after.generations, after.items_read));
+    assert_eq!(after.state, SyncState::Synced);
+}
+
+#[test]
+fn a_query_for_deletions_refuses_at_once_and_spares_live_rows() {
+    let shop = Shop::new("wal");
+    shop.fill(1000);
+    let ids = id_set(integers());
+    let deletions = Some("SELECT id FROM deleted".to_owned());
+    let source = start(&ids, SqliteOptions { deletions, ..shop.options(Some("id"), 10) });
+    wait_synced(&source);
+    shop.run("DELETE FROM products WHERE id = 7; INSERT INTO deleted VALUES (7), (8), ('x')");
+    wait_until(&source, "the deletion", || !knows(&ids, 7));
+    assert!(knows(&ids, 8), "its row exists");
+    // The deleted id is created again, below the bound.
+    shop.run("INSERT INTO products (id) VALUES (7)");
+    wait_until(&source, "the id", || knows(&ids, 7));
+    assert_eq!(source.status().generations, 1);
+}
+
+#[test]
+fn a_condition_selects_rows_and_any_type_is_an_id() {
+    let shop = Shop::new("delete");
+    shop.run(
+        "CREATE TABLE items (id, at INTEGER, gone INTEGER);
+        INSERT INTO items VALUES (1, 1, 0), ('02', 2, 0), (3.0, 3, 0), (NULL, 4, 0), ('x', 5, 0),
+            (x'34', 6, 0), (6, 7, 1), ('7', 8, 0), (7, 9, 0);",
+    );
+    for column in [None, Some("at")] {
+        let ids = id_set(integers());
+        let condition = Some("NOT gone".to_owned());
+        let from = "items".to_owned();
+        // Each chunk ends at another type.
+        let sqlite = SqliteOptions { from, condition, chunk: 1, ..shop.options(column, 10) };
+        let source = start(&ids, sqlite);
+        let status = wait_synced(&source);
+        assert!([1, 2, 3, 4, 7].iter().all(|id| knows(&ids, id)) && !knows(&ids, 6));
+        assert_eq!(status.invalid_rows, 1, "{column:?}");
+    }
+}
+
+#[test]
+fn equal_texts_of_another_case_are_different_ids() {
+    let shop = Shop::new("delete");
+    shop.run("CREATE TABLE names (name TEXT COLLATE NOCASE)");
+    let names = ["a", "A", "b", "B", "aB", "Ab", "AB", "ab"];
+    for name in names {
+        shop.connection.execute("INSERT INTO names VALUES (?1)", [name]).unwrap();
+    }
+    let ids = id_set(IdType::Text { max_bytes: 10 });
+    let sqlite = SqliteOptions { chunk: 1, ..SqliteOptions::new(&shop.path, "names", "name") };
+    let source = start(&ids, sqlite);
+    wait_synced(&source);
+    for name in names {
+        assert!(knows(&ids, name), "{name}");
+    }
+}
+
+#[test]
+fn a_million_rows_are_read_while_rows_are_added() {
+    let shop = Shop::new("wal");
+    shop.fill(1_000_000);
+    let ids = id_set(integers());
+    let chunk = 10_000;
+    let sqlite = SqliteOptions { chunk, ..shop.options(Some("id"), 50) };
+    let times = SourceOptions { stale_after: Duration::from_secs(5), ..options() };
+    let source = Source::sqlite(Arc::clone(&ids), sqlite, times);
+    // During the first read.
+    for id in 1_000_001..=1_000_100 {
+        shop.run(&format!("INSERT INTO products (id) VALUES ({id})"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let status = wait_synced(&source);
+    wait_until(&source, "the last row", || knows(&ids, 1_000_100));
+    assert!((1..=1_000_100).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+    assert!(!knows(&ids, 1_000_101));
+    assert_eq!(status.generations, 1);
+    let status = wait(&source, "all rows", |status| status.items_read >= 1_000_100);
+    assert!(status.failures == 0, "{status:?}");
+}
+
+#[test]
+fn a_stop_interrupts_a_query() {
+    let shop = Shop::new("wal");
+    shop.fill(1000);
+    let ids = id_set(integers());
+    // A thousand million rows, none of which counts.
+    let from = "(SELECT one.id FROM products one, products other, products third
+        WHERE one.name + other.name + third.name > 0)";
+    let from = from.to_owned();
+    let source = start(&ids, SqliteOptions { from, ..shop.options(None, 0) });
+    std::thread::sleep(Duration::from_millis(200));
+    let start = Instant::now();
+    source.stop();
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert_eq!(ids.state(), SyncState::Warming);
+}
