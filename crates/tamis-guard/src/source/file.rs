@@ -29,14 +29,15 @@ pub(super) use signature::Signature;
 pub enum FileFormat {
     /// One id a line. Empty lines are skipped.
     Lines,
-    /// A column of a CSV file.
+    /// A column of a CSV file. A quote without an end hides the rows after it.
     Csv {
         /// The column.
         column: CsvColumn,
         /// The byte between two fields.
         delimiter: u8,
     },
-    /// A filter of `tamis build`. Its items are the ids in their canonical text.
+    /// A filter of `tamis build`. Its items are the ids in their canonical text. It keeps its rate
+    /// and its hash key, so a client that knows the key can choose ids that pass.
     Filter,
 }
 
@@ -58,7 +59,8 @@ pub struct FileOptions {
     pub format: FileFormat,
     /// How long a changed file must stay the same before it is read. It must exceed the pauses of
     /// the program that writes the file, and the resolution of the file system's clock. The sync
-    /// delay of [`SourceOptions`](crate::source::SourceOptions) must exceed it.
+    /// delay of [`SourceOptions`](crate::source::SourceOptions) must exceed it. A file that changes
+    /// more often is not read, and its set becomes stale.
     pub quiet: Duration,
     /// The fewest ids of a list that is published. The default 1 keeps the last generation when the
     /// file is truncated.

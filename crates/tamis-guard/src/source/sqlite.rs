@@ -13,7 +13,8 @@
 //! is found as a change.
 //!
 //! Another file at the path or a changed schema may be another table. The set is then stale until
-//! all ids are read again.
+//! all ids are read again. Each statement that changes the schema has this effect, also `VACUUM`
+//! and `CREATE INDEX`.
 
 mod cell;
 mod database;
@@ -57,6 +58,7 @@ pub struct SqliteOptions {
 /// A column whose values never decrease: a transaction takes a value that is at least as large as
 /// all values that were taken before, such as `updated_at` or an `AUTOINCREMENT` key.
 ///
+/// Without `AUTOINCREMENT`, SQLite gives the key of the last row again after its deletion.
 /// A row with a smaller value is found by the next read of all ids, so its sync delay is
 /// [`SqliteOptions::reread`].
 #[derive(Clone, Debug)]

@@ -45,6 +45,11 @@ impl Shop {
         self.connection.execute_batch(sql).unwrap();
     }
 
+    pub fn count_above(&self, id: u32) -> u32 {
+        let sql = "SELECT COUNT(*) FROM products WHERE id > ?1";
+        self.connection.query_row(sql, [id], |row| row.get(0)).unwrap()
+    }
+
     pub fn options(&self, column: Option<&str>, overlap_ms: u64) -> SqliteOptions {
         let overlap = Duration::from_millis(overlap_ms);
         let changes = column.map(|column| ChangeColumn { column: column.to_owned(), overlap });

@@ -1,7 +1,7 @@
 //! Faults of an SQLite database: the set becomes stale, keeps its ids, and is synced afterwards.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tamis_guard::source::{Source, SourceStatus, SqliteOptions};
 use tamis_guard::{IdSet, SyncState};
@@ -38,6 +38,29 @@ fn a_locked_database_makes_the_set_stale() {
         shop.run("COMMIT");
         wait_synced(&source);
         wait_until(&source, "the new row", || knows(&ids, 101) && !knows(&ids, 102));
+    }
+}
+
+#[test]
+fn a_long_read_goes_on_between_two_locks() {
+    for column in COLUMNS {
+        let shop = Shop::new("delete");
+        shop.fill(100_000);
+        let ids = id_set(integers());
+        shop.run("BEGIN EXCLUSIVE");
+        let source = start(&ids, shop.options(column, 20));
+        // Each lock is longer than a query waits, and the chunks need several pauses.
+        let end = Instant::now() + Duration::from_secs(20);
+        while source.status().state != SyncState::Synced && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(150));
+            shop.run("COMMIT");
+            std::thread::sleep(Duration::from_millis(60));
+            shop.run("BEGIN EXCLUSIVE; INSERT INTO products (updated_at) VALUES (100001)");
+        }
+        shop.run("COMMIT");
+        wait_synced(&source);
+        let last = 100_000 + shop.count_above(100_000);
+        wait_until(&source, "all rows", || (1..=last).all(|id| knows(&ids, id)));
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Signature {
     changed: (i64, i64),
 }
 
-/// Which file it is.
+/// Which file it is: device and inode. On systems other than Unix, all files are the same.
 pub(crate) type Identity = (u64, u64);
 
 impl Signature {

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use rusqlite::ErrorCode;
+
+use crate::generation::Generation;
 use crate::source::sqlite::SqliteOptions;
 use crate::source::sqlite::cell::Cell;
 use crate::source::sqlite::database::Database;
@@ -152,27 +155,14 @@ impl Follower {
         let generation = run.start_generation()?;
         let mut last = Cell::Null;
         loop {
-            let (mut rows, mut next) = (Rows::default(), Cell::Null);
-            let count = database.chunk(&last, |value, text| {
-                let id = run.canonical(text);
-                rows.add(id.is_some());
-                if let Some(id) = id {
-                    // The chunk is younger than all deletions that a poll has found.
-                    generation.insert(&id, run.ids.options().id.value_of(&id))?;
-                }
-                next = value.into();
-                Ok(())
-            })?;
-            run.count(rows);
-            if count < u64::from(self.chunk) {
-                break;
-            }
+            let next = retry(run, || self.read_chunk(run, database, &generation, &last))?;
+            let Some(next) = next else { break };
             last = next;
             if run.is_stopped() {
                 return Err(SourceError::Stopped);
             }
             if self.has_changes && self.polled.elapsed() >= run.options.interval {
-                self.poll(run, database)?;
+                retry(run, || self.poll(run, database))?;
                 if !self.is_following {
                     break;
                 }
@@ -190,6 +180,29 @@ impl Follower {
         Ok(true)
     }
 
+    /// Reads the next ids. Returns the last one; `None` after the last chunk.
+    fn read_chunk(
+        &self,
+        run: &Run,
+        database: &Database,
+        generation: &Generation,
+        after: &Cell,
+    ) -> Result<Option<Cell>, SourceError> {
+        let (mut rows, mut last) = (Rows::default(), Cell::Null);
+        let count = database.chunk(after, |value, text| {
+            let id = run.canonical(text);
+            rows.add(id.is_some());
+            if let Some(id) = id {
+                // The chunk is younger than all deletions that a poll has found.
+                generation.insert(&id, run.ids.options().id.value_of(&id))?;
+            }
+            last = value.into();
+            Ok(())
+        })?;
+        run.count(rows);
+        Ok((count >= u64::from(self.chunk)).then_some(last))
+    }
+
     /// Forgets what is known about the database. All ids must be read again.
     pub(super) fn forget(&mut self, run: &Run) {
         run.lost();
@@ -198,6 +211,23 @@ impl Follower {
         self.history.clear();
         self.is_following = false;
         self.read = None;
+    }
+}
+
+/// Reads again while another connection holds a lock, so that a long read goes on after it.
+fn retry<T>(run: &Run, mut read: impl FnMut() -> Result<T, SourceError>) -> Result<T, SourceError> {
+    let start = Instant::now();
+    loop {
+        match read() {
+            Err(SourceError::Sqlite(error))
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && !run.is_stopped()
+                    && start.elapsed() < run.options.stale_after =>
+            {
+                run.sleep(run.options.interval);
+            }
+            result => return result,
+        }
     }
 }
 
