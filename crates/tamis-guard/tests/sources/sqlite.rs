@@ -200,6 +200,30 @@ fn the_next_read_of_all_ids_finds_what_polls_miss() {
 }
 
 #[test]
+fn new_rows_are_found_during_a_long_read() {
+    let shop = Shop::new("wal");
+    shop.fill(100_000);
+    let ids = id_set(integers());
+    let sqlite = SqliteOptions { chunk: 5, reread: Duration::ZERO, ..shop.options(Some("id"), 10) };
+    let source = start(&ids, sqlite);
+    wait_synced(&source);
+    // The read may end before the row is found. Then the next row decides.
+    let is_found = |attempt| {
+        let id = 100_001 + 2 * attempt;
+        shop.run(&format!("INSERT INTO products (id) VALUES ({id})"));
+        wait_until(&source, "the row that starts a read", || knows(&ids, id));
+        std::thread::sleep(Duration::from_millis(50));
+        let before = source.status().generations;
+        shop.run(&format!("INSERT INTO products (id) VALUES ({})", id + 1));
+        wait_until(&source, "the new row", || knows(&ids, id + 1));
+        let is_found = source.status().generations == before;
+        wait(&source, "the end of the read", |status| status.generations > before);
+        is_found
+    };
+    assert!((0..10).any(is_found));
+}
+
+#[test]
 fn a_query_for_deletions_refuses_at_once_and_spares_live_rows() {
     let shop = Shop::new("wal");
     shop.fill(1000);

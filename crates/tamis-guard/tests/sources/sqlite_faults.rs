@@ -1,12 +1,14 @@
 //! Faults of an SQLite database: the set becomes stale, keeps its ids, and is synced afterwards.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tamis_guard::source::{Source, SourceStatus, SqliteOptions};
+use tamis_guard::source::{Source, SourceOptions, SourceStatus, SqliteOptions};
 use tamis_guard::{IdSet, SyncState};
 
-use crate::checker::{Committed, check, id_set, integers, knows, wait, wait_synced, wait_until};
+use crate::checker::{Committed, check, id_set, integers, knows, options};
+use crate::checker::{wait, wait_synced, wait_until};
 use crate::sqlite::{Shop, TABLE, connect, start};
 
 /// Each way to find changes.
@@ -48,7 +50,10 @@ fn a_long_read_goes_on_between_two_locks() {
         shop.fill(100_000);
         let ids = id_set(integers());
         shop.run("BEGIN EXCLUSIVE");
-        let source = start(&ids, shop.options(column, 20));
+        let sqlite = SqliteOptions { chunk: 5, ..shop.options(column, 20) };
+        // Longer than a read.
+        let times = SourceOptions { stale_after: Duration::from_secs(10), ..options() };
+        let source = Source::sqlite(Arc::clone(&ids), sqlite, times);
         // Each lock is longer than a query waits, and the chunks need several pauses.
         let end = Instant::now() + Duration::from_secs(20);
         while source.status().state != SyncState::Synced && Instant::now() < end {
@@ -58,7 +63,7 @@ fn a_long_read_goes_on_between_two_locks() {
             shop.run("BEGIN EXCLUSIVE; INSERT INTO products (updated_at) VALUES (100001)");
         }
         shop.run("COMMIT");
-        wait_synced(&source);
+        assert!(Instant::now() < end, "{column:?}: {:?}", source.status());
         let last = 100_000 + shop.count_above(100_000);
         wait_until(&source, "all rows", || (1..=last).all(|id| knows(&ids, id)));
     }
