@@ -180,7 +180,8 @@ impl IdSet {
     }
 
     /// Replaces the generation in use by the one that was started. Requests that are being decided
-    /// use one or the other.
+    /// use one or the other. Clears the negative cache, because an id in it may have been created
+    /// again.
     ///
     /// # Panics
     ///
@@ -190,6 +191,13 @@ impl IdSet {
         // In this order, a change reaches the new generation at every moment.
         self.current.store(building);
         self.building.store(None);
+        // As in `insert`, for each id.
+        for version in &self.versions {
+            version.fetch_add(1, Ordering::AcqRel);
+        }
+        if let Some(negative) = &self.negative {
+            negative.invalidate_all();
+        }
     }
 
     /// Drops the generation that was started.
@@ -445,6 +453,22 @@ mod tests {
         set.insert(b"1").unwrap();
         set.not_found(b"1", passed);
         assert_eq!(set.decide(b"1"), KNOWN);
+    }
+
+    #[test]
+    fn a_404_from_before_a_generation_is_forgotten() {
+        let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
+        set.not_found(b"1", set.passed(b"1"));
+        let late = set.passed(b"2");
+        let generation = set.start_generation(10).unwrap();
+        // Both ids were deleted and created again.
+        for id in [b"1", b"2"] {
+            generation.load(id, None).unwrap();
+        }
+        assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Negative));
+        set.publish_generation();
+        set.not_found(b"2", late);
+        assert_eq!((set.decide(b"1"), set.decide(b"2")), (KNOWN, KNOWN));
     }
 
     #[test]

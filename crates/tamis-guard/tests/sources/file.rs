@@ -59,6 +59,22 @@ fn a_list_is_read_again_when_it_changes() {
 }
 
 #[test]
+fn an_id_that_is_created_again_passes_after_a_404() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, lines([1, 2])).unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    wait_synced(&source);
+    let (early, late) = (ids.passed(b"1"), ids.passed(b"2"));
+    ids.not_found(b"1", early);
+    assert!(!knows(&ids, 1) && knows(&ids, 2));
+    replace(&path, lines([1, 2, 3]));
+    wait(&source, "the new list", |status| status.generations == 2);
+    ids.not_found(b"2", late);
+    assert!(knows(&ids, 1) && knows(&ids, 2));
+}
+
+#[test]
 fn a_column_of_a_csv_file_is_read() {
     let dir = Dir::new();
     let path = dir.path("products.csv");
