@@ -1,6 +1,6 @@
-//! Sources: where the ids of an [`IdSet`] come from.
+//! Sources, which read the ids of an [`IdSet`] and keep them up to date.
 //!
-//! A source runs on a thread of its own until it is stopped or dropped. It promises one thing:
+//! A source runs on a thread of its own until it is stopped or dropped. Its promise:
 //!
 //! > While the state is [`SyncState::Synced`], no id is refused that was committed before the request
 //! > and longer ago than [`SourceOptions::stale_after`].
@@ -110,7 +110,7 @@ impl Source {
         Self { run, threads }
     }
 
-    /// Returns what the source has done so far.
+    /// Returns the status.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         self.run.progress.lock().status(self.run.ids.state())

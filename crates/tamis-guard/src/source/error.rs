@@ -1,4 +1,4 @@
-//! Why a source could not read the ids.
+//! The errors of a source.
 
 use std::fmt;
 use std::io;

@@ -1,14 +1,14 @@
 //! Ids in an SQLite database.
 //!
-//! `PRAGMA data_version` tells at each interval whether any connection has committed. What follows a
-//! commit depends on [`SqliteOptions::changes`]:
+//! At each interval, `PRAGMA data_version` shows whether another connection has committed. After a
+//! commit, [`SqliteOptions::changes`] decides what the source reads:
 //!
-//! * Without a change column, the source reads all ids into a new generation.
+//! * Without a change column, it reads all ids into a new generation.
 //! * With one, it reads the rows whose value is new, and all ids only every
 //!   [`reread`](SqliteOptions::reread). See `sqlite/history.rs` for the bound of these reads.
 //!
-//! A read of all ids goes in chunks, in the order of the ids. Each chunk is a short transaction, so
-//! the source does not block writers, and it looks for changes between two chunks. A row that
+//! The source reads all ids in chunks, in the order of the ids. Each chunk is a short transaction, so
+//! the source does not block writers. Between two chunks it reads new rows. A row that
 //! exists during the whole read is in one of the chunks. A row that is committed behind the chunk
 //! is found as a change.
 //!
@@ -103,9 +103,9 @@ impl Reader for SqliteReader {
             if run.is_stopped() {
                 return Err(SourceError::Stopped);
             }
-            // After a lock and after an error in a query, the connection goes on.
-            let goes_on = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked, ErrorCode::Unknown];
-            if error.sqlite_error_code().is_none_or(|code| !goes_on.contains(&code)) {
+            // After a lock or an error in a query, the connection stays open.
+            let harmless = [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked, ErrorCode::Unknown];
+            if error.sqlite_error_code().is_none_or(|code| !harmless.contains(&code)) {
                 self.follower.forget(run);
                 self.database = None;
             }

@@ -1,11 +1,11 @@
-//! What a source reports about itself.
+//! The status of a source.
 
 use std::time::{Duration, Instant};
 
 use crate::source::{Rows, SourceError};
 use crate::state::SyncState;
 
-/// What a source has done so far.
+/// The status of a source.
 #[derive(Clone, Debug)]
 pub struct SourceStatus {
     /// How well the guard knows the source.

@@ -1,4 +1,4 @@
-//! Whether a file is still the same.
+//! The signature of a file, which shows whether the file has changed.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use crate::source::SourceError;
 
-/// What the file system says about a file. It differs after each change, except for two changes
-/// within one tick of the file system's clock.
+/// The attributes of a file that show a change. Two changes within one tick of the file system's
+/// clock may have the same signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     len_bytes: u64,

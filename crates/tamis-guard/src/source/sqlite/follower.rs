@@ -1,4 +1,4 @@
-//! What is known about a database, and what must be read.
+//! Follows the changes of a database.
 
 use std::time::{Duration, Instant};
 

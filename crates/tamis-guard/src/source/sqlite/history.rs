@@ -1,4 +1,4 @@
-//! From which value on the change column must be read.
+//! The smallest value of the change column that a poll must read.
 //!
 //! An application takes a value of the change column, such as the present time, and commits it at
 //! most `overlap` later. Another transaction may take a larger value and commit it earlier. So the
