@@ -8,6 +8,9 @@ use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
 use crate::{Outcome, console, fuzz, links, servers};
 
+/// The features of the guard that the tests and the lints include.
+const GUARD_FEATURES: [&str; 2] = ["--features", "tamis-guard/proxy,tamis-guard/sqlite"];
+
 /// Runs every step.
 pub fn run() -> Outcome {
     let mut steps = Steps::default();
@@ -15,7 +18,7 @@ pub fn run() -> Outcome {
     format(&mut steps)?;
     lints(&mut steps)?;
     let mut tests = cargo(&["test", "--workspace", "--all-targets", "--quiet"]);
-    tests.args(["--exclude", "tamis-module", "--exclude", "tamis-redis"]);
+    tests.args(["--exclude", "tamis-module", "--exclude", "tamis-redis"]).args(GUARD_FEATURES);
     // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
     steps.run("tests", tests.env("PROPTEST_RNG_SEED", "1"))?;
     steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
@@ -83,7 +86,7 @@ fn lints(steps: &mut Steps) -> Outcome {
     }
     let deny = ["--", "-D", "warnings"];
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets", "--quiet"]);
-    steps.run("lints", clippy.args(deny))?;
+    steps.run("lints", clippy.args(GUARD_FEATURES).args(deny))?;
     // No other run selects this test: it is run only with servers.
     let mut clippy = cargo(&["clippy", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
     steps.run("lints of the tests on servers", clippy.args(deny))?;

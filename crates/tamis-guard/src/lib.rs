@@ -1,7 +1,7 @@
 //! Refuses requests for ids that do not exist before they reach the database.
 //!
-//! An [`IdSet`] knows which ids exist. A [`source`] keeps it up to date. A [`Route`] says where requests
-//! have their ids. The [`GuardLayer`] decides about each request before a service gets it.
+//! An [`IdSet`] knows which ids exist. A [`source`] keeps it up to date. A [`Route`] says where
+//! requests have their ids. The [`GuardLayer`] decides about each request before a service gets it.
 //! With the feature `proxy`, `Proxy` is such a service in front of any program.
 #![forbid(unsafe_code)]
 
