@@ -13,6 +13,7 @@ mod admission;
 mod answer;
 mod client_stream;
 mod connection;
+mod context;
 mod error;
 mod forward;
 mod forwarded;
@@ -22,6 +23,7 @@ mod request_body;
 mod response_body;
 mod tls;
 mod tunnel;
+mod upstream;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -32,14 +34,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Duration, sleep, timeout};
-use tokio_rustls::rustls::ServerConfig;
 
 pub use error::ProxyError;
 pub use options::{ProxyOptions, TlsFiles};
 
 use crate::layer::GuardLayer;
-use crate::proxy::connection::ConnectionContext;
-use crate::proxy::forward::Client;
+use crate::proxy::context::{ConnectionContext, Phase, Shared};
 
 /// How long an acceptor waits after an error, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -76,27 +76,6 @@ pub struct ProxyHandle {
     shared: Arc<Shared>,
 }
 
-/// What all connections of a proxy use.
-#[derive(Debug)]
-struct Shared {
-    options: ProxyOptions,
-    guard: ArcSwap<GuardLayer>,
-    client: ArcSwap<Client>,
-    tls: Option<ArcSwap<ServerConfig>>,
-    /// One permit for each connection. A tunnel keeps that of its connection.
-    connections: Arc<Semaphore>,
-}
-
-/// How far the shutdown of a proxy is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Serving,
-    /// No new connections. Requests are finished.
-    Draining,
-    /// Everything is closed.
-    Closed,
-}
-
 impl Proxy {
     /// Reads the TLS files and listens on all addresses. A port 0 is replaced by a free port.
     ///
@@ -105,7 +84,7 @@ impl Proxy {
     /// [`ProxyError`] if an option is wrong, a file cannot be used, or an address is in use.
     pub async fn bind(options: ProxyOptions, guard: GuardLayer) -> Result<Self, ProxyError> {
         options.check()?;
-        let client = forward::client(&options)?;
+        let client = upstream::client(&options)?;
         let tls = match &options.tls {
             Some(files) => Some(ArcSwap::new(tls::server_config(files)?)),
             None => None,
@@ -177,7 +156,7 @@ impl ProxyHandle {
     ///
     /// [`ProxyError`] if a file cannot be used. The proxy then keeps what it has.
     pub fn reload_tls(&self) -> Result<(), ProxyError> {
-        let client = forward::client(&self.shared.options)?;
+        let client = upstream::client(&self.shared.options)?;
         if let (Some(tls), Some(files)) = (&self.shared.tls, &self.shared.options.tls) {
             tls.store(tls::server_config(files)?);
         }

@@ -1,10 +1,8 @@
 //! One connection of a client: from the socket to the guard.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Request, Response, Version};
 use http_body_util::Either;
@@ -14,43 +12,21 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
 use crate::layer::AnswerBody;
-use crate::proxy::activity::{Activity, Due};
+use crate::proxy::activity::Due;
+use crate::proxy::admission;
 use crate::proxy::client_stream::{ClientStream, Transport};
+use crate::proxy::context::{ConnectionContext, Phase};
 use crate::proxy::forward::{Forward, ForwardBody};
+use crate::proxy::options::KEEPALIVE;
 use crate::proxy::request_body::{RequestBody, Upload};
 use crate::proxy::response_body::ResponseBody;
-use crate::proxy::{Phase, Shared, admission};
-
-/// How long a silent peer is trusted before the system probes its connection. Tunnels have no
-/// other limit.
-pub(super) const KEEPALIVE: Duration = Duration::from_secs(60);
-
-/// A connection of a client. Its requests and its tunnel share it.
-#[derive(Debug)]
-pub(super) struct ConnectionContext {
-    pub(super) shared: Arc<Shared>,
-    pub(super) remote: SocketAddr,
-    pub(super) activity: Arc<Activity>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl ConnectionContext {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        remote: SocketAddr,
-        permit: OwnedSemaphorePermit,
-    ) -> Arc<Self> {
-        let activity = Arc::new(Activity::new());
-        Arc::new(Self { shared, remote, activity, _permit: permit })
-    }
-}
 
 /// Serves a connection until the client, a limit or the shutdown ends it.
 pub(super) async fn serve(

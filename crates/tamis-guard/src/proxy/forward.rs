@@ -15,24 +15,16 @@ use http::{Request, Response, StatusCode, Version};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
 use crate::body::GuardedBody;
 use crate::proxy::answer::Failure;
-use crate::proxy::connection::{ConnectionContext, KEEPALIVE};
-use crate::proxy::error::ProxyError;
-use crate::proxy::options::ProxyOptions;
+use crate::proxy::context::{ConnectionContext, Phase};
 use crate::proxy::request_body::{RequestBody, RequestBodyError, Upload};
-use crate::proxy::{Phase, hop_by_hop, tls, tunnel};
-
-/// The pool of connections to the upstream.
-pub(super) type Client = legacy::Client<HttpsConnector<HttpConnector>, GuardedBody<RequestBody>>;
+use crate::proxy::{hop_by_hop, tunnel};
 
 /// The body of an answer: the proxy's own, or that of the upstream.
 pub(super) type ForwardBody = Either<Full<Bytes>, Incoming>;
@@ -46,25 +38,6 @@ const SLOW_BODY: Failure =
     Failure::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
 const BAD_BODY: Failure =
     Failure::new(StatusCode::BAD_REQUEST, "the body of the request is malformed");
-
-/// Creates the pool.
-pub(super) fn client(options: &ProxyOptions) -> Result<Client, ProxyError> {
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_keepalive(Some(KEEPALIVE));
-    http.set_connect_timeout(Some(options.connect_timeout));
-    let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(tls::client_config(options)?)
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(http);
-    Ok(legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(options.upstream_idle_timeout)
-        .http1_max_buf_size(options.max_head_bytes)
-        .build(connector))
-}
 
 /// The service behind the guard. One value serves one request.
 #[derive(Clone, Debug)]

@@ -48,6 +48,10 @@ pub struct ProxyOptions {
     pub trust_forwarded: bool,
 }
 
+/// How long a silent peer is trusted before the system probes its connection. Tunnels have no
+/// other limit.
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(60);
+
 /// A certificate and its private key.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {

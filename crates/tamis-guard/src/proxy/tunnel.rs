@@ -9,8 +9,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 use tokio::sync::watch;
 
-use crate::proxy::Phase;
-use crate::proxy::connection::ConnectionContext;
+use crate::proxy::context::{ConnectionContext, Phase};
 
 /// Tests whether a protocol may be asked for. HTTP itself may not: its requests would pass the
 /// guard unseen.

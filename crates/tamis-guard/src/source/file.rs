@@ -18,7 +18,10 @@ use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 
 use crate::generation::Generation;
-use crate::source::{Reader, Rows, Run, SourceError};
+use crate::source::error::SourceError;
+use crate::source::run::{Reader, Run};
+use crate::source::status::Rows;
+pub use list::CsvColumn;
 #[cfg(feature = "sqlite")]
 pub(super) use signature::Identity;
 pub(super) use signature::Signature;
@@ -39,15 +42,6 @@ pub enum FileFormat {
     /// A filter of `tamis build`. Its items are the ids in their canonical text. It keeps its rate
     /// and its hash key, so a client that knows the key can choose ids that pass.
     Filter,
-}
-
-/// A column of a CSV file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CsvColumn {
-    /// The column with this name in the first row.
-    Name(String),
-    /// The column with this number, from 0. The first row is an id too.
-    Number(usize),
 }
 
 /// The settings of a file source.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::source::{Rows, SourceError};
+use crate::source::error::SourceError;
 use crate::state::SyncState;
 
 /// The status of a source.
@@ -67,5 +67,18 @@ impl Progress {
             last_success: self.last_success,
             last_error: self.last_error.clone(),
         }
+    }
+}
+
+/// The number of rows that a read found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rows {
+    pub(super) ids: u64,
+    pub(super) invalid: u64,
+}
+
+impl Rows {
+    pub(super) fn add(&mut self, is_id: bool) {
+        if is_id { self.ids += 1 } else { self.invalid += 1 }
     }
 }

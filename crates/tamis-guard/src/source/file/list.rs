@@ -2,8 +2,16 @@
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-use crate::source::SourceError;
-use crate::source::file::CsvColumn;
+use crate::source::error::SourceError;
+
+/// A column of a CSV file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CsvColumn {
+    /// The column with this name in the first row.
+    Name(String),
+    /// The column with this number, from 0. The first row is an id too.
+    Number(usize),
+}
 
 /// The longest line that is read. A longer one is no id.
 const MAX_LINE_BYTES: u64 = 64 << 10;

@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::source::SourceError;
+use crate::source::error::SourceError;
 
 /// The attributes of a file that show a change. Two changes within one tick of the file system's
 /// clock may have the same signature.

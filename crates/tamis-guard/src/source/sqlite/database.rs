@@ -10,10 +10,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Transaction};
 
 use crate::id::IdType;
-use crate::source::SourceError;
+use crate::source::error::SourceError;
 use crate::source::file::{Identity, Signature};
-use crate::source::sqlite::SqliteOptions;
 use crate::source::sqlite::cell::{Cell, id_text};
+use crate::source::sqlite::options::SqliteOptions;
 
 /// How long a query waits for a lock. The source tries again after a pause.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(100);

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use rusqlite::ErrorCode;
 
 use crate::generation::Generation;
-use crate::source::sqlite::SqliteOptions;
+use crate::source::error::SourceError;
+use crate::source::run::Run;
 use crate::source::sqlite::cell::Cell;
 use crate::source::sqlite::database::Database;
 use crate::source::sqlite::history::History;
-use crate::source::{Rows, Run, SourceError};
+use crate::source::sqlite::options::SqliteOptions;
+use crate::source::status::Rows;
 
 /// Follows the changes of a database.
 #[derive(Debug)]

@@ -1,0 +1,54 @@
+//! What the connections of a proxy share, and what one connection has.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::layer::GuardLayer;
+use crate::proxy::activity::Activity;
+use crate::proxy::options::ProxyOptions;
+use crate::proxy::upstream::Client;
+
+/// What all connections of a proxy use.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: ProxyOptions,
+    pub(super) guard: ArcSwap<GuardLayer>,
+    pub(super) client: ArcSwap<Client>,
+    pub(super) tls: Option<ArcSwap<ServerConfig>>,
+    /// One permit for each connection. A tunnel keeps that of its connection.
+    pub(super) connections: Arc<Semaphore>,
+}
+
+/// How far the shutdown of a proxy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Serving,
+    /// No new connections. Requests are finished.
+    Draining,
+    /// Everything is closed.
+    Closed,
+}
+
+/// A connection of a client. Its requests and its tunnel share it.
+#[derive(Debug)]
+pub(super) struct ConnectionContext {
+    pub(super) shared: Arc<Shared>,
+    pub(super) remote: SocketAddr,
+    pub(super) activity: Arc<Activity>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl ConnectionContext {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        remote: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Arc<Self> {
+        let activity = Arc::new(Activity::new());
+        Arc::new(Self { shared, remote, activity, _permit: permit })
+    }
+}

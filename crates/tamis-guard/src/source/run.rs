@@ -1,0 +1,155 @@
+//! A running source: its loop, and what its reader reports.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::generation::Generation;
+use crate::id::IdType;
+use crate::id_set::IdSet;
+use crate::source::error::SourceError;
+use crate::source::status::{Progress, Rows};
+use crate::state::SyncState;
+
+/// How often a source looks for changes, and how old its knowledge may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceOptions {
+    /// The time from one read to the next.
+    pub interval: Duration,
+    /// The sync delay: after this time without a successful read the state is stale. It must exceed
+    /// `interval` and the duration of a read.
+    pub stale_after: Duration,
+    /// The longest pause after a failed read. The pauses start at `interval` and double.
+    pub max_pause: Duration,
+}
+
+impl Default for SourceOptions {
+    /// Returns an interval of 1 second, and 10 seconds for both other times.
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            stale_after: Duration::from_secs(10),
+            max_pause: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Reads the ids of one kind of source.
+pub(super) trait Reader: Send + 'static {
+    /// Reads what has changed since the last call, and reports it to `run`.
+    fn read(&mut self, run: &Run) -> Result<(), SourceError>;
+}
+
+/// A running source, as its reader sees it.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) ids: Arc<IdSet>,
+    pub(super) options: SourceOptions,
+    pub(super) is_stopped: Arc<AtomicBool>,
+    pub(super) progress: Mutex<Progress>,
+    pub(super) wake: Condvar,
+}
+
+impl Run {
+    /// Reads until the source is stopped.
+    pub(super) fn work(&self, reader: &mut impl Reader) {
+        let mut pause = self.options.interval;
+        while !self.is_stopped() {
+            match reader.read(self) {
+                Ok(()) => pause = self.options.interval,
+                Err(SourceError::Stopped) => break,
+                Err(error) => {
+                    self.ids.abandon_generation();
+                    self.progress.lock().fail(&error);
+                    self.sleep(pause);
+                    pause = (2 * pause).min(self.options.max_pause).max(self.options.interval);
+                    continue;
+                }
+            }
+            self.sleep(pause);
+        }
+        self.ids.abandon_generation();
+    }
+
+    /// Makes the set stale when the last successful read is too old.
+    pub(super) fn watch(&self) {
+        let limit = self.options.stale_after;
+        let mut progress = self.progress.lock();
+        while !self.is_stopped() {
+            let age = progress.known_until.map(|moment| moment.elapsed());
+            let left = age.map_or(limit, |age| limit.saturating_sub(age));
+            if left.is_zero() {
+                self.make_stale();
+            }
+            let left = if left.is_zero() { limit } else { left };
+            self.wake.wait_for(&mut progress, left);
+        }
+    }
+
+    pub(super) fn make_stale(&self) {
+        if self.ids.state() == SyncState::Synced {
+            self.ids.set_state(SyncState::Stale);
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn sleep(&self, pause: Duration) {
+        let end = Instant::now() + pause;
+        let mut progress = self.progress.lock();
+        while !self.is_stopped() && !self.wake.wait_until(&mut progress, end).timed_out() {}
+    }
+
+    /// Reports that the set has all ids that were committed before `moment`.
+    pub(super) fn known_until(&self, moment: Instant) {
+        let mut progress = self.progress.lock();
+        progress.succeed(moment);
+        // Under the lock, so that the watcher does not decide by an older moment.
+        if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
+            self.ids.set_state(SyncState::Synced);
+        }
+        drop(progress);
+        self.wake.notify_all();
+    }
+
+    /// Reports that changes are lost. The set is stale until the next call of `known_until`.
+    pub(super) fn lost(&self) {
+        let mut progress = self.progress.lock();
+        progress.known_until = None;
+        self.make_stale();
+    }
+
+    /// Starts a generation for at least as many ids as the one in use has.
+    pub(super) fn start_generation(&self) -> Result<Arc<Generation>, SourceError> {
+        let known = self.ids.generation().items();
+        let items = self.ids.options().items.max(known + known / 8);
+        Ok(self.ids.start_generation(items)?)
+    }
+
+    pub(super) fn publish_generation(&self) {
+        self.ids.publish_generation();
+        self.progress.lock().generations += 1;
+    }
+
+    /// Returns the canonical text of an id in a row.
+    pub(super) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
+        let id = &self.ids.options().id;
+        let text = if matches!(id, IdType::Text { .. }) { text } else { text.trim_ascii() };
+        id.canonical(text).ok()
+    }
+
+    /// Adds a row of a bulk read to a generation. Returns false if it is no id.
+    pub(super) fn load(&self, generation: &Generation, text: &[u8]) -> Result<bool, SourceError> {
+        let Some(id) = self.canonical(text) else { return Ok(false) };
+        generation.load(&id, self.ids.options().id.value_of(&id))?;
+        Ok(true)
+    }
+
+    pub(super) fn count(&self, rows: Rows) {
+        self.progress.lock().count(rows);
+    }
+}

@@ -1,0 +1,61 @@
+//! The settings of an SQLite source.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The settings of an SQLite source. The operator writes the parts of SQL; they are not checked.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// The database.
+    pub path: PathBuf,
+    /// The table or view with the ids. A query in parentheses is possible.
+    pub from: String,
+    /// The column with the ids. It needs an index.
+    pub id: String,
+    /// Which rows count, such as `deleted_at IS NULL`.
+    pub condition: Option<String>,
+    /// How new rows are found.
+    pub changes: Option<ChangeColumn>,
+    /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. It
+    /// must write an id as the table does. An id that a row has is not deleted. Without it, a
+    /// deleted id passes until all ids are read again.
+    pub deletions: Option<String>,
+    /// The time from one read of all ids to the next, if there is a change column. A database
+    /// without commits is not read.
+    pub reread: Duration,
+    /// The number of ids that one transaction reads.
+    pub chunk: u32,
+}
+
+/// A column whose values never decrease: a transaction takes a value that is at least as large as
+/// all values that were taken before, such as `updated_at` or an `AUTOINCREMENT` key.
+///
+/// Without `AUTOINCREMENT`, SQLite gives the key of the last row again after its deletion.
+/// A row with a smaller value is found by the next read of all ids, so its sync delay is
+/// [`SqliteOptions::reread`].
+#[derive(Clone, Debug)]
+pub struct ChangeColumn {
+    /// The column. It needs an index. `NULL` counts as a new value.
+    pub column: String,
+    /// The longest time from the moment in which a transaction takes its value to its commit. With
+    /// clocks of several machines, their difference counts too. The first read of the ids begins
+    /// after this time.
+    pub overlap: Duration,
+}
+
+impl SqliteOptions {
+    /// Returns the usual settings for a column of ids. All ids are read after each change.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, from: &str, id: &str) -> Self {
+        Self {
+            path: path.into(),
+            from: from.to_owned(),
+            id: id.to_owned(),
+            condition: None,
+            changes: None,
+            deletions: None,
+            reread: Duration::from_secs(600),
+            chunk: 10_000,
+        }
+    }
+}
