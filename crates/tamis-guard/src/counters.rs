@@ -9,7 +9,7 @@ use crate::verdict::{PassReason, RefuseReason, Verdict};
 pub struct RouteCounters {
     passed: [AtomicU64; PassReason::ALL.len()],
     refused: [AtomicU64; RefuseReason::ALL.len()],
-    /// Requests that a shadow route would have refused, and that got an answer other than 404.
+    /// Requests that a shadow route would have refused, and that got a status from 200 to 299.
     misjudged: AtomicU64,
     /// Requests for ids that the filter has, and that got the answer 404: false positives.
     not_found: AtomicU64,
@@ -46,7 +46,7 @@ impl RouteCounters {
     }
 
     /// Returns how many requests a shadow route would have refused although the program behind the
-    /// guard answered them with success.
+    /// guard answered them with a status from 200 to 299.
     #[must_use]
     pub fn misjudged(&self) -> u64 {
         self.misjudged.load(Ordering::Relaxed)

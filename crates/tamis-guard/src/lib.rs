@@ -10,7 +10,9 @@ mod counters;
 mod generation;
 mod id;
 mod id_set;
+mod json;
 mod layer;
+mod learn;
 mod limiter;
 mod path;
 mod place;
@@ -18,9 +20,13 @@ mod place;
 mod proxy;
 mod refusal;
 mod route;
+#[cfg(feature = "single-flight")]
+mod single_flight;
 pub mod source;
 mod state;
 mod tombstones;
+#[cfg(feature = "single-flight")]
+mod turn;
 mod verdict;
 
 pub use body::GuardedBody;
@@ -29,12 +35,15 @@ pub use generation::Generation;
 pub use id::{IdType, IntegerForm, NotAnId};
 pub use id_set::{IdSet, IdSetOptions, Passed};
 pub use layer::{AnswerBody, GuardFuture, GuardLayer, GuardService};
+pub use learn::{LearnBody, LearnCounters, LearnPlace, LearnPlaceError, LearnRule, NotLearnt};
 pub use path::{PathTemplate, TemplateError};
 pub use place::{IdPlace, PlaceError};
 #[cfg(feature = "proxy")]
 pub use proxy::{Proxy, ProxyError, ProxyHandle, ProxyOptions, TlsFiles};
 pub use refusal::Refusal;
 pub use route::{Required, Route, RouteId};
+#[cfg(feature = "single-flight")]
+pub use single_flight::SingleFlight;
 pub use state::{Policies, Policy, SyncState};
 pub use tamis::PlanError;
 pub use verdict::{PassReason, RefuseReason, Verdict};

@@ -82,6 +82,19 @@ impl std::str::FromStr for PathTemplate {
     }
 }
 
+impl fmt::Display for PathTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.segments.is_empty() {
+            return f.write_str("/");
+        }
+        self.segments.iter().try_for_each(|segment| match segment {
+            Segment::Text(text) => write!(f, "/{text}"),
+            Segment::Name(name) => write!(f, "/{{{name}}}"),
+            Segment::Rest => f.write_str("/*"),
+        })
+    }
+}
+
 impl PathTemplate {
     /// Returns the names in the template, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {

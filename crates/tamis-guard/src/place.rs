@@ -144,12 +144,17 @@ impl IdPlace {
     /// Returns all values at this place of a JSON body.
     pub(crate) fn values_in_body(&self, body: &Value) -> Vec<Vec<u8>> {
         let Self::Json(path) = self else { return Vec::new() };
-        let mut found = vec![body];
-        for part in path {
-            found = found.into_iter().flat_map(|value| children(value, part)).collect();
-        }
-        found.into_iter().filter_map(text_of).collect()
+        values_in_json(body, path)
     }
+}
+
+/// Returns all values at a path of a JSON value.
+pub(crate) fn values_in_json(json: &Value, path: &[String]) -> Vec<Vec<u8>> {
+    let mut found = vec![json];
+    for part in path {
+        found = found.into_iter().flat_map(|value| children(value, part)).collect();
+    }
+    found.into_iter().filter_map(text_of).collect()
 }
 
 fn children<'v>(value: &'v Value, part: &str) -> Vec<&'v Value> {

@@ -12,6 +12,8 @@ use crate::id_set::{IdSet, Passed};
 use crate::path::PathTemplate;
 use crate::place::IdPlace;
 use crate::refusal::Refusal;
+#[cfg(feature = "single-flight")]
+use crate::single_flight::SingleFlight;
 use crate::verdict::{PassReason, RefuseReason, Verdict};
 
 /// An id of a route: where it is, and which ids exist.
@@ -54,6 +56,11 @@ pub struct Route {
     pub is_shadow: bool,
     /// The largest body in which ids are looked for, in bytes. A larger one passes unchanged.
     pub max_body_bytes: usize,
+    /// The turns of GET and HEAD requests for one id. `None` if requests do not wait for each
+    /// other. It has no effect without the negative cache, on a shadow route, and on requests with
+    /// several ids.
+    #[cfg(feature = "single-flight")]
+    pub single_flight: Option<SingleFlight>,
     /// What was decided so far.
     pub counters: RouteCounters,
 }
@@ -72,6 +79,8 @@ impl Route {
             refusal: Refusal::default(),
             is_shadow: false,
             max_body_bytes: 64 << 10,
+            #[cfg(feature = "single-flight")]
+            single_flight: None,
             counters: RouteCounters::default(),
         }
     }
@@ -182,6 +191,24 @@ impl Decision {
         // Of several ids, any may be the absent one.
         if let (1, [PassedId((ids, id, passed))]) = (self.values, &self.passed[..]) {
             ids.not_found(id, *passed);
+        }
+    }
+
+    /// Returns the only id of a request that passed because the filter has it.
+    #[cfg(feature = "single-flight")]
+    pub(crate) fn only_id(&self) -> Option<&[u8]> {
+        match (self.values, &self.passed[..]) {
+            (1, [PassedId((_, id, _))]) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Decides again about a request with only one id.
+    #[cfg(feature = "single-flight")]
+    pub(crate) fn decide_again(&mut self) {
+        if let (1, [PassedId((ids, id, passed))]) = (self.values, &mut self.passed[..]) {
+            *passed = ids.passed(id);
+            self.verdict = ids.decide_id(id);
         }
     }
 }
