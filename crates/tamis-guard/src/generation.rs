@@ -206,7 +206,14 @@ impl Generation {
     /// Returns the planned false positive rate.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        self.rate
+        self.base.as_ref().map_or(0.0, |base| base.filter.plan().rate()) + self.rate
+    }
+
+    /// Estimates the present false positive rate from the bits. Reads all bits.
+    #[must_use]
+    pub fn estimate_rate(&self) -> f64 {
+        let parts: f64 = self.parts.load().iter().map(|part| part.filter.estimate_rate()).sum();
+        self.base.as_ref().map_or(0.0, |base| base.filter.estimate_rate()) + parts
     }
 }
 

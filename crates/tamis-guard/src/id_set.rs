@@ -298,6 +298,13 @@ impl IdSet {
         self.decide_unknown(state)
     }
 
+    /// Tests whether an id in its canonical text passes because it is known. The lists, the state
+    /// and the policies do not count.
+    pub(crate) fn knows(&self, id: &[u8]) -> bool {
+        let is_negative = || self.negative.as_ref().is_some_and(|it| it.contains_key(id));
+        if self.generation().contains(id) { !is_negative() } else { self.recent.contains_key(id) }
+    }
+
     fn decide_unknown(&self, state: SyncState) -> Verdict {
         let refused = match state {
             SyncState::Synced => RefuseReason::Absent,

@@ -5,6 +5,7 @@
 //! With the feature `proxy`, `Proxy` is such a service in front of any program.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod body;
 mod counters;
 mod generation;
@@ -29,6 +30,7 @@ mod tombstones;
 mod turn;
 mod verdict;
 
+pub use audit::{AuditOptions, AuditReport, audit};
 pub use body::GuardedBody;
 pub use counters::RouteCounters;
 pub use generation::Generation;

@@ -11,6 +11,7 @@
 //!
 //! An `IdSet` has at most one source that builds generations. A [`PushSource`] may stand beside it.
 
+mod audit_source;
 mod error;
 mod file;
 mod push;
@@ -25,12 +26,14 @@ use std::thread::{Builder, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
 
+pub use audit_source::AuditSource;
+pub(crate) use audit_source::canonical_row;
 pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
 pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{ChangeColumn, SqliteOptions};
+pub use sqlite::{ChangeColumn, SqliteAudit, SqliteOptions};
 pub use status::SourceStatus;
 
 use crate::id_set::IdSet;

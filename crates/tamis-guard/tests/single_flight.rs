@@ -23,11 +23,13 @@ use tower_service::Service;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
 
+type Status = Pin<Box<dyn Future<Output = u16> + Send>>;
+
 /// A service whose answers depend on the number of the request, from 0.
 #[derive(Clone)]
 struct Upstream {
     requests: Arc<AtomicUsize>,
-    answer: Arc<dyn Fn(usize) -> Pin<Box<dyn Future<Output = u16> + Send>> + Send + Sync>,
+    answer: Arc<dyn Fn(usize) -> Status + Send + Sync>,
 }
 
 impl Service<Request<GuardedBody<Full<Bytes>>>> for Upstream {

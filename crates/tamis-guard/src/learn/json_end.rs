@@ -62,7 +62,7 @@ mod tests {
             (r#"{}"#, 2),
             (r#" {"a":"}\"]","b":[{"c":1}]}  "#, 27),
             (r#"[[["\\"]]]]"#, 10),
-            ("{\"七\":\"\\u007d}\"} tail", 18),
+            ("{\"七\":\"\\u007d}\"} tail", 17),
         ] {
             for size in 1..=text.len() {
                 let mut json = JsonEnd::default();

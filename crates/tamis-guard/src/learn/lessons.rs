@@ -79,7 +79,7 @@ impl Lessons {
         let path = std::mem::take(&mut self.request_path);
         self.add(|place, _| place.values_in_answer(answer.headers(), &path));
         self.learn();
-        self.finish_without(|rule| rule.needs_answer_body(), NotLearnt::NoId);
+        self.finish_without(LearnRule::needs_answer_body, NotLearnt::NoId);
         let Some(max_bytes) = self.matching_rules().map(|rule| rule.max_body_bytes).max() else {
             return answer.map(LearnBody::unread);
         };

@@ -199,7 +199,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert("location", HeaderValue::from_str(address).unwrap());
             let found = place.values_in_answer(&headers, "/products");
-            let expected: Vec<Vec<u8>> = id.into_iter().map(|id| id.into()).collect();
+            let expected: Vec<Vec<u8>> = id.into_iter().map(Vec::from).collect();
             assert_eq!(found, expected, "{address}");
         }
         let mut headers = HeaderMap::new();

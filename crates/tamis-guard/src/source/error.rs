@@ -28,6 +28,8 @@ pub enum SourceError {
     Filter(ReadError),
     /// The filter forgets items, so it cannot show that an id is absent.
     Forgets,
+    /// The file is a filter, which has no list of its ids.
+    NoList,
     /// The list has fewer ids than the source expects.
     TooFew {
         /// The number of ids in the list.
@@ -61,6 +63,9 @@ impl fmt::Display for SourceError {
             Self::Filter(error) => write!(f, "cannot read the filter file: {error}"),
             Self::Forgets => f.write_str(
                 "the filter file is a window, which forgets items; build one without --window",
+            ),
+            Self::NoList => f.write_str(
+                "a filter file has no list of its ids; name the file from which it was built",
             ),
             Self::TooFew { items, least } => write!(
                 f,

@@ -6,6 +6,7 @@
 //! one tick of the file system's clock are not taken for one. The reader publishes what it has read
 //! only if the signature is still the same after the last byte.
 
+mod audit;
 mod list;
 mod signature;
 

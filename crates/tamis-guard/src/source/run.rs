@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::generation::Generation;
-use crate::id::IdType;
 use crate::id_set::IdSet;
+use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
 use crate::source::status::{Progress, Rows};
 use crate::state::SyncState;
@@ -137,9 +137,7 @@ impl Run {
 
     /// Returns the canonical text of an id in a row.
     pub(super) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
-        let id = &self.ids.options().id;
-        let text = if matches!(id, IdType::Text { .. }) { text } else { text.trim_ascii() };
-        id.canonical(text).ok()
+        canonical_row(&self.ids.options().id, text)
     }
 
     /// Adds a row of a bulk read to a generation. Returns false if it is no id.

@@ -16,6 +16,7 @@
 //! all ids are read again. Each statement that changes the schema has this effect, also `VACUUM`
 //! and `CREATE INDEX`.
 
+mod audit;
 mod cell;
 mod database;
 mod follower;
@@ -28,6 +29,7 @@ use rusqlite::ErrorCode;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
+pub use audit::SqliteAudit;
 use database::Database;
 use follower::Follower;
 pub use options::{ChangeColumn, SqliteOptions};

@@ -1,0 +1,29 @@
+//! A file as an audit reads it.
+
+use std::fs::File;
+
+use crate::source::audit_source::AuditSource;
+use crate::source::error::SourceError;
+use crate::source::file::list;
+use crate::source::file::signature::Signature;
+use crate::source::file::{FileFormat, FileOptions};
+
+impl AuditSource for FileOptions {
+    /// Reads the whole file as it is now.
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let io = |error| SourceError::Io { path: self.path.clone(), error };
+        // A pipe is no file.
+        Signature::of_path(&self.path)?;
+        let file = File::open(&self.path).map_err(io)?;
+        match &self.format {
+            FileFormat::Lines => list::each_line(file, io, each),
+            FileFormat::Csv { column, delimiter } => {
+                list::each_field(file, column, *delimiter, each)
+            }
+            FileFormat::Filter => Err(SourceError::NoList),
+        }
+    }
+}
