@@ -3,6 +3,7 @@
 mod failures;
 mod guarded;
 mod hostile;
+mod learning;
 mod limits;
 mod messages;
 mod secure;
