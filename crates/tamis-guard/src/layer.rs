@@ -1,11 +1,10 @@
 //! The guard as a layer of `tower`: for axum, hyper and every other program with such layers.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{Either, Full};
@@ -13,8 +12,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::GuardedBody;
+use crate::guard_future::{Decided, GuardFuture};
 use crate::route::{Decision, Route};
-use crate::verdict::{PassReason, Verdict};
 
 /// Decides about requests before they reach a service.
 ///
@@ -71,10 +70,6 @@ pub struct GuardService<S> {
 /// The body of an answer: the guard's own, or that of the service.
 pub type AnswerBody<B> = Either<Full<Bytes>, B>;
 
-/// The answer of a guarded service.
-pub type GuardFuture<B, E> =
-    Pin<Box<dyn Future<Output = Result<Response<AnswerBody<B>>, E>> + Send>>;
-
 impl<S, B, A> Service<Request<B>> for GuardService<S>
 where
     S: Service<Request<GuardedBody<B>>, Response = Response<A>> + Clone + Send + 'static,
@@ -86,70 +81,84 @@ where
 {
     type Response = Response<AnswerBody<A>>;
     type Error = S::Error;
-    type Future = GuardFuture<A, S::Error>;
+    type Future = GuardFuture<S::Future, A, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The service that is ready is this one, and the clone replaces it.
-        let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
-        let routes = Arc::clone(&self.routes);
         let (parts, body) = request.into_parts();
-        let found = routes.iter().position(|route| route.matches(&parts).is_some());
-        let Some(index) = found else {
-            return Box::pin(pass(inner, Request::from_parts(parts, GuardedBody::unread(body))));
-        };
-        Box::pin(async move {
-            let route = &routes[index];
-            let (json, body) = if route.needs_body() {
-                match GuardedBody::buffered(body, route.max_body_bytes).await {
-                    Ok((bytes, body)) => {
-                        (bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()), body)
-                    }
-                    // The client has gone, or its body is broken. Nothing can be forwarded.
-                    Err(_) => return Ok(bad_body()),
-                }
-            } else {
-                (None, GuardedBody::unread(body))
-            };
-            let path = route.matches(&parts).expect("it matched before");
-            let decision = route.decide(&parts, path, json.as_ref());
-            route.counters.count(decision.verdict);
-            if let Verdict::Refuse(reason) = decision.verdict
-                && !route.is_shadow
-            {
-                return Ok(route.refusal.response(reason).map(Either::Left));
+        let (index, decision) = match decide_by_head(&self.routes, &parts) {
+            ByHead::Unguarded => {
+                let request = Request::from_parts(parts, GuardedBody::unread(body));
+                return GuardFuture::passed(self.inner.call(request), None);
             }
-            let answer = pass(inner, Request::from_parts(parts, body)).await?;
-            learn(route, &decision, answer.status());
-            Ok(answer)
-        })
+            ByHead::NeedsBody(index) => {
+                // The service that is ready is this one, and the clone replaces it.
+                let clone = self.inner.clone();
+                let inner = std::mem::replace(&mut self.inner, clone);
+                let routes = Arc::clone(&self.routes);
+                return GuardFuture::boxed(call_with_body(inner, routes, index, parts, body));
+            }
+            ByHead::Decided(index, decision) => (index, decision),
+        };
+        if let Some(refusal) = self.routes[index].refusal_of(&decision) {
+            return GuardFuture::answered(refusal.map(Either::Left));
+        }
+        let request = Request::from_parts(parts, GuardedBody::unread(body));
+        let decided = Decided { routes: Arc::clone(&self.routes), index, decision };
+        GuardFuture::passed(self.inner.call(request), Some(decided))
     }
 }
 
-async fn pass<S, B, A>(
+/// What the head of a request decides, with the index of the route.
+enum ByHead {
+    Unguarded,
+    NeedsBody(usize),
+    Decided(usize, Decision),
+}
+
+fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
+    for (index, route) in routes.iter().enumerate() {
+        if let Some(path) = route.matches(parts) {
+            return match route.needs_body() {
+                true => ByHead::NeedsBody(index),
+                false => ByHead::Decided(index, route.decide(parts, &path, None)),
+            };
+        }
+    }
+    ByHead::Unguarded
+}
+
+/// Decides about a request by its body too.
+async fn call_with_body<S, B, A>(
     mut inner: S,
-    request: Request<GuardedBody<B>>,
+    routes: Arc<[Route]>,
+    index: usize,
+    parts: Parts,
+    body: B,
 ) -> Result<Response<AnswerBody<A>>, S::Error>
 where
     S: Service<Request<GuardedBody<B>>, Response = Response<A>>,
+    B: Body<Data = Bytes> + Unpin,
 {
-    Ok(inner.call(request).await?.map(Either::Right))
-}
-
-/// Learns from the answer of the service.
-fn learn(route: &Route, decision: &Decision, status: StatusCode) {
-    match decision.verdict {
-        Verdict::Pass(PassReason::Known) if status == StatusCode::NOT_FOUND => {
-            route.counters.count_not_found();
-            decision.not_found();
-        }
-        Verdict::Refuse(_) if status.is_success() => route.counters.count_misjudged(),
-        _ => {}
+    let route = &routes[index];
+    // On an error, the client has gone, or its body is broken. Nothing can be forwarded.
+    let Ok((bytes, body)) = GuardedBody::buffered(body, route.max_body_bytes).await else {
+        return Ok(bad_body());
+    };
+    let json = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let decision = {
+        let path = route.matches(&parts).expect("it matched before");
+        route.decide(&parts, &path, json.as_ref())
+    };
+    if let Some(refusal) = route.refusal_of(&decision) {
+        return Ok(refusal.map(Either::Left));
     }
+    let answer = inner.call(Request::from_parts(parts, body)).await?;
+    Decided { routes, index, decision }.learn(answer.status());
+    Ok(answer.map(Either::Right))
 }
 
 fn bad_body<A>() -> Response<AnswerBody<A>> {

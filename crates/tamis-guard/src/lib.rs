@@ -8,6 +8,7 @@
 mod body;
 mod counters;
 mod generation;
+mod guard_future;
 mod id;
 mod id_set;
 mod layer;
@@ -26,9 +27,10 @@ mod verdict;
 pub use body::GuardedBody;
 pub use counters::RouteCounters;
 pub use generation::Generation;
+pub use guard_future::GuardFuture;
 pub use id::{IdType, IntegerForm, NotAnId};
 pub use id_set::{IdSet, IdSetOptions, Passed};
-pub use layer::{AnswerBody, GuardFuture, GuardLayer, GuardService};
+pub use layer::{AnswerBody, GuardLayer, GuardService};
 pub use path::{PathTemplate, TemplateError};
 pub use place::{IdPlace, PlaceError};
 #[cfg(feature = "proxy")]
