@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -94,6 +94,8 @@ pub struct IdSet {
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: Option<Cache<Box<[u8]>, ()>>,
     recent: Cache<Box<[u8]>, ()>,
+    /// True if an id was ever recent. A lookup in an empty cache costs a tenth of a decision.
+    has_recent: AtomicBool,
     versions: Box<[AtomicU32]>,
     limiters: [Option<Limiter>; 3],
     next: Limiter,
@@ -128,6 +130,7 @@ impl IdSet {
             denied: ArcSwap::default(),
             negative,
             recent: cache(MAX_RECENT, options.recent_for),
+            has_recent: AtomicBool::new(false),
             versions: (0..VERSIONS).map(|_| AtomicU32::new(0)).collect(),
             limiters,
             next: Limiter::new(options.next_per_second),
@@ -235,6 +238,8 @@ impl IdSet {
     /// As [`insert`](Self::insert).
     pub fn insert_recent(&self, id: &[u8]) -> Result<(), PlanError> {
         self.recent.insert(id.into(), ());
+        // Release: who sees it sees the entry.
+        self.has_recent.store(true, Ordering::Release);
         self.insert(id)
     }
 
@@ -289,7 +294,7 @@ impl IdSet {
                 false => Verdict::Pass(PassReason::Known),
             };
         }
-        if self.recent.contains_key(id) {
+        if self.has_recent.load(Ordering::Acquire) && self.recent.contains_key(id) {
             return Verdict::Pass(PassReason::Recent);
         }
         if self.is_next(id, &generation) {

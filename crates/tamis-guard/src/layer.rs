@@ -1,25 +1,23 @@
 //! The guard as a layer of `tower`: for axum, hyper and every other program with such layers.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{Either, Full};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::GuardedBody;
+use crate::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
 use crate::json::Json;
-use crate::learn::{LearnBody, LearnRule, Lessons};
+use crate::learn::{LearnRule, Lessons};
 use crate::route::{Decision, Route};
 #[cfg(feature = "single-flight")]
 use crate::turn;
-use crate::verdict::{PassReason, Verdict};
 
 /// Decides about requests before they reach a service.
 ///
@@ -90,13 +88,6 @@ pub struct GuardService<S> {
     inner: S,
 }
 
-/// The body of an answer: the guard's own, or that of the service.
-pub type AnswerBody<B> = Either<Full<Bytes>, LearnBody<B>>;
-
-/// The answer of a guarded service.
-pub type GuardFuture<B, E> =
-    Pin<Box<dyn Future<Output = Result<Response<AnswerBody<B>>, E>> + Send>>;
-
 impl<S, B, A> Service<Request<B>> for GuardService<S>
 where
     S: Service<Request<GuardedBody<B>>, Response = Response<A>> + Clone + Send + 'static,
@@ -108,35 +99,77 @@ where
 {
     type Response = Response<AnswerBody<A>>;
     type Error = S::Error;
-    type Future = GuardFuture<A, S::Error>;
+    type Future = GuardFuture<S::Future, A, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The service that is ready is this one, and the clone replaces it.
-        let clone = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, clone);
-        let routes = Arc::clone(&self.routes);
         let (parts, body) = request.into_parts();
-        let lessons = Lessons::of_request(self.rules.as_ref(), &parts);
-        let route = routes.iter().position(|route| route.matches(&parts).is_some());
-        if route.is_none() && lessons.is_none() {
-            let request = Request::from_parts(parts, GuardedBody::unread(body));
-            return Box::pin(pass(inner, request, None));
+        let rules = self.rules.as_ref();
+        let lessons = rules.and_then(|rules| Lessons::of_request(rules, &parts));
+        let by_head = decide_by_head(&self.routes, &parts);
+        if lessons.is_some() || by_head.needs_more(&self.routes, &parts.method) {
+            // The service that is ready is this one, and the clone replaces it.
+            let clone = self.inner.clone();
+            let inner = std::mem::replace(&mut self.inner, clone);
+            let routes = Arc::clone(&self.routes);
+            return GuardFuture::boxed(call_with_more(
+                inner, routes, by_head, lessons, parts, body,
+            ));
         }
-        Box::pin(async move {
-            let route = route.map(|index| &routes[index]);
-            decide_and_pass(inner, route, lessons, parts, body).await
-        })
+        let request = Request::from_parts(parts, GuardedBody::unread(body));
+        let ByHead::Decided(index, decision) = by_head else {
+            return GuardFuture::passed(self.inner.call(request), None);
+        };
+        if let Some(refusal) = self.routes[index].refusal_of(&decision) {
+            return GuardFuture::answered(refusal.map(Either::Left));
+        }
+        let decided = Decided { routes: Arc::clone(&self.routes), index, decision };
+        GuardFuture::passed(self.inner.call(request), Some(decided))
     }
 }
 
-/// Decides about a request that a route or a rule matches.
-async fn decide_and_pass<S, B, A>(
-    inner: S,
-    route: Option<&Route>,
+/// What the head of a request decides, with the index of the route.
+enum ByHead {
+    Unguarded,
+    NeedsBody(usize),
+    Decided(usize, Decision),
+}
+
+fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
+    for (index, route) in routes.iter().enumerate() {
+        if let Some(path) = route.matches(parts) {
+            return match route.needs_body() {
+                true => ByHead::NeedsBody(index),
+                false => ByHead::Decided(index, route.decide(parts, &path, None)),
+            };
+        }
+    }
+    ByHead::Unguarded
+}
+
+impl ByHead {
+    /// Tests whether a request waits for its body or for other requests before it is answered.
+    #[cfg_attr(not(feature = "single-flight"), expect(unused_variables))]
+    fn needs_more(&self, routes: &[Route], method: &Method) -> bool {
+        match self {
+            Self::Unguarded => false,
+            Self::NeedsBody(_) => true,
+            #[cfg(feature = "single-flight")]
+            Self::Decided(index, decision) => turn::is_needed(&routes[*index], method, decision),
+            #[cfg(not(feature = "single-flight"))]
+            Self::Decided(..) => false,
+        }
+    }
+}
+
+/// Answers a request that needs more than its head: its body, its turn, or lessons.
+async fn call_with_more<S, B, A>(
+    mut inner: S,
+    routes: Arc<[Route]>,
+    by_head: ByHead,
     mut lessons: Option<Lessons>,
     parts: Parts,
     body: B,
@@ -146,7 +179,10 @@ where
     B: Body<Data = Bytes> + Unpin,
     A: Body,
 {
-    let route_bytes = route.filter(|route| route.needs_body()).map(|route| route.max_body_bytes);
+    let route_bytes = match by_head {
+        ByHead::NeedsBody(index) => Some(routes[index].max_body_bytes),
+        _ => None,
+    };
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
     // On an error, the client has gone, or its body is broken. Nothing can be forwarded.
     let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
@@ -155,28 +191,32 @@ where
     if let (Some(lessons), Some(json)) = (&mut lessons, &json) {
         lessons.read_request(json);
     }
-    let Some(route) = route else {
-        return pass(inner, Request::from_parts(parts, body), lessons).await;
-    };
-    let json = json.as_ref().filter(|json| route_bytes.is_some_and(|most| json.len_bytes <= most));
-    let path = route.matches(&parts).expect("it matched before");
     #[cfg_attr(not(feature = "single-flight"), expect(unused_mut))]
-    let mut decision = route.decide(&parts, path, json.map(|json| &json.value));
+    let (index, mut decision) = match by_head {
+        ByHead::Unguarded => {
+            let answer = inner.call(Request::from_parts(parts, body)).await?;
+            return Ok(answer_of(answer, lessons));
+        }
+        ByHead::Decided(index, decision) => (index, decision),
+        ByHead::NeedsBody(index) => {
+            let json = json.filter(|json| route_bytes.is_some_and(|most| json.len_bytes <= most));
+            let path = routes[index].matches(&parts).expect("it matched before");
+            let value = json.as_ref().map(|json| &json.value);
+            (index, routes[index].decide(&parts, &path, value))
+        }
+    };
     #[cfg(feature = "single-flight")]
-    let turn = turn::take(route, &parts.method, &mut decision).await;
-    route.counters.count(decision.verdict);
-    if let Verdict::Refuse(reason) = decision.verdict
-        && !route.is_shadow
-    {
-        return Ok(route.refusal.response(reason).map(Either::Left));
+    let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
+    if let Some(refusal) = routes[index].refusal_of(&decision) {
+        return Ok(refusal.map(Either::Left));
     }
-    let answer = pass(inner, Request::from_parts(parts, body), lessons).await?;
-    learn(route, &decision, answer.status());
+    let answer = inner.call(Request::from_parts(parts, body)).await?;
+    Decided { routes: Arc::clone(&routes), index, decision }.learn(answer.status());
     #[cfg(feature = "single-flight")]
     if let Some(turn) = turn {
         turn.answered(answer.status());
     }
-    Ok(answer)
+    Ok(answer_of(answer, lessons))
 }
 
 /// Reads a JSON body of at most `max_bytes`. Returns no value without a limit, and for a larger
@@ -192,35 +232,6 @@ where
     let (bytes, body) = GuardedBody::buffered(body, max_bytes).await?;
     let json = bytes.and_then(|bytes| Json::parse(&bytes));
     Ok((json, body))
-}
-
-async fn pass<S, B, A>(
-    mut inner: S,
-    request: Request<GuardedBody<B>>,
-    lessons: Option<Lessons>,
-) -> Result<Response<AnswerBody<A>>, S::Error>
-where
-    S: Service<Request<GuardedBody<B>>, Response = Response<A>>,
-    A: Body,
-{
-    let answer = inner.call(request).await?;
-    let answer = match lessons {
-        None => answer.map(LearnBody::unread),
-        Some(lessons) => lessons.learn_from(answer),
-    };
-    Ok(answer.map(Either::Right))
-}
-
-/// Learns from the answer of the service.
-fn learn(route: &Route, decision: &Decision, status: StatusCode) {
-    match decision.verdict {
-        Verdict::Pass(PassReason::Known) if status == StatusCode::NOT_FOUND => {
-            route.counters.count_not_found();
-            decision.not_found();
-        }
-        Verdict::Refuse(_) if status.is_success() => route.counters.count_misjudged(),
-        _ => {}
-    }
 }
 
 fn bad_body<A>() -> Response<AnswerBody<A>> {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use percent_encoding::percent_decode;
+use smallvec::SmallVec;
 
 /// A path with names in the place of ids.
 ///
@@ -107,9 +108,21 @@ impl PathTemplate {
     /// Returns the decoded value of each name, or `None` if the path does not match.
     #[must_use]
     pub fn values<'p>(&self, path: &'p str) -> Option<Vec<Cow<'p, [u8]>>> {
+        self.values_of(path).map(Values::into_vec)
+    }
+
+    pub(crate) fn values_of<'p>(&self, path: &'p str) -> Option<Values<'p>> {
+        if is_plain(path) {
+            self.values_in(path.split('/').filter(|part| !part.is_empty()))
+        } else {
+            self.values_in(meaningful_segments(path).into_iter())
+        }
+    }
+
+    fn values_in<'p>(&self, parts: impl Iterator<Item = &'p str>) -> Option<Values<'p>> {
         let mut segments = self.segments.iter();
-        let mut values = Vec::new();
-        for part in meaningful_segments(path) {
+        let mut values = Values::new();
+        for part in parts {
             match segments.next()? {
                 Segment::Text(text) => {
                     if *part != **text && *decoded(part) != *text.as_bytes() {
@@ -122,6 +135,14 @@ impl PathTemplate {
         }
         matches!(segments.next(), None | Some(Segment::Rest)).then_some(values)
     }
+}
+
+/// The values of a path template. One or two need no memory of their own.
+pub(crate) type Values<'p> = SmallVec<[Cow<'p, [u8]>; 2]>;
+
+/// Tests whether each segment of a path has a meaning, except the empty ones.
+fn is_plain(path: &str) -> bool {
+    !path.bytes().any(|byte| matches!(byte, b'%' | b';' | b'.'))
 }
 
 fn decoded(part: &str) -> Cow<'_, [u8]> {

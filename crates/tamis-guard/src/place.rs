@@ -10,6 +10,8 @@ use http::request::Parts;
 use percent_encoding::percent_decode;
 use serde_json::Value;
 
+use crate::path::{PathTemplate, Values};
+
 /// Where a request has an id.
 ///
 /// Written as `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`.
@@ -108,15 +110,16 @@ impl IdPlace {
     }
 
     /// Returns all values at this place of the head of a request, as the request writes them.
-    /// `path` has the names and values of the path template.
+    /// `path` has the values of the template.
     pub(crate) fn values_in_head<'r>(
         &self,
         parts: &'r Parts,
-        path: &[(&str, Cow<'r, [u8]>)],
-    ) -> Vec<Cow<'r, [u8]>> {
+        template: &PathTemplate,
+        path: &Values<'r>,
+    ) -> Values<'r> {
         match self {
             Self::Path(name) => {
-                let values = path.iter().filter(|(other, _)| other == name);
+                let values = template.names().zip(path).filter(|(other, _)| other == name);
                 values.map(|(_, value)| value.clone()).collect()
             }
             Self::Query(name) => {
@@ -137,7 +140,7 @@ impl IdPlace {
                 let unquoted = |value: &'r str| value.trim().trim_matches('"').as_bytes();
                 values.map(|(_, value)| Cow::Borrowed(unquoted(value))).collect()
             }
-            Self::Json(_) => Vec::new(),
+            Self::Json(_) => Values::new(),
         }
     }
 
@@ -210,7 +213,9 @@ mod tests {
 
     fn values(place: &str, parts: &Parts) -> Vec<String> {
         let place: IdPlace = place.parse().unwrap();
-        let values = place.values_in_head(parts, &[("id", Cow::Borrowed(b"9"))]);
+        let template = "/p/{id}".parse().unwrap();
+        let path = Values::from_iter([Cow::Borrowed(&b"9"[..])]);
+        let values = place.values_in_head(parts, &template, &path);
         values.into_iter().map(|value| String::from_utf8_lossy(&value).into_owned()).collect()
     }
 

@@ -24,6 +24,7 @@ mod response_body;
 mod tls;
 mod tunnel;
 mod upstream;
+mod upstream_connection;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -40,6 +41,7 @@ pub use options::{ProxyOptions, TlsFiles};
 
 use crate::layer::GuardLayer;
 use crate::proxy::context::{ConnectionContext, Phase, Shared};
+use crate::proxy::upstream::Upstream;
 
 /// How long an acceptor waits after an error, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -84,7 +86,7 @@ impl Proxy {
     /// [`ProxyError`] if an option is wrong, a file cannot be used, or an address is in use.
     pub async fn bind(options: ProxyOptions, guard: GuardLayer) -> Result<Self, ProxyError> {
         options.check()?;
-        let client = upstream::client(&options)?;
+        let upstream = Upstream::new(&options)?;
         let tls = match &options.tls {
             Some(files) => Some(ArcSwap::new(tls::server_config(files)?)),
             None => None,
@@ -98,7 +100,7 @@ impl Proxy {
         }
         let shared = Arc::new(Shared {
             guard: ArcSwap::from_pointee(guard),
-            client: ArcSwap::from_pointee(client),
+            upstream: ArcSwap::from(upstream),
             tls,
             connections: Arc::new(Semaphore::new(options.max_connections as usize)),
             options,
@@ -127,6 +129,15 @@ impl Proxy {
         for listener in self.listeners {
             acceptors.spawn(accept(listener, Arc::clone(&self.shared), self.phase.subscribe()));
         }
+        let shared = Arc::clone(&self.shared);
+        // Its task ends with this set.
+        let mut closer = JoinSet::new();
+        closer.spawn(async move {
+            loop {
+                sleep(shared.options.upstream_idle_timeout).await;
+                shared.upstream.load().close_idle();
+            }
+        });
         shutdown.await;
         self.phase.send_replace(Phase::Draining);
         // The listening sockets close here.
@@ -156,11 +167,11 @@ impl ProxyHandle {
     ///
     /// [`ProxyError`] if a file cannot be used. The proxy then keeps what it has.
     pub fn reload_tls(&self) -> Result<(), ProxyError> {
-        let client = upstream::client(&self.shared.options)?;
+        let upstream = Upstream::new(&self.shared.options)?;
         if let (Some(tls), Some(files)) = (&self.shared.tls, &self.shared.options.tls) {
             tls.store(tls::server_config(files)?);
         }
-        self.shared.client.store(Arc::new(client));
+        self.shared.upstream.store(upstream);
         Ok(())
     }
 }
@@ -182,8 +193,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, phase: watch::Receiv
         let Ok(permit) = permit else { return };
         match accepted {
             Ok((stream, remote)) => {
-                let context = ConnectionContext::new(Arc::clone(&shared), remote, permit);
-                tokio::spawn(connection::serve(stream, context, phase.clone()));
+                let shared = Arc::clone(&shared);
+                let context = ConnectionContext::new(shared, remote, phase.clone(), permit);
+                tokio::spawn(connection::serve(stream, context));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");

@@ -57,7 +57,10 @@ impl Refusal {
     #[must_use]
     pub fn response(&self, reason: RefuseReason) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(self.body.clone()));
-        response.headers_mut().clone_from(&self.headers);
+        // With room for the two headers below: a clone would be full.
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        *response.headers_mut() = headers;
         *response.status_mut() = self.status;
         if reason == RefuseReason::Unsure {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -1,15 +1,17 @@
 //! Which requests the guard decides about, and by which ids.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use http::Method;
+use bytes::Bytes;
 use http::request::Parts;
+use http::{Method, Response};
+use http_body_util::Full;
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use crate::counters::RouteCounters;
 use crate::id_set::{IdSet, Passed};
-use crate::path::PathTemplate;
+use crate::path::{PathTemplate, Values};
 use crate::place::IdPlace;
 use crate::refusal::Refusal;
 #[cfg(feature = "single-flight")]
@@ -92,23 +94,22 @@ impl Route {
     }
 
     /// Returns the values of the path template if the route is for this request.
-    pub(crate) fn matches<'r>(&self, parts: &'r Parts) -> Option<Vec<Cow<'r, [u8]>>> {
+    pub(crate) fn matches<'r>(&self, parts: &'r Parts) -> Option<Values<'r>> {
         let is_method = self.methods.is_empty() || self.methods.contains(&parts.method);
-        if is_method { self.path.values(parts.uri.path()) } else { None }
+        if is_method { self.path.values_of(parts.uri.path()) } else { None }
     }
 
     /// Decides about a request. `body` is its JSON body, if it was read and is one.
-    pub(crate) fn decide(
+    pub(crate) fn decide<'r>(
         &self,
-        parts: &Parts,
-        path: Vec<Cow<'_, [u8]>>,
+        parts: &'r Parts,
+        path: &Values<'r>,
         body: Option<&Value>,
     ) -> Decision {
-        let path: Vec<(&str, Cow<'_, [u8]>)> = self.path.names().zip(path).collect();
         let mut decision = Decision::default();
         let (mut has_known, mut refusal) = (false, None);
         for id in &self.ids {
-            let in_head = id.place.values_in_head(parts, &path);
+            let in_head = id.place.values_in_head(parts, &self.path, path);
             let in_body = body.map_or_else(Vec::new, |body| id.place.values_in_body(body));
             let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
             decision.values += in_head.len() + in_body.len();
@@ -128,13 +129,22 @@ impl Route {
         decision
     }
 
+    /// Counts a decision. Returns the answer of the guard, if the request does not pass.
+    pub(crate) fn refusal_of(&self, decision: &Decision) -> Option<Response<Full<Bytes>>> {
+        self.counters.count(decision.verdict);
+        match decision.verdict {
+            Verdict::Refuse(reason) if !self.is_shadow => Some(self.refusal.response(reason)),
+            _ => None,
+        }
+    }
+
     /// Decides about all values at one place. A program may use any of several values, so one that
     /// may exist is enough.
     fn decide_values<'v>(
         &self,
         id: &RouteId,
         values: impl Iterator<Item = &'v [u8]>,
-        passed: &mut Vec<PassedId>,
+        passed: &mut SmallVec<[PassedId; 1]>,
     ) -> Verdict {
         let mut refusal = None;
         for value in values {
@@ -172,12 +182,12 @@ pub(crate) struct Decision {
     /// The number of values at all places.
     values: usize,
     /// The ids that passed because the filter has them.
-    passed: Vec<PassedId>,
+    passed: SmallVec<[PassedId; 1]>,
 }
 
 impl Default for Decision {
     fn default() -> Self {
-        Self { verdict: Verdict::Pass(PassReason::NoId), values: 0, passed: Vec::new() }
+        Self { verdict: Verdict::Pass(PassReason::NoId), values: 0, passed: SmallVec::new() }
     }
 }
 

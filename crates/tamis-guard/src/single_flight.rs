@@ -117,14 +117,27 @@ impl SingleFlight {
         self.flights.lock().len()
     }
 
+    /// Tests whether the last answer for an id was a success or a redirect.
+    pub(crate) fn is_proven(&self, id: &[u8]) -> bool {
+        let hash = self.hash(id);
+        // Relaxed here and below: the values publish no other data.
+        self.proven_slot(hash).load(Ordering::Relaxed) == hash
+    }
+
+    /// Records that the service answered 404 for an id, so that it is not proven any more.
+    pub(crate) fn not_found(&self, id: &[u8]) {
+        let hash = self.hash(id);
+        // On an error, the slot has another id.
+        let slot = self.proven_slot(hash);
+        _ = slot.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Waits until a request for an id may go to the service. The caller then decides about the
     /// request again.
     pub(crate) async fn enter(&self, id: &[u8]) -> Turn<'_> {
-        // Zero is an empty entry of the table.
-        let hash = self.hasher.hash_one(id) | 1;
+        let hash = self.hash(id);
         let free = Turn { single: self, hash, _turn: None };
-        // Relaxed here and below: the values publish no other data.
-        if self.proven_slot(hash).load(Ordering::Relaxed) == hash {
+        if self.is_proven(id) {
             return free;
         }
         let Some(member) = self.join(hash) else {
@@ -147,6 +160,11 @@ impl SingleFlight {
         }
     }
 
+    fn hash(&self, id: &[u8]) -> u64 {
+        // Zero is an empty entry of the table.
+        self.hasher.hash_one(id) | 1
+    }
+
     fn join(&self, hash: u64) -> Option<Membership<'_>> {
         let mut flights = self.flights.lock();
         let new = || Flight { turn: Arc::new(Semaphore::new(1)), requests: 0 };
@@ -167,12 +185,8 @@ impl Turn<'_> {
     /// Ends the wait of the other requests after an answer of the service. A 404 must be in the
     /// negative cache before.
     pub(crate) fn answered(self, status: StatusCode) {
-        let slot = self.single.proven_slot(self.hash);
         if status.is_success() || status.is_redirection() {
-            slot.store(self.hash, Ordering::Relaxed);
-        } else if status == StatusCode::NOT_FOUND {
-            // On an error, the slot has another id.
-            _ = slot.compare_exchange(self.hash, 0, Ordering::Relaxed, Ordering::Relaxed);
+            self.single.proven_slot(self.hash).store(self.hash, Ordering::Relaxed);
         }
         let flight = self.single.flights.lock().remove(&self.hash);
         if let Some(flight) = flight {
@@ -192,5 +206,51 @@ impl Drop for Membership<'_> {
                 flights.remove(&self.hash);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Enters without a wait.
+    fn enter(single: &SingleFlight) -> Turn<'_> {
+        let mut entered = std::pin::pin!(single.enter(b"7"));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match entered.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(turn) => turn,
+            std::task::Poll::Pending => panic!("the request waits"),
+        }
+    }
+
+    #[test]
+    fn a_late_end_of_a_request_does_not_end_the_flight_of_others() {
+        let single = SingleFlight::new(Duration::from_secs(5), 0);
+        let first = enter(&single);
+        // No request may wait, so this one goes too.
+        let second = enter(&single);
+        assert_eq!((single.ids_in_flight(), single.gave_up()), (1, 1));
+        second.answered(StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(single.ids_in_flight(), 0);
+        let third = enter(&single);
+        drop(first);
+        assert_eq!((single.ids_in_flight(), single.gave_up()), (1, 1));
+        drop(third);
+        assert_eq!(single.ids_in_flight(), 0);
+    }
+
+    #[test]
+    fn an_id_is_proven_by_a_success_until_a_404() {
+        let single = SingleFlight::default();
+        for (status, proves) in [(500, false), (404, false), (200, true), (403, true), (304, true)]
+        {
+            enter(&single).answered(StatusCode::from_u16(status).unwrap());
+            assert_eq!(single.is_proven(b"7"), proves, "{status}");
+            assert!(!single.is_proven(b"8"));
+        }
+        single.not_found(b"8");
+        assert!(single.is_proven(b"7"));
+        single.not_found(b"7");
+        assert!(!single.is_proven(b"7"));
     }
 }

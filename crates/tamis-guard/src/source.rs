@@ -21,7 +21,7 @@ mod sqlite;
 mod status;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
@@ -73,6 +73,7 @@ impl Source {
             ids,
             options,
             is_stopped: Arc::default(),
+            asked: AtomicU64::new(0),
             progress: Mutex::default(),
             wake: Condvar::new(),
         });
@@ -92,6 +93,13 @@ impl Source {
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         self.run.progress.lock().status(self.run.ids.state())
+    }
+
+    /// Asks the source to read all ids into a new generation, at the next
+    /// [`interval`](SourceOptions::interval). Requests use the present generation until the new one
+    /// is complete.
+    pub fn rebuild(&self) {
+        self.run.asked.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Stops the source and waits for its threads. A synced set becomes stale.

@@ -37,8 +37,7 @@ struct Lesson {
 
 impl Lessons {
     /// Returns the lessons of a request; `None` if no rule matches it.
-    pub(crate) fn of_request(rules: Option<&Arc<[LearnRule]>>, parts: &Parts) -> Option<Self> {
-        let rules = rules?;
+    pub(crate) fn of_request(rules: &Arc<[LearnRule]>, parts: &Parts) -> Option<Self> {
         let matching = (0..rules.len()).filter(|&rule| rules[rule].matches(parts));
         let lessons: Vec<_> = matching.map(Lesson::new).collect();
         if lessons.is_empty() {

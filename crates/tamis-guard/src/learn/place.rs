@@ -115,9 +115,8 @@ impl LearnPlace {
         template: &PathTemplate,
     ) -> Vec<Cow<'r, [u8]>> {
         let Self::Request(place) = self else { return Vec::new() };
-        let values = template.values(parts.uri.path()).unwrap_or_default();
-        let path: Vec<_> = template.names().zip(values).collect();
-        place.values_in_head(parts, &path)
+        let path = template.values_of(parts.uri.path()).unwrap_or_default();
+        place.values_in_head(parts, template, &path).into_vec()
     }
 
     /// Returns all values at this place of the headers of an answer. `request_path` is the path of

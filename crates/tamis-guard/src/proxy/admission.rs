@@ -4,8 +4,6 @@
 //! Two programs that read one request differently let an attacker pass the guard with a request
 //! that only the upstream sees (request smuggling). `hyper` refuses malformed heads before.
 
-use std::net::SocketAddr;
-
 use http::header::{CONNECTION, COOKIE, EXPECT, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
@@ -25,7 +23,6 @@ const fn bad(message: &'static str) -> Failure {
 pub(super) fn admit(
     parts: &mut Parts,
     body: &impl Body,
-    client: SocketAddr,
     options: &ProxyOptions,
 ) -> Result<(), Failure> {
     if parts.method == Method::CONNECT {
@@ -49,7 +46,9 @@ pub(super) fn admit(
     if parts.headers.get_all(EXPECT).iter().all(is_continue) {
         parts.headers.remove(EXPECT);
     }
-    forwarded::add(&mut parts.headers, client.ip(), options.tls.is_some(), options.trust_forwarded);
+    if !options.trust_forwarded {
+        forwarded::remove(&mut parts.headers);
+    }
     set_connection(parts, &asked, body);
     parts.version = Version::HTTP_11;
     Ok(())

@@ -1,15 +1,18 @@
 //! One connection of a client: from the socket to the guard.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use http::{Request, Response, Version};
+use http_body::Body as _;
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
+use pin_project_lite::pin_project;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -18,22 +21,19 @@ use tokio_rustls::TlsAcceptor;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
-use crate::layer::AnswerBody;
-use crate::proxy::activity::Due;
+use crate::guard_future::{AnswerBody, GuardFuture};
+use crate::proxy::activity::{Due, InProgress};
 use crate::proxy::admission;
 use crate::proxy::client_stream::{ClientStream, Transport};
 use crate::proxy::context::{ConnectionContext, Phase};
-use crate::proxy::forward::{Forward, ForwardBody};
+use crate::proxy::forward::{Forward, ForwardBody, ForwardFuture};
 use crate::proxy::options::KEEPALIVE;
 use crate::proxy::request_body::{RequestBody, Upload};
 use crate::proxy::response_body::ResponseBody;
 
 /// Serves a connection until the client, a limit or the shutdown ends it.
-pub(super) async fn serve(
-    stream: TcpStream,
-    context: Arc<ConnectionContext>,
-    mut phase: watch::Receiver<Phase>,
-) {
+pub(super) async fn serve(stream: TcpStream, context: Arc<ConnectionContext>) {
+    let mut phase = context.phase.clone();
     let options = &context.shared.options;
     // Without these, a connection works too.
     _ = stream.set_nodelay(true);
@@ -60,12 +60,13 @@ pub(super) async fn serve(
     let stream = TokioIo::new(ClientStream::new(transport, Arc::clone(&context.activity)));
     let mut builder = Builder::new(TokioExecutor::new());
     // No header timeout of hyper: it would also limit the time between two requests.
-    builder.http1().header_read_timeout(None).max_buf_size(options.max_head_bytes);
+    // One buffer a message, as in `upstream.rs`.
+    let max = options.max_head_bytes;
+    builder.http1().header_read_timeout(None).max_buf_size(max).writev(false);
     builder.http2().max_concurrent_streams(200);
     let service = service_fn({
         let context = Arc::clone(&context);
-        let phase = phase.clone();
-        move |request| answer(request, Arc::clone(&context), phase.clone())
+        move |request| answer(request, &context)
     });
     let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
     let mut is_closing = false;
@@ -107,33 +108,42 @@ async fn changed(phase: &mut watch::Receiver<Phase>) -> Phase {
     *phase.borrow_and_update()
 }
 
-type Answer = Response<ResponseBody<AnswerBody<ForwardBody>>>;
-
 /// Answers a request.
-async fn answer(
-    request: Request<Incoming>,
-    context: Arc<ConnectionContext>,
-    phase: watch::Receiver<Phase>,
-) -> Result<Answer, Infallible> {
-    let mut in_progress = context.activity.begin(request.version() == Version::HTTP_2);
+fn answer(request: Request<Incoming>, context: &Arc<ConnectionContext>) -> Answer {
+    let in_progress = context.activity.begin(request.version() == Version::HTTP_2);
     let options = &context.shared.options;
     let (mut parts, body) = request.into_parts();
-    let upload = Arc::new(Upload::new());
-    let body = RequestBody::new(
-        body,
-        Arc::clone(&context.activity),
-        Arc::clone(&upload),
-        options.body_timeout,
-    );
-    let response = match admission::admit(&mut parts, &body, context.remote, options) {
-        Err(failure) => failure.response().map(Either::Left),
+    let upload = Arc::new(Upload::new(body.is_end_stream()));
+    let activity = Arc::clone(&context.activity);
+    let body = RequestBody::new(body, activity, Arc::clone(&upload), options.body_timeout);
+    let guarded = match admission::admit(&mut parts, &body, options) {
+        Err(failure) => GuardFuture::answered(failure.response().map(Either::Left)),
         Ok(()) => {
-            let guard = context.shared.guard.load_full();
-            let forward = Forward { context, upload, phase };
-            let Ok(response) = guard.layer(forward).call(Request::from_parts(parts, body)).await;
-            response
+            let forward = Forward { context: Arc::clone(context), upload };
+            let guard = context.shared.guard.load();
+            guard.layer(forward).call(Request::from_parts(parts, body))
         }
     };
-    in_progress.streams();
-    Ok(response.map(|body| ResponseBody::new(body, in_progress)))
+    Answer { guarded, in_progress: Some(in_progress) }
+}
+
+pin_project! {
+    /// The answer to a request while it is being made.
+    struct Answer {
+        #[pin]
+        guarded: GuardFuture<ForwardFuture, ForwardBody, Infallible>,
+        in_progress: Option<InProgress>,
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<Response<ResponseBody<AnswerBody<ForwardBody>>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Ok(response) = ready!(this.guarded.poll(context));
+        let mut in_progress = this.in_progress.take().expect("polled once after it is ready");
+        in_progress.streams();
+        Poll::Ready(Ok(response.map(|body| ResponseBody::new(body, in_progress))))
+    }
 }

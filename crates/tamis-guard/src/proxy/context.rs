@@ -4,20 +4,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::layer::GuardLayer;
 use crate::proxy::activity::Activity;
 use crate::proxy::options::ProxyOptions;
-use crate::proxy::upstream::Client;
+use crate::proxy::upstream::Upstream;
 
 /// What all connections of a proxy use.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: ProxyOptions,
     pub(super) guard: ArcSwap<GuardLayer>,
-    pub(super) client: ArcSwap<Client>,
+    pub(super) upstream: ArcSwap<Upstream>,
     pub(super) tls: Option<ArcSwap<ServerConfig>>,
     /// One permit for each connection. A tunnel keeps that of its connection.
     pub(super) connections: Arc<Semaphore>,
@@ -39,6 +39,7 @@ pub(super) struct ConnectionContext {
     pub(super) shared: Arc<Shared>,
     pub(super) remote: SocketAddr,
     pub(super) activity: Arc<Activity>,
+    pub(super) phase: watch::Receiver<Phase>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -46,9 +47,10 @@ impl ConnectionContext {
     pub(super) fn new(
         shared: Arc<Shared>,
         remote: SocketAddr,
+        phase: watch::Receiver<Phase>,
         permit: OwnedSemaphorePermit,
     ) -> Arc<Self> {
         let activity = Arc::new(Activity::new());
-        Arc::new(Self { shared, remote, activity, _permit: permit })
+        Arc::new(Self { shared, remote, activity, phase, _permit: permit })
     }
 }

@@ -10,24 +10,26 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::uri::Uri;
 use http::{Request, Response, StatusCode, Version};
 use http_body_util::{Either, Full};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::client::legacy;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
 use crate::body::GuardedBody;
 use crate::proxy::answer::Failure;
-use crate::proxy::context::{ConnectionContext, Phase};
+use crate::proxy::context::ConnectionContext;
 use crate::proxy::request_body::{RequestBody, RequestBodyError, Upload};
-use crate::proxy::{hop_by_hop, tunnel};
+use crate::proxy::upstream::SendError;
+use crate::proxy::upstream_connection::UpstreamBody;
+use crate::proxy::{forwarded, hop_by_hop, tunnel};
 
 /// The body of an answer: the proxy's own, or that of the upstream.
-pub(super) type ForwardBody = Either<Full<Bytes>, Incoming>;
+pub(super) type ForwardBody = Either<Full<Bytes>, UpstreamBody>;
+
+/// The answer to a forwarded request while it is being made.
+pub(super) type ForwardFuture =
+    Pin<Box<dyn Future<Output = Result<Response<ForwardBody>, Infallible>> + Send>>;
 
 const UNREACHABLE: Failure =
     Failure::new(StatusCode::BAD_GATEWAY, "the upstream cannot be reached");
@@ -44,57 +46,75 @@ const BAD_BODY: Failure =
 pub(super) struct Forward {
     pub(super) context: Arc<ConnectionContext>,
     pub(super) upload: Arc<Upload>,
-    pub(super) phase: watch::Receiver<Phase>,
 }
 
 impl Service<Request<GuardedBody<RequestBody>>> for Forward {
     type Response = Response<ForwardBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<ForwardBody>, Infallible>> + Send>>;
+    type Future = ForwardFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<GuardedBody<RequestBody>>) -> Self::Future {
-        let forward = self.clone();
-        Box::pin(async move {
-            let answer = forward.send(request).await;
-            Ok(answer.unwrap_or_else(|failure| failure.response().map(Either::Left)))
-        })
+        Box::pin(self.clone().answer(request))
     }
 }
 
 impl Forward {
-    async fn send(
+    async fn answer(
         self,
         mut request: Request<GuardedBody<RequestBody>>,
-    ) -> Result<Response<ForwardBody>, Failure> {
-        let shared = &self.context.shared;
-        let upgrade = request.headers().get(UPGRADE).cloned();
-        let upgrade = upgrade.map(|protocols| (protocols, hyper::upgrade::on(&mut request)));
-        request.extensions_mut().clear();
-        let mut uri = std::mem::take(request.uri_mut()).into_parts();
-        uri.scheme = shared.options.upstream.scheme().cloned();
-        uri.authority = shared.options.upstream.authority().cloned();
-        *request.uri_mut() = Uri::from_parts(uri).map_err(|_| BROKEN)?;
-
-        let mut answer = pin!(shared.client.load().request(request));
-        let answer = loop {
-            let late = self.upload.idle_since() + shared.options.response_timeout;
+    ) -> Result<Response<ForwardBody>, Infallible> {
+        let upgrade = self.prepare(&mut request);
+        let upstream = self.context.shared.upstream.load_full();
+        let mut sent = pin!(upstream.send(request, &self.upload));
+        let sent = loop {
+            let late = self.late();
             tokio::select! {
-                answer = answer.as_mut() => break answer,
+                biased;
+                sent = sent.as_mut() => break sent,
                 () = sleep_until(late) => {
-                    if self.upload.idle_since() + shared.options.response_timeout <= Instant::now() {
-                        return Err(LATE);
+                    if self.late() <= Instant::now() {
+                        return Ok(LATE.response().map(Either::Left));
                     }
                 }
             }
         };
-        let mut answer = answer.map_err(|error| {
+        let answer = sent.map_err(|error| {
             tracing::warn!(error = %Chain(&error), "no answer of the upstream");
             failure_of(&error)
-        })?;
+        });
+        let answer = answer.and_then(|answer| self.finish(answer, upgrade));
+        Ok(answer.unwrap_or_else(|failure| failure.response().map(Either::Left)))
+    }
+
+    /// Returns when the upstream is too late, if the client sends nothing until then.
+    fn late(&self) -> Instant {
+        self.upload.idle_since() + self.context.shared.options.response_timeout
+    }
+
+    /// Adds what the upstream learns about the client. Returns the change of protocol that the
+    /// client asks for.
+    fn prepare(
+        &self,
+        request: &mut Request<GuardedBody<RequestBody>>,
+    ) -> Option<(HeaderValue, OnUpgrade)> {
+        let upgrade = request.headers().get(UPGRADE).cloned();
+        let upgrade = upgrade.map(|protocols| (protocols, hyper::upgrade::on(&mut *request)));
+        request.extensions_mut().clear();
+        let is_tls = self.context.shared.options.tls.is_some();
+        forwarded::add(request.headers_mut(), self.context.remote.ip(), is_tls);
+        upgrade
+    }
+
+    /// Returns the answer as the client gets it.
+    fn finish(
+        &self,
+        mut answer: Response<UpstreamBody>,
+        upgrade: Option<(HeaderValue, OnUpgrade)>,
+    ) -> Result<Response<ForwardBody>, Failure> {
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.switch(&mut answer, upgrade)?;
         } else {
@@ -107,7 +127,7 @@ impl Forward {
     /// Starts the tunnel after an answer 101.
     fn switch(
         &self,
-        answer: &mut Response<Incoming>,
+        answer: &mut Response<UpstreamBody>,
         upgrade: Option<(HeaderValue, OnUpgrade)>,
     ) -> Result<(), Failure> {
         let Some((protocols, client)) = upgrade else { return Err(BROKEN) };
@@ -115,7 +135,7 @@ impl Forward {
             return Err(BROKEN);
         }
         let upstream = hyper::upgrade::on(&mut *answer);
-        tokio::spawn(tunnel::run(client, upstream, Arc::clone(&self.context), self.phase.clone()));
+        tokio::spawn(tunnel::run(client, upstream, Arc::clone(&self.context)));
         hop_by_hop::remove(answer.headers_mut()).map_err(|_| BROKEN)?;
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
         Ok(())
@@ -123,7 +143,7 @@ impl Forward {
 }
 
 /// Removes the headers of the upstream's connection.
-fn clean(answer: &mut Response<Incoming>) -> Result<(), Failure> {
+fn clean(answer: &mut Response<UpstreamBody>) -> Result<(), Failure> {
     let status = answer.status();
     let headers = answer.headers_mut();
     if !hop_by_hop::is_framing_clear(headers) {
@@ -141,7 +161,7 @@ fn clean(answer: &mut Response<Incoming>) -> Result<(), Failure> {
 }
 
 /// Returns the answer to a request that failed.
-fn failure_of(error: &legacy::Error) -> Failure {
+fn failure_of(error: &SendError) -> Failure {
     for cause in causes(error) {
         match cause.downcast_ref::<RequestBodyError>() {
             Some(RequestBodyError::Slow) => return SLOW_BODY,
@@ -153,7 +173,10 @@ fn failure_of(error: &legacy::Error) -> Failure {
             return LATE;
         }
     }
-    if error.is_connect() { UNREACHABLE } else { BROKEN }
+    match error {
+        SendError::Connect(_) => UNREACHABLE,
+        SendError::Http(_) => BROKEN,
+    }
 }
 
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
@@ -161,7 +184,7 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
 }
 
 /// An error with its causes.
-struct Chain<'e>(&'e legacy::Error);
+struct Chain<'e>(&'e SendError);
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

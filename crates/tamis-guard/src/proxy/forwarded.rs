@@ -1,7 +1,9 @@
 //! The headers that tell the upstream about the client.
 
+use std::io::Write as _;
 use std::net::IpAddr;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{FORWARDED, HOST, HeaderName, HeaderValue};
 
@@ -10,24 +12,25 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Adds the client to `X-Forwarded-For`, and sets `X-Forwarded-Proto` and `X-Forwarded-Host`.
-///
-/// If `is_trusted`, the sender is a proxy, and its values stay. Otherwise they are the client's
-/// own and are removed.
-pub(super) fn add(headers: &mut HeaderMap, client: IpAddr, is_tls: bool, is_trusted: bool) {
-    if !is_trusted {
-        for name in [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED] {
-            headers.remove(name);
-        }
+/// Removes what a client must not say about itself. A proxy in front of this one may say it.
+pub(super) fn remove(headers: &mut HeaderMap) {
+    for name in [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED] {
+        headers.remove(name);
     }
+}
+
+/// Adds the client to `X-Forwarded-For`, and sets `X-Forwarded-Proto` and `X-Forwarded-Host` if
+/// they are missing.
+pub(super) fn add(headers: &mut HeaderMap, client: IpAddr, is_tls: bool) {
     let mut chain = Vec::new();
     for value in headers.get_all(FOR) {
         chain.extend_from_slice(value.as_bytes());
         chain.extend_from_slice(b", ");
     }
-    chain.extend_from_slice(client.to_canonical().to_string().as_bytes());
-    let chain = HeaderValue::from_bytes(&chain).expect("header values and an address");
-    headers.insert(FOR, chain);
+    // Writing to a vector does not fail.
+    _ = write!(chain, "{}", client.to_canonical());
+    let chain = HeaderValue::from_maybe_shared(Bytes::from(chain));
+    headers.insert(FOR, chain.expect("header values and an address"));
     let proto = HeaderValue::from_static(if is_tls { "https" } else { "http" });
     headers.entry(PROTO).or_insert(proto);
     if let Some(host) = headers.get(HOST).cloned() {
@@ -51,7 +54,10 @@ mod tests {
         ] {
             headers.append(name, HeaderValue::from_static(value));
         }
-        add(&mut headers, "::ffff:192.0.2.1".parse().unwrap(), true, is_trusted);
+        if !is_trusted {
+            remove(&mut headers);
+        }
+        add(&mut headers, "::ffff:192.0.2.1".parse().unwrap(), true);
         headers
     }
 

@@ -21,12 +21,23 @@ pub(super) struct Upload {
     /// When a frame came last, in milliseconds since the start.
     moved: AtomicU64,
     awaits_client: AtomicBool,
+    is_complete: AtomicBool,
 }
 
 impl Upload {
-    pub(super) fn new() -> Self {
-        let (moved, awaits_client) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { start: Instant::now(), moved, awaits_client }
+    /// `is_complete` is true for a request without a body.
+    pub(super) fn new(is_complete: bool) -> Self {
+        Self {
+            start: Instant::now(),
+            moved: AtomicU64::new(0),
+            awaits_client: AtomicBool::new(false),
+            is_complete: AtomicBool::new(is_complete),
+        }
+    }
+
+    /// Tests whether the whole body was read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
     }
 
     /// Returns the time since which only the upstream is awaited.
@@ -122,7 +133,10 @@ impl Body for RequestBody {
         this.is_timing = false;
         this.upload.record(false);
         this.activity.moved();
-        this.is_complete |= frame.is_none();
+        this.is_complete |= frame.is_none() || this.body.is_end_stream();
+        if this.is_complete {
+            this.upload.is_complete.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(frame.map(|frame| frame.map_err(RequestBodyError::Broken)))
     }
 

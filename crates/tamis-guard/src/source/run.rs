@@ -1,7 +1,7 @@
 //! A running source: its loop, and what its reader reports.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -14,7 +14,7 @@ use crate::source::status::{Progress, Rows};
 use crate::state::SyncState;
 
 /// How often a source looks for changes, and how old its knowledge may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SourceOptions {
     /// The time from one read to the next.
     pub interval: Duration,
@@ -23,18 +23,30 @@ pub struct SourceOptions {
     pub stale_after: Duration,
     /// The longest pause after a failed read. The pauses start at `interval` and double.
     pub max_pause: Duration,
+    /// The share of deleted ids in the filter above which the source reads all ids again. Below it,
+    /// a deleted id takes memory and stays in the filter, although it is refused.
+    pub max_deleted: f64,
+    /// After this time the source reads all ids again, although nothing requires it. `None` for
+    /// never. A new generation has a new hash key, and no id that a change stream missed.
+    pub rebuild_after: Option<Duration>,
 }
 
 impl Default for SourceOptions {
-    /// Returns an interval of 1 second, and 10 seconds for both other times.
+    /// Returns an interval of 1 second, and 10 seconds for both other times. All ids are read again
+    /// when a quarter of them is deleted.
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(1),
             stale_after: Duration::from_secs(10),
             max_pause: Duration::from_secs(10),
+            max_deleted: 0.25,
+            rebuild_after: None,
         }
     }
 }
+
+/// With fewer deleted ids, their share does not matter.
+const FEW_DELETED: u64 = 1000;
 
 /// Reads the ids of one kind of source.
 pub(super) trait Reader: Send + 'static {
@@ -48,6 +60,8 @@ pub(super) struct Run {
     pub(super) ids: Arc<IdSet>,
     pub(super) options: SourceOptions,
     pub(super) is_stopped: Arc<AtomicBool>,
+    /// How often someone asked for a new generation.
+    pub(super) asked: AtomicU64,
     pub(super) progress: Mutex<Progress>,
     pub(super) wake: Condvar,
 }
@@ -123,16 +137,45 @@ impl Run {
         self.make_stale();
     }
 
+    /// Tests whether the source must read all ids again because someone asked for it, or because
+    /// the generation is old.
+    pub(super) fn is_rebuild_asked(&self) -> bool {
+        let progress = self.progress.lock();
+        let age = progress.published.map(|published| published.elapsed());
+        let is_old =
+            self.options.rebuild_after.is_some_and(|after| age.is_some_and(|it| it >= after));
+        // Relaxed here and below: the number publishes no other data.
+        is_old || progress.answered < self.asked.load(Ordering::Relaxed)
+    }
+
+    /// As `is_rebuild_asked`, and also if too many ids of the generation are deleted.
+    pub(super) fn is_rebuild_due(&self) -> bool {
+        let generation = self.ids.generation();
+        let (items, deleted) = (generation.items(), generation.deleted());
+        let share = deleted as f64 / (items + deleted) as f64;
+        deleted > FEW_DELETED && share > self.options.max_deleted || self.is_rebuild_asked()
+    }
+
     /// Starts a generation for at least as many ids as the one in use has.
     pub(super) fn start_generation(&self) -> Result<Arc<Generation>, SourceError> {
         let known = self.ids.generation().items();
         let items = self.ids.options().items.max(known + known / 8);
-        Ok(self.ids.start_generation(items)?)
+        Ok(self.start_generation_from(Generation::new(items, self.ids.options().rate)?))
+    }
+
+    /// Starts a generation that has ids already.
+    pub(super) fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
+        // Before the read: the next read answers who asks during this one.
+        self.progress.lock().answering = self.asked.load(Ordering::Relaxed);
+        self.ids.start_generation_from(generation)
     }
 
     pub(super) fn publish_generation(&self) {
         self.ids.publish_generation();
-        self.progress.lock().generations += 1;
+        let mut progress = self.progress.lock();
+        progress.generations += 1;
+        progress.answered = progress.answering;
+        progress.published = Some(Instant::now());
     }
 
     /// Returns the canonical text of an id in a row.

@@ -16,6 +16,8 @@ pub struct SourceStatus {
     pub invalid_rows: u64,
     /// The number of generations that were built.
     pub generations: u64,
+    /// The age of the generation in use; `None` before the first.
+    pub generation_age: Option<Duration>,
     /// The number of failed reads.
     pub failures: u64,
     /// The age of the knowledge: all ids that were committed longer ago are known. `None` before the
@@ -33,6 +35,12 @@ pub(super) struct Progress {
     /// All ids that were committed before are known.
     pub(super) known_until: Option<Instant>,
     pub(super) generations: u64,
+    /// When the generation in use was published.
+    pub(super) published: Option<Instant>,
+    /// The number of requests for a new generation that the one in use answers, and the one that is
+    /// being read.
+    pub(super) answered: u64,
+    pub(super) answering: u64,
     rows: Rows,
     failures: u64,
     last_success: Option<Instant>,
@@ -62,6 +70,7 @@ impl Progress {
             items_read: self.rows.ids,
             invalid_rows: self.rows.invalid,
             generations: self.generations,
+            generation_age: self.published.map(|moment| moment.elapsed()),
             failures: self.failures,
             lag: self.known_until.map(|moment| moment.elapsed()),
             last_success: self.last_success,

@@ -2,7 +2,7 @@
 
 use http::{Request, Response};
 use http_body_util::Full;
-use tamis_guard::NotLearnt;
+use tamis_guard::{GuardLayer, LearnRule, NotLearnt, Route, RouteId};
 
 use crate::scripted::*;
 
@@ -72,13 +72,15 @@ async fn all_rules_that_match_apply() {
 
 #[tokio::test]
 async fn each_rule_has_its_own_limit() {
-    let rules: &[(&str, &[&str])] =
-        &[("/products", &["answer json:/id", "json:/id"]), ("/products", &["answer json:/id"])];
+    let rules: &[(&str, &[&str])] = &[
+        ("/products", &["answer json:/id", "json:/id"]),
+        ("/products", &["answer json:/id", "json:/other"]),
+    ];
     let text = format!("{{\"x\":\"{}\",\"id\":1000}}", "x".repeat(500));
     let answer = text.clone();
-    let set = |rule: &mut tamis_guard::LearnRule| {
-        // The first rule has two places.
-        rule.max_body_bytes = if rule.places.len() == 2 { 400 } else { 600 };
+    let set = |rule: &mut LearnRule| {
+        let is_first = rule.places[1].to_string() == "json:/id";
+        rule.max_body_bytes = if is_first { 400 } else { 600 };
     };
     let guarded = Guarded::with(rules, set, move |request| {
         assert_eq!(request.body().len(), 520);
@@ -103,4 +105,23 @@ async fn an_upstream_without_a_body_teaches_by_the_request() {
         assert_eq!(guarded.post("/products", body).await.0, 204);
     }
     assert_eq!(guarded.counts(), (1, vec![(NotLearnt::NoId, 4)]));
+}
+
+#[tokio::test]
+async fn a_rule_does_not_change_the_limit_of_a_route() {
+    let ids = products();
+    let id = RouteId { place: "json:/id".parse().unwrap(), ids: std::sync::Arc::clone(&ids) };
+    let mut route = Route::new("/products".parse().unwrap(), vec![id]);
+    route.max_body_bytes = 100;
+    let place = "json:/id".parse().unwrap();
+    let rule = LearnRule::new("/products".parse().unwrap(), vec![place], ids);
+    let guarded = Guarded::of(GuardLayer::new(vec![route]).with_learn(vec![rule]), |_| {
+        created(Script::whole(""))
+    });
+    // A small body with an unknown id is refused, and a larger one passes unchanged.
+    assert_eq!(guarded.post("/products", "{\"id\":1000}").await.0, 404);
+    let large = format!("{{\"id\":1000,\"x\":\"{}\"}}", "x".repeat(100));
+    assert_eq!(guarded.post("/products", &large).await.0, 201);
+    // The rule has learnt the id.
+    assert_eq!(guarded.post("/products", "{\"id\":1000}").await.0, 201);
 }

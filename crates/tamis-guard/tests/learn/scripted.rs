@@ -128,6 +128,14 @@ impl Guarded {
         Self { layer, ids, service: Scripted(Arc::new(answer)) }
     }
 
+    /// Guards the service with a layer of the test.
+    pub fn of(
+        layer: GuardLayer,
+        answer: impl Fn(&Request<Bytes>) -> Response<Script> + Send + Sync + 'static,
+    ) -> Self {
+        Self { layer, ids: products(), service: Scripted(Arc::new(answer)) }
+    }
+
     pub async fn answer(&self, request: Request<Full<Bytes>>) -> Response<AnswerBody<Script>> {
         self.layer.layer(self.service.clone()).call(request).await.unwrap()
     }

@@ -112,3 +112,28 @@ async fn a_client_waits_while_all_connections_are_in_use() {
     clients.pop();
     assert!(read_message(&mut third).await.unwrap().starts_with("HTTP/1.1 200 "));
 }
+
+#[tokio::test]
+async fn an_unused_connection_to_the_upstream_is_closed() {
+    let (closed_in, mut closed) = tokio::sync::mpsc::unbounded_channel();
+    let upstream = upstream(move |stream| {
+        let closed = closed_in.clone();
+        async move {
+            echo_on(stream).await;
+            closed.send(()).unwrap();
+        }
+    })
+    .await;
+    let mut options = options(upstream);
+    options.upstream_idle_timeout = SHORT;
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let begin = Instant::now();
+    let mut client = proxy.connect().await;
+    client.write_all(GET).await.unwrap();
+    read_message(&mut client).await.unwrap();
+    closed.recv().await.unwrap();
+    assert!(begin.elapsed() >= SHORT, "{:?}", begin.elapsed());
+    // The client's connection is still open, and the next request gets a new one.
+    client.write_all(GET).await.unwrap();
+    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
+}

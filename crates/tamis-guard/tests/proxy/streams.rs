@@ -138,3 +138,42 @@ async fn a_client_that_leaves_ends_the_request_of_the_upstream() {
     drop(client);
     assert_eq!(end.recv().await.unwrap(), "");
 }
+
+#[tokio::test]
+async fn a_client_may_send_its_whole_body_before_it_reads_a_large_answer() {
+    // The upstream has read the whole body when the client begins to read the answer.
+    let (read_in, mut read) = mpsc::unbounded_channel();
+    let upstream = upstream(move |mut stream| {
+        let read = read_in.clone();
+        async move {
+            read_head(&mut stream).await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+            let (mut from, mut to) = stream.split();
+            to.write_all(head.as_bytes()).await.unwrap();
+            let write = async {
+                let mut sent = 0;
+                while sent < BODY {
+                    sent = write_until_it_stalls(&mut to, sent).await;
+                }
+            };
+            let receive = async {
+                read_body(&mut from).await;
+                read.send(()).unwrap();
+            };
+            tokio::join!(write, receive);
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY}\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let (mut sent, end) = (0, tokio::time::Instant::now() + Duration::from_secs(60));
+    while sent < BODY {
+        assert!(tokio::time::Instant::now() < end, "the proxy takes no more after {sent} bytes");
+        sent = write_until_it_stalls(&mut client, sent).await;
+    }
+    timeout(Duration::from_secs(60), read.recv()).await.unwrap().unwrap();
+    read_head(&mut client).await.unwrap();
+    read_body(&mut client).await;
+}

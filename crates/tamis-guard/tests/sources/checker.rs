@@ -20,6 +20,7 @@ pub fn options() -> SourceOptions {
         interval: INTERVAL,
         stale_after: Duration::from_secs(1),
         max_pause: Duration::from_millis(50),
+        ..SourceOptions::default()
     }
 }
 

@@ -238,3 +238,21 @@ fn a_stop_interrupts_a_long_read() {
     source.stop();
     assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
 }
+
+#[test]
+fn a_file_that_has_not_changed_is_read_again_on_request() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, "1\n2\n").unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    wait_synced(&source);
+    source.rebuild();
+    wait(&source, "asked for", |status| status.generations == 2);
+    // One request, one read.
+    let end = Instant::now() + 20 * crate::checker::INTERVAL;
+    wait_until(&source, "further reads", || Instant::now() > end);
+    assert_eq!(source.status().generations, 2);
+    source.rebuild();
+    source.rebuild();
+    wait(&source, "asked for again", |status| status.generations == 3);
+}

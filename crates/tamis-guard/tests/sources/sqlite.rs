@@ -317,3 +317,37 @@ fn a_stop_interrupts_a_query() {
     assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
     assert_eq!(ids.state(), SyncState::Warming);
 }
+
+#[test]
+fn many_deleted_ids_and_age_and_a_request_give_a_new_generation() {
+    let shop = Shop::new("wal");
+    shop.fill(4000);
+    let sqlite = SqliteOptions {
+        deletions: Some("SELECT id FROM deleted".to_owned()),
+        ..shop.options(Some("id"), 0)
+    };
+    let ids = id_set(integers());
+    let source = start(&ids, sqlite.clone());
+    wait_synced(&source);
+    let delete = |from: u32, to: u32| {
+        let ids = format!("WHERE id BETWEEN {from} AND {to}");
+        shop.run(&format!(
+            "INSERT INTO deleted SELECT id FROM products {ids}; DELETE FROM products {ids}"
+        ));
+    };
+    delete(1, 900);
+    wait_until(&source, "deleted", || !knows(&ids, 900));
+    source.rebuild();
+    let status = wait(&source, "asked for", |status| status.generations == 2);
+    assert!(status.generation_age.is_some());
+    assert!(!knows(&ids, 900) && knows(&ids, 901) && ids.generation().deleted() <= 900);
+    // A quarter of all ids.
+    delete(901, 2500);
+    wait(&source, "too many deleted ids", |status| status.generations >= 3);
+    wait_until(&source, "collected", || ids.generation().items() == 1500);
+    assert!(!knows(&ids, 2500) && knows(&ids, 2501));
+    drop(source);
+    let times = SourceOptions { rebuild_after: Some(Duration::from_millis(50)), ..options() };
+    let source = Source::sqlite(Arc::clone(&ids), sqlite, times);
+    wait(&source, "old", |status| status.generations >= 3);
+}

@@ -63,7 +63,10 @@ impl Follower {
         let is_due = match self.read {
             // Rows without a bound would be lost.
             None => self.history.bound(self.polled).is_some(),
-            Some(read) => read.began.elapsed() >= self.reread && read.version != self.version,
+            Some(read) => {
+                let is_old = read.began.elapsed() >= self.reread && read.version != self.version;
+                is_old || run.is_rebuild_due()
+            }
         };
         if is_due && self.read_all(run, database, self.version)? {
             run.known_until(self.polled);
@@ -75,7 +78,7 @@ impl Follower {
     fn read_if_changed(&mut self, run: &Run, database: &Database) -> Result<(), SourceError> {
         let start = Instant::now();
         let version = database.data_version()?;
-        if self.read.is_none_or(|read| read.version != Some(version)) {
+        if self.read.is_none_or(|read| read.version != Some(version)) || run.is_rebuild_due() {
             self.schema = Some(database.schema_version()?);
             if !self.read_all(run, database, Some(version))? {
                 return Ok(());
