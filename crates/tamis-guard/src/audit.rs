@@ -100,8 +100,8 @@ impl AuditReport {
 /// [`patience`](AuditOptions::patience) and reads the source again.
 ///
 /// The state, the policies and the lists of the set do not count, but the negative cache does: it
-/// must not refuse an id that exists. An audit keeps at most 100 000 refused ids in memory, and all
-/// absent integers.
+/// must not refuse an id that exists. The audit keeps all absent integers in memory, and at most
+/// 100 000 refused ids. Further ones are only counted.
 ///
 /// # Errors
 ///
