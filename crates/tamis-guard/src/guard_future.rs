@@ -27,7 +27,7 @@ pub(crate) fn answer_of<B: Body>(
 ) -> Response<AnswerBody<B>> {
     let answer = match lessons {
         None => answer.map(LearnBody::unread),
-        Some(lessons) => lessons.learn_from(answer),
+        Some(lessons) => LearnBody::with_lessons(answer, lessons),
     };
     answer.map(Either::Right)
 }

@@ -4,6 +4,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -30,13 +32,39 @@ impl<B: Body> LearnBody<B> {
         Self { body, copy: None }
     }
 
-    /// Wraps a body that teaches at most `max_bytes` of JSON.
-    pub(super) fn new(body: B, lessons: Lessons, max_bytes: usize) -> Self {
+    /// Learns from the head of an answer, and prepares its body.
+    pub(crate) fn with_lessons(answer: Response<B>, mut lessons: Lessons) -> Response<Self> {
+        if !answer.status().is_success() {
+            return answer.map(Self::unread);
+        }
+        let Some(max_bytes) = lessons.learn_head(answer.headers()) else {
+            return answer.map(Self::unread);
+        };
+        if answer.body().is_end_stream() {
+            lessons.finish(NotLearnt::NoId);
+        } else if is_encoded(answer.headers()) {
+            lessons.finish(NotLearnt::Encoded);
+        } else {
+            return answer.map(|body| Self::read(body, lessons, max_bytes));
+        }
+        answer.map(Self::unread)
+    }
+
+    /// Wraps a body whose first `max_bytes` may teach ids.
+    fn read(body: B, lessons: Lessons, max_bytes: usize) -> Self {
         let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let bytes = Vec::with_capacity(expected.min(max_bytes));
         let copy = JsonCopy { lessons: Some(lessons), end: JsonEnd::default(), bytes, max_bytes };
         Self { body, copy: Some(Box::new(copy)) }
     }
+}
+
+/// Tests whether the body of an answer is compressed.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_ENCODING).iter().any(|value| {
+        let value = value.as_bytes().trim_ascii();
+        !value.is_empty() && !value.eq_ignore_ascii_case(b"identity")
+    })
 }
 
 impl<B: Body<Data = Bytes>> Body for LearnBody<B> {

@@ -3,13 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use http::header::CONTENT_ENCODING;
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, Response};
-use http_body::Body;
 
 use crate::json::Json;
-use crate::learn::body::LearnBody;
 use crate::learn::counters::NotLearnt;
 use crate::learn::place::LearnPlace;
 use crate::learn::rule::LearnRule;
@@ -70,27 +67,14 @@ impl Lessons {
         });
     }
 
-    /// Learns from the head of an answer, and prepares its body.
-    pub(crate) fn learn_from<B: Body>(mut self, answer: Response<B>) -> Response<LearnBody<B>> {
-        if !answer.status().is_success() {
-            return answer.map(LearnBody::unread);
-        }
+    /// Learns the ids of the request, and those in the headers of its successful answer. Returns
+    /// how many bytes of the body may teach further ids; `None` if all rules are finished.
+    pub(super) fn learn_head(&mut self, headers: &HeaderMap) -> Option<usize> {
         let path = std::mem::take(&mut self.request_path);
-        self.add(|place, _| place.values_in_answer(answer.headers(), &path));
+        self.add(|place, _| place.values_in_answer(headers, &path));
         self.learn();
         self.finish_without(LearnRule::needs_answer_body, NotLearnt::NoId);
-        let Some(max_bytes) = self.matching_rules().map(|rule| rule.max_body_bytes).max() else {
-            return answer.map(LearnBody::unread);
-        };
-        let reason = if answer.body().is_end_stream() {
-            NotLearnt::NoId
-        } else if is_encoded(answer.headers()) {
-            NotLearnt::Encoded
-        } else {
-            return answer.map(|body| LearnBody::new(body, self, max_bytes));
-        };
-        self.finish(reason);
-        answer.map(LearnBody::unread)
+        self.matching_rules().map(|rule| rule.max_body_bytes).max()
     }
 
     /// Learns the ids in the JSON body of the answer.
@@ -171,12 +155,4 @@ impl Lesson {
             rule.counters.count_not_learnt(reason);
         }
     }
-}
-
-/// Tests whether the body of an answer is compressed.
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get_all(CONTENT_ENCODING).iter().any(|value| {
-        let value = value.as_bytes().trim_ascii();
-        !value.is_empty() && !value.eq_ignore_ascii_case(b"identity")
-    })
 }
