@@ -25,11 +25,10 @@ pub(crate) fn answer_of<B: Body>(
     answer: Response<B>,
     lessons: Option<Lessons>,
 ) -> Response<AnswerBody<B>> {
-    let answer = match lessons {
-        None => answer.map(LearnBody::unread),
-        Some(lessons) => LearnBody::with_lessons(answer, lessons),
-    };
-    answer.map(Either::Right)
+    match lessons {
+        None => answer.map(|body| Either::Right(LearnBody::unread(body))),
+        Some(lessons) => LearnBody::with_lessons(answer, lessons).map(Either::Right),
+    }
 }
 
 /// A future on the heap.
@@ -115,7 +114,7 @@ where
                 if let Some(decided) = decided {
                     decided.learn(answer.status());
                 }
-                Poll::Ready(Ok(answer_of(answer, None)))
+                Poll::Ready(Ok(answer.map(|body| Either::Right(LearnBody::unread(body)))))
             }
             StateProjection::Boxed { future } => future.as_mut().poll(context),
         }

@@ -119,13 +119,14 @@ where
                 inner, routes, by_head, lessons, parts, body,
             ));
         }
-        let request = Request::from_parts(parts, GuardedBody::unread(body));
         let ByHead::Decided(index, decision) = by_head else {
+            let request = Request::from_parts(parts, GuardedBody::unread(body));
             return GuardFuture::passed(self.inner.call(request), None);
         };
         if let Some(refusal) = self.routes[index].refusal_of(&decision) {
             return GuardFuture::answered(refusal.map(Either::Left));
         }
+        let request = Request::from_parts(parts, GuardedBody::unread(body));
         let decided = Decided { routes: Arc::clone(&self.routes), index, decision };
         GuardFuture::passed(self.inner.call(request), Some(decided))
     }

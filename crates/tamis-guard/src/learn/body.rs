@@ -76,17 +76,17 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
+        // Most bodies teach nothing. Their frames are not moved.
+        let Some(copy) = this.copy else { return this.body.poll_frame(context) };
         let frame = ready!(this.body.poll_frame(context));
-        if let Some(copy) = this.copy {
-            let data = match &frame {
-                Some(Ok(frame)) => frame.data_ref(),
-                Some(Err(_)) | None => None,
-            };
-            // Trailers and an error are an end too.
-            let is_complete = data.is_none_or(|data| copy.add(data));
-            if is_complete {
-                *this.copy = None;
-            }
+        let data = match &frame {
+            Some(Ok(frame)) => frame.data_ref(),
+            Some(Err(_)) | None => None,
+        };
+        // Trailers and an error are an end too.
+        let is_complete = data.is_none_or(|data| copy.add(data));
+        if is_complete {
+            *this.copy = None;
         }
         Poll::Ready(frame)
     }
