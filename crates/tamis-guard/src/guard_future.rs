@@ -5,13 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::{Response, StatusCode};
-use http_body_util::Either;
+use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
 
-use crate::layer::AnswerBody;
 use crate::route::{Decision, Route};
 use crate::verdict::{PassReason, Verdict};
+
+/// The body of an answer: the guard's own, or that of the service.
+pub type AnswerBody<B> = Either<Full<Bytes>, B>;
 
 /// A future on the heap.
 type Boxed<B, E> = Pin<Box<dyn Future<Output = Result<Response<AnswerBody<B>>, E>> + Send>>;

@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::GuardedBody;
-use crate::guard_future::{Decided, GuardFuture};
+use crate::guard_future::{AnswerBody, Decided, GuardFuture};
 use crate::route::{Decision, Route};
 
 /// Decides about requests before they reach a service.
@@ -66,9 +66,6 @@ pub struct GuardService<S> {
     routes: Arc<[Route]>,
     inner: S,
 }
-
-/// The body of an answer: the guard's own, or that of the service.
-pub type AnswerBody<B> = Either<Full<Bytes>, B>;
 
 impl<S, B, A> Service<Request<B>> for GuardService<S>
 where

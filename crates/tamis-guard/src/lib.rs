@@ -6,15 +6,24 @@
 #![forbid(unsafe_code)]
 
 mod body;
+#[cfg(feature = "config")]
+mod config;
 mod counters;
 mod generation;
+#[cfg(feature = "config")]
+mod guard;
+#[cfg(feature = "config")]
+mod guard_error;
 mod guard_future;
+#[cfg(feature = "config")]
+mod guard_sets;
 mod id;
 mod id_set;
 mod layer;
 mod limiter;
 mod path;
 mod place;
+mod plain_io;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod refusal;
@@ -25,12 +34,20 @@ mod tombstones;
 mod verdict;
 
 pub use body::GuardedBody;
+#[cfg(feature = "config")]
+pub use config::{Config, ConfigError, OneRoute};
 pub use counters::RouteCounters;
 pub use generation::Generation;
-pub use guard_future::GuardFuture;
+#[cfg(feature = "config")]
+pub use guard::{Guard, GuardHandle};
+#[cfg(feature = "config")]
+pub use guard_error::GuardError;
+pub use guard_future::{AnswerBody, GuardFuture};
+#[cfg(feature = "config")]
+pub use guard_sets::{GuardSet, GuardSets};
 pub use id::{IdType, IntegerForm, NotAnId};
 pub use id_set::{IdSet, IdSetOptions, Passed};
-pub use layer::{AnswerBody, GuardLayer, GuardService};
+pub use layer::{GuardLayer, GuardService};
 pub use path::{PathTemplate, TemplateError};
 pub use place::{IdPlace, PlaceError};
 #[cfg(feature = "proxy")]

@@ -21,8 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
-use crate::guard_future::GuardFuture;
-use crate::layer::AnswerBody;
+use crate::guard_future::{AnswerBody, GuardFuture};
 use crate::proxy::activity::{Due, InProgress};
 use crate::proxy::admission;
 use crate::proxy::client_stream::{ClientStream, Transport};
