@@ -19,11 +19,13 @@ mod clock;
 mod column_type;
 mod completions;
 mod convert;
+mod daemon;
 mod decode_options;
 mod dedup;
 mod exit;
 mod file_bytes;
 mod formats;
+mod guard;
 mod hash_key;
 mod info;
 mod input;
@@ -101,6 +103,7 @@ enum Command {
     Plan(plan::Args),
     Ints(ints::Args),
     Serve(Box<serve::Args>),
+    Guard(Box<guard::Args>),
     CheckData(check_data::Args),
     Completions(completions::CompletionsArgs),
     Man(completions::ManArgs),
@@ -138,6 +141,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Guard(args) => guard::run(&args),
         Command::CheckData(args) => check_data::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),

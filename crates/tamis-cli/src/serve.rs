@@ -2,14 +2,13 @@
 
 mod config_flags;
 
-use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use config_flags::ConfigFlags;
 use tamis_server::{Config, HttpPort, Server, ServerError};
 
+use crate::daemon::{LogArgs, tell_systemd};
 use crate::exit::{CommandResult, Exit, Failure};
-use crate::messages;
 
 /// Run a server with RedisBloom's commands for any Redis client
 ///
@@ -38,35 +37,13 @@ pub struct Args {
     #[command(flatten)]
     flags: ConfigFlags,
 
-    /// Set the level of messages on stderr: error, warn, info, debug
-    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TAMIS_LOGLEVEL")]
-    loglevel: tracing::Level,
-
-    /// Write each event to stderr as text, or as a line of JSON
-    #[arg(long, value_name = "FORMAT", default_value = "text", env = "TAMIS_LOG_FORMAT")]
-    log_format: LogFormat,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub fn run(args: &Args) -> CommandResult {
     let config = configure(args)?;
-    let log = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        // A failed write to the log must not end the server, and the failure cannot be reported.
-        .log_internal_errors(false)
-        .with_max_level(if messages::is_quiet() { tracing::Level::ERROR } else { args.loglevel })
-        .with_target(false);
-    match args.log_format {
-        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => {
-            log.json().flatten_event(true).with_current_span(false).with_span_list(false).init();
-        }
-    }
+    args.log.start();
     let is_kept = config.append_only;
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {
@@ -110,20 +87,6 @@ fn configure(args: &Args) -> Result<Config, Failure> {
     }
     Ok(config)
 }
-
-/// Notifies systemd that the server is ready, if systemd started it (`Type=notify`).
-#[cfg(unix)]
-fn tell_systemd() {
-    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    let sent = std::os::unix::net::UnixDatagram::unbound()
-        .and_then(|datagram| datagram.send_to(b"READY=1", Path::new(&socket)));
-    if let Err(error) = sent {
-        tracing::warn!(%error, "cannot notify systemd that the server is ready");
-    }
-}
-
-#[cfg(not(unix))]
-fn tell_systemd() {}
 
 #[cfg(unix)]
 fn heed_signals(server: &Server) -> Result<(), Failure> {

@@ -7,9 +7,17 @@
 
 mod audit;
 mod body;
+#[cfg(feature = "config")]
+mod config;
 mod counters;
 mod generation;
+#[cfg(feature = "config")]
+mod guard;
+#[cfg(feature = "config")]
+mod guard_error;
 mod guard_future;
+#[cfg(feature = "config")]
+mod guard_sets;
 mod id;
 mod id_set;
 mod json;
@@ -18,6 +26,7 @@ mod learn;
 mod limiter;
 mod path;
 mod place;
+mod plain_io;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod refusal;
@@ -33,9 +42,17 @@ mod verdict;
 
 pub use audit::{AuditOptions, AuditReport, audit};
 pub use body::GuardedBody;
+#[cfg(feature = "config")]
+pub use config::{Config, ConfigError, OneRoute};
 pub use counters::RouteCounters;
 pub use generation::Generation;
+#[cfg(feature = "config")]
+pub use guard::{Guard, GuardHandle};
+#[cfg(feature = "config")]
+pub use guard_error::GuardError;
 pub use guard_future::{AnswerBody, GuardFuture};
+#[cfg(feature = "config")]
+pub use guard_sets::{GuardSet, GuardSets};
 pub use id::{IdType, IntegerForm, NotAnId};
 pub use id_set::{IdSet, IdSetOptions, Passed};
 pub use layer::{GuardLayer, GuardService};

@@ -18,12 +18,14 @@ mod error;
 mod forward;
 mod forwarded;
 mod hop_by_hop;
+mod idle_connections;
 mod options;
 mod request_body;
 mod response_body;
 mod tls;
 mod tunnel;
 mod upstream;
+mod upstream_body;
 mod upstream_connection;
 
 use std::future::Future;

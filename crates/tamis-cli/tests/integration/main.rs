@@ -8,6 +8,8 @@ mod client;
 mod decode_options;
 mod dedup;
 mod family;
+#[cfg(target_os = "linux")]
+mod guard;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
 mod info;

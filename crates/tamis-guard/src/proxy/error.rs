@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use http::Uri;
 
+use crate::plain_io::PlainIo;
+
 /// Why a proxy cannot start, or cannot use new TLS files.
 #[derive(Debug)]
 pub enum ProxyError {
@@ -44,7 +46,9 @@ impl fmt::Display for ProxyError {
                 write!(f, "the upstream {uri} {why}; write http://HOST:PORT or https://HOST:PORT")
             }
             Self::Limit => f.write_str("set max_connections above 0 and max_head_bytes to 8192"),
-            Self::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
+            Self::Listen { address, error } => {
+                write!(f, "cannot listen on {address}: {}", PlainIo(error))
+            }
             Self::File { path, why } => write!(f, "{}: {why}", path.display()),
             Self::SystemCertificates => f.write_str(
                 "the system has no certificates; name a file that signs the upstream's certificate",

@@ -21,7 +21,7 @@ use crate::proxy::answer::Failure;
 use crate::proxy::context::ConnectionContext;
 use crate::proxy::request_body::{RequestBody, RequestBodyError, Upload};
 use crate::proxy::upstream::SendError;
-use crate::proxy::upstream_connection::UpstreamBody;
+use crate::proxy::upstream_body::UpstreamBody;
 use crate::proxy::{forwarded, hop_by_hop, tunnel};
 
 /// The body of an answer: the proxy's own, or that of the upstream.

@@ -88,7 +88,7 @@ impl ProxyOptions {
         self.upstream.scheme() == Some(&Scheme::HTTPS)
     }
 
-    pub(super) fn check(&self) -> Result<(), ProxyError> {
+    pub(crate) fn check(&self) -> Result<(), ProxyError> {
         let wrong = |why| Err(ProxyError::Upstream { uri: self.upstream.clone(), why });
         if !matches!(self.upstream.scheme_str(), Some("http" | "https")) {
             return wrong("begins with neither http:// nor https://");

@@ -8,6 +8,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
+use crate::plain_io::PlainIo;
 use crate::proxy::error::ProxyError;
 use crate::proxy::options::{ProxyOptions, TlsFiles};
 
@@ -73,7 +74,7 @@ fn fail(path: &Path, why: String) -> ProxyError {
 
 fn unreadable(error: &pem::Error, what: &str) -> String {
     match error {
-        pem::Error::Io(error) => format!("cannot be read: {error}"),
+        pem::Error::Io(error) => format!("cannot be read: {}", PlainIo(error)),
         pem::Error::NoItemsFound => format!("has no {what} in PEM"),
         // Other details of the error contain bytes of the file, which may be secret.
         _ => "not in PEM".to_owned(),

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use tamis::PlanError;
 use tamis_formats::ReadError;
 
+use crate::plain_io::PlainIo;
+
 /// Why a read of a source failed. The ids in use stay.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -56,7 +58,9 @@ pub enum SourceError {
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, error } => write!(f, "cannot read {}: {error}", path.display()),
+            Self::Io { path, error } => {
+                write!(f, "cannot read {}: {}", path.display(), PlainIo(error))
+            }
             Self::NotAFile(path) => write!(f, "{} is not a regular file", path.display()),
             Self::Csv(error) => write!(f, "cannot read the CSV file: {error}"),
             Self::NoColumn(name) => write!(f, "the CSV file has no column `{name}`"),

@@ -1,0 +1,305 @@
+//! `tamis guard` as a program, between a client and an upstream of the test.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn guard(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.arg("guard").args(arguments);
+    command
+}
+
+/// Returns the error lines of a command that must fail.
+fn refused(arguments: &[&str]) -> String {
+    let output = guard(arguments).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+    assert!(text.starts_with("tamis: ") && !text.contains("os error"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+/// Starts an upstream that answers each request with its path.
+fn upstream() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || serve(stream.unwrap()));
+        }
+    });
+    address
+}
+
+fn serve(stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    loop {
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line: &String| line != "\r\n") {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            lines.push(line);
+        }
+        let path = lines[0].split(' ').nth(1).unwrap();
+        if path.ends_with("slow") {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len());
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    address: SocketAddr,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = guard(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let line = line_with(&mut stderr, "ready");
+        let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
+        Self { child, stderr, address: address.parse().unwrap() }
+    }
+
+    /// Reads the log up to a line with a text.
+    fn wait_for(&mut self, text: &str) -> String {
+        line_with(&mut self.stderr, text)
+    }
+
+    /// Returns the answer to a request.
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> String {
+    let mut all = String::new();
+    loop {
+        let mut line = String::new();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "no line has {text:?}: {all}");
+        if line.contains(text) {
+            return line;
+        }
+        all += &line;
+    }
+}
+
+fn config(folder: &Path, text: &str) -> String {
+    let path = folder.join("guard.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn unknown_ids_get_404_and_others_reach_the_upstream() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = folder.path().join("ids.txt");
+    std::fs::write(&ids, "1\n2\n3\n").unwrap();
+    let upstream = format!("http://{}", upstream());
+    let mut running = Running::start(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        &upstream,
+        "--path",
+        "/pms/productInfo/{id}",
+        "--ids",
+        ids.to_str().unwrap(),
+        "--message",
+        "产品不存在!",
+    ]);
+    running.wait_for("synced");
+    assert!(running.get("/pms/productInfo/2").ends_with("\r\n\r\n/pms/productInfo/2"));
+    assert!(running.get("/other/777").ends_with("/other/777"));
+    for path in ["/pms/productInfo/777", "/pms/productInfo/abc"] {
+        let answer = running.get(path);
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n{\"code\":404,\"message\":\"产品不存在!\"}"), "{answer}");
+    }
+    // A second guard on the same port.
+    let listen = running.address.to_string();
+    let ids = ids.to_str().unwrap();
+    let text =
+        refused(&["--listen", &listen, "--upstream", &upstream, "--path", "/{id}", "--ids", ids]);
+    assert!(text.contains(&format!("cannot listen on {listen}: Address already in use")), "{text}");
+}
+
+#[test]
+fn a_filter_file_is_a_source_and_a_shadow_refuses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ids, filter) = (folder.path().join("ids.txt"), folder.path().join("ids.tamis"));
+    std::fs::write(&ids, "a\nb\n").unwrap();
+    let mut build = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    assert!(build.arg("build").arg("-o").args([&filter, &ids]).status().unwrap().success());
+    let upstream = format!("http://{}", upstream());
+    let arguments = [
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        &upstream,
+        "--path",
+        "/search",
+        "--id",
+        "query:q",
+        "--type",
+        "text",
+        "--ids",
+        filter.to_str().unwrap(),
+    ];
+    let mut running = Running::start(&arguments);
+    running.wait_for("synced");
+    assert!(running.get("/search?q=b").starts_with("HTTP/1.1 200 "));
+    assert!(running.get("/search?q=c").starts_with("HTTP/1.1 404 "));
+    let mut running = Running::start(&[&arguments[..], &["--shadow"]].concat());
+    running.wait_for("synced");
+    assert!(running.get("/search?q=c").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_hangup_reloads_the_configuration_and_a_wrong_one_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ids.txt"), "1\n").unwrap();
+    let text = format!(
+        "proxy = {{ listen = \"127.0.0.1:0\", upstream = \"http://{}\" }}\n\
+         [ids.products]\nsource = {{ kind = \"lines\", path = \"ids.txt\", quiet = \"50ms\" }}\n\
+         interval = \"50ms\"\nstale_after = \"5s\"\n\
+         [[route]]\npath = \"/products/{{id}}\"\nids = {{ \"path:id\" = \"products\" }}\n\
+         refusal = {{ message = \"first\" }}\n",
+        upstream()
+    );
+    let path = config(folder.path(), &text);
+    let mut running = Running::start(&["--config", &path]);
+    running.wait_for("synced");
+    assert!(running.get("/products/7").ends_with("\"first\"}"));
+    config(folder.path(), &text.replace("first", "second"));
+    running.signal(rustix::process::Signal::HUP);
+    running.wait_for("is reloaded");
+    assert!(running.get("/products/7").ends_with("\"second\"}"));
+    config(folder.path(), &text.replace("first", "third").replace("message", "massage"));
+    running.signal(rustix::process::Signal::HUP);
+    let line = running.wait_for("cannot be reloaded");
+    assert!(line.contains("unknown field `massage`"), "{line}");
+    assert!(running.get("/products/7").ends_with("\"second\"}"));
+    // The ids file is read again when it changes.
+    std::fs::write(folder.path().join("ids.txt"), "1\n7\n").unwrap();
+    let end = Instant::now() + LIMIT;
+    while !running.get("/products/7").starts_with("HTTP/1.1 200 ") {
+        assert!(Instant::now() < end, "the file is not read again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_signal_ends_the_guard_after_the_requests_in_progress() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = folder.path().join("ids.txt");
+    std::fs::write(&ids, "slow\n").unwrap();
+    let upstream = format!("http://{}", upstream());
+    let ids = ids.to_str().unwrap();
+    let mut running = Running::start(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        &upstream,
+        "--path",
+        "/{id}",
+        "--type",
+        "text",
+        "--ids",
+        ids,
+    ]);
+    running.wait_for("synced");
+    let answer = std::thread::scope(|threads| {
+        let request = threads.spawn(|| running.get("/slow"));
+        std::thread::sleep(Duration::from_millis(200));
+        running.signal(rustix::process::Signal::INT);
+        request.join().unwrap()
+    });
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(running.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_example_is_a_configuration_and_check_reads_its_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = guard(&["example"]).output().unwrap();
+    assert!(example.status.success());
+    let path = config(folder.path(), std::str::from_utf8(&example.stdout).unwrap());
+    let text = refused(&["check", "--config", &path]);
+    assert!(text.contains("ids.products: cannot read ") && text.contains("ids.txt"), "{text}");
+    std::fs::write(folder.path().join("ids.txt"), "1\n2\nx\n").unwrap();
+    let output = guard(&["check", "--config", &path]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[..4], ["products", "synced", "2", "1"], "{text}");
+    let output = guard(&["check", "--json", "--config", &path]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json[0]["items"], &json[0]["state"]), (&2.into(), &"synced".into()));
+}
+
+#[test]
+fn wrong_options_are_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = folder.path().join("ids.txt");
+    std::fs::write(&ids, "1\n").unwrap();
+    let ids = ids.to_str().unwrap();
+    let with = |change: &[&str]| {
+        let mut arguments =
+            vec!["--upstream", "http://127.0.0.1:9", "--path", "/{id}", "--ids", ids];
+        arguments.extend(change);
+        refused(&arguments)
+    };
+    assert!(refused(&[]).contains("--upstream is missing; give --config FILE, or"));
+    assert!(
+        refused(&["--config", "/nonexistent.toml"]).contains("/nonexistent.toml: No such file")
+    );
+    assert!(with(&["--config", "a.toml"]).contains("--upstream has no effect with --config"));
+    assert!(with(&["--type", "int"]).contains("write integer, uuid or text"));
+    assert!(with(&["--rate", "2"]).contains("--rate") || with(&["--rate", "2"]).contains("rate"));
+    assert!(with(&["--listen", "127.0.0.1:99999"]).contains("write HOST:PORT"));
+    assert!(with(&["--id", "body"]).contains("is not the place of an id"));
+    assert!(with(&["--colour"]).contains("--colour"));
+    assert!(with(&["--threads", "0"]).contains("threads"));
+    let text = refused(&[
+        "--upstream",
+        "http://127.0.0.1:9",
+        "--path",
+        "/{id}",
+        "--ids",
+        "/nonexistent.txt",
+    ]);
+    assert!(text.contains("ids: /nonexistent.txt: No such file or directory"), "{text}");
+    assert!(refused(&["check", "--config", "/dev/null"]).contains("missing field `proxy`"));
+}

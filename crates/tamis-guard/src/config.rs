@@ -1,0 +1,18 @@
+//! The configuration of a guard: a TOML file with its proxy, its sets of ids, and its routes.
+//!
+//! Paths in the file are relative to its folder.
+
+mod checked;
+mod error;
+mod file;
+mod one_route;
+mod options;
+mod read;
+mod refusal;
+mod set;
+mod units;
+
+pub use checked::Config;
+pub use error::ConfigError;
+pub use one_route::OneRoute;
+pub(crate) use set::SetConfig;

@@ -1,0 +1,137 @@
+//! A configuration whose values are checked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::error::ConfigError;
+use crate::config::read::read_text;
+use crate::config::set::SetConfig;
+use crate::config::{file, options};
+use crate::id_set::{IdSet, IdSetOptions};
+use crate::proxy::ProxyOptions;
+use crate::route::Route;
+
+/// A complete and checked configuration.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_guard::Config;
+///
+/// let config = Config::parse(
+///     r#"
+///     proxy = { listen = "127.0.0.1:8080", upstream = "http://127.0.0.1:9000" }
+///
+///     [ids.products]
+///     source = { kind = "lines", path = "ids.txt" }
+///
+///     [[route]]
+///     path = "/pms/productInfo/{id}"
+///     ids = { "path:id" = "products" }
+///     refusal = { message = "产品不存在!" }
+///     "#,
+///     "/etc/tamis/guard.toml",
+/// )?;
+/// assert_eq!(config.sets().count(), 1);
+/// let wrong = Config::parse("proxy = { upstrem = 'http://a' }", "guard.toml").unwrap_err();
+/// assert!(wrong.to_string().starts_with("guard.toml:1:11: unknown field `upstrem`"));
+/// # Ok::<(), tamis_guard::ConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    file: file::File,
+    proxy: ProxyOptions,
+    sets: BTreeMap<String, SetConfig>,
+}
+
+impl Config {
+    /// Reads a file, and the lists of allowed and denied ids that it names.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with the place and what is allowed there.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let text = read_text(path).map_err(|error| ConfigError::Io { path: path.into(), error })?;
+        Self::parse(&text, path)
+    }
+
+    /// Parses the text of a file. `path` is for messages, and paths in the text are relative to its
+    /// folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let file = toml_edit::de::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start).min(text.len());
+            let before = text.get(..start).unwrap_or_default();
+            ConfigError::Syntax {
+                path: path.into(),
+                line: before.matches('\n').count() + 1,
+                column: before.rsplit('\n').next().unwrap_or_default().chars().count() + 1,
+                message: error.message().lines().collect::<Vec<_>>().join(", "),
+            }
+        })?;
+        Self::checked(file, path)
+    }
+
+    pub(super) fn checked(file: file::File, path: &Path) -> Result<Self, ConfigError> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let value = |(field, message)| ConfigError::Value { path: path.into(), field, message };
+        let proxy = options::proxy(&file.proxy, folder).map_err(value)?;
+        let mut sets = BTreeMap::new();
+        for (name, ids) in &file.ids {
+            sets.insert(name.clone(), options::set(name, ids, folder).map_err(value)?);
+        }
+        let config = Self { file, proxy, sets };
+        // The routes are made again for the sets of a running guard.
+        let mut empty = BTreeMap::new();
+        for (name, set) in &config.sets {
+            let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
+            let ids = ids.map_err(|error| value((format!("ids.{name}"), error.to_string())))?;
+            empty.insert(name.clone(), Arc::new(ids));
+        }
+        options::routes(&config.file.route, &empty).map_err(value)?;
+        Ok(config)
+    }
+
+    /// Returns the names of the sets of ids.
+    pub fn sets(&self) -> impl Iterator<Item = &str> {
+        self.sets.keys().map(String::as_str)
+    }
+
+    /// Returns the settings of the proxy.
+    #[must_use]
+    pub fn proxy(&self) -> &ProxyOptions {
+        &self.proxy
+    }
+
+    /// Returns the sets of ids, in the order of their names.
+    pub(crate) fn set_configs(&self) -> impl Iterator<Item = (&String, &SetConfig)> {
+        self.sets.iter()
+    }
+
+    /// Tests whether a set has the same settings in another configuration, except its lists.
+    pub(crate) fn has_same_set(&self, other: &Self, name: &str) -> bool {
+        let settings = |config: &Self| {
+            let mut ids = config.file.ids.get(name)?.clone();
+            (ids.allow, ids.deny) = (Vec::new(), Vec::new());
+            (ids.allow_file, ids.deny_file) = (None, None);
+            Some(ids)
+        };
+        settings(self) == settings(other)
+    }
+
+    /// Tests whether the proxy has the same settings in another configuration.
+    pub(crate) fn has_same_proxy(&self, other: &Self) -> bool {
+        self.file.proxy == other.file.proxy
+    }
+
+    /// Creates the routes for sets of these names.
+    pub(crate) fn routes(&self, sets: &BTreeMap<String, Arc<IdSet>>) -> Vec<Route> {
+        options::routes(&self.file.route, sets).expect("checked when the configuration was read")
+    }
+}

@@ -1,0 +1,217 @@
+//! The tables and fields of a configuration file, as TOML has them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::config::units::{OneOrMany, Secret, Size, Text};
+use crate::state::Policy;
+
+/// The whole file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) proxy: Proxy,
+    #[serde(default)]
+    pub(super) ids: BTreeMap<String, Ids>,
+    #[serde(default)]
+    pub(super) route: Vec<Route>,
+}
+
+/// `[proxy]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Proxy {
+    pub(super) listen: Option<OneOrMany<String>>,
+    pub(super) upstream: String,
+    pub(super) tls: Option<Tls>,
+    pub(super) upstream_ca: Option<PathBuf>,
+    pub(super) connect_timeout: Option<Text<Duration>>,
+    pub(super) response_timeout: Option<Text<Duration>>,
+    pub(super) header_timeout: Option<Text<Duration>>,
+    pub(super) body_timeout: Option<Text<Duration>>,
+    pub(super) idle_timeout: Option<Text<Duration>>,
+    pub(super) upstream_idle_timeout: Option<Text<Duration>>,
+    pub(super) shutdown_timeout: Option<Text<Duration>>,
+    pub(super) max_connections: Option<u32>,
+    pub(super) max_head: Option<Text<Size>>,
+    #[serde(default)]
+    pub(super) trust_forwarded: bool,
+}
+
+/// `[proxy.tls]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tls {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+}
+
+/// `[ids.NAME]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ids {
+    #[serde(rename = "type")]
+    pub(super) id_type: Option<IdKind>,
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+    pub(super) padded: Option<bool>,
+    pub(super) spaced: Option<bool>,
+    pub(super) max_length: Option<Text<Size>>,
+    pub(super) items: Option<u64>,
+    pub(super) rate: Option<f64>,
+    #[serde(default)]
+    pub(super) policy: Policies,
+    #[serde(default)]
+    pub(super) negative: Negative,
+    pub(super) recent: Option<Text<Duration>>,
+    #[serde(default)]
+    pub(super) next: Next,
+    #[serde(default)]
+    pub(super) allow: Vec<String>,
+    pub(super) allow_file: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) deny: Vec<String>,
+    pub(super) deny_file: Option<PathBuf>,
+    pub(super) source: Option<Source>,
+    pub(super) push: Option<Push>,
+    pub(super) interval: Option<Text<Duration>>,
+    pub(super) stale_after: Option<Text<Duration>>,
+    pub(super) rebuild_after: Option<Text<Duration>>,
+    pub(super) max_deleted: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum IdKind {
+    Integer,
+    Uuid,
+    Text,
+}
+
+/// `policy = { warming = "pass", synced = "reject", stale = "limit 100/s" }`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Policies {
+    pub(super) warming: Option<Text<Policy>>,
+    pub(super) synced: Option<Text<Policy>>,
+    pub(super) stale: Option<Text<Policy>>,
+}
+
+/// `negative = { ids = 100000, ttl = "60s" }`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Negative {
+    pub(super) ids: Option<u64>,
+    pub(super) ttl: Option<Text<Duration>>,
+}
+
+/// `next = { ids = 1000, per_second = 100 }`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Next {
+    pub(super) ids: Option<u64>,
+    pub(super) per_second: Option<u32>,
+}
+
+/// `source = { kind = "lines", path = "ids.txt" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Source {
+    Lines {
+        path: PathBuf,
+        quiet: Option<Text<Duration>>,
+        min_items: Option<u64>,
+        min_share: Option<f64>,
+        max_invalid: Option<f64>,
+    },
+    Csv {
+        path: PathBuf,
+        column: Column,
+        delimiter: Option<char>,
+        quiet: Option<Text<Duration>>,
+        min_items: Option<u64>,
+        min_share: Option<f64>,
+        max_invalid: Option<f64>,
+    },
+    Filter {
+        path: PathBuf,
+        quiet: Option<Text<Duration>>,
+        max_size: Option<Text<Size>>,
+    },
+    Sqlite {
+        path: PathBuf,
+        table: String,
+        column: String,
+        condition: Option<String>,
+        /// The column whose values never decrease.
+        changed: Option<String>,
+        overlap: Option<Text<Duration>>,
+        deletions: Option<String>,
+        reread: Option<Text<Duration>>,
+        chunk: Option<u32>,
+    },
+}
+
+/// A column of a CSV file: its name, or its number from 1.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Column {
+    Number(usize),
+    Name(String),
+}
+
+/// `push = { token = "${TOKEN}" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Push {
+    pub(super) token: Secret,
+}
+
+/// `[[route]]`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Route {
+    pub(super) name: Option<String>,
+    pub(super) path: String,
+    #[serde(default)]
+    pub(super) methods: Vec<String>,
+    /// The place of each id, and the set that has it.
+    pub(super) ids: BTreeMap<String, String>,
+    pub(super) required: Option<Required>,
+    pub(super) missing: Option<Missing>,
+    #[serde(default)]
+    pub(super) shadow: bool,
+    pub(super) max_body: Option<Text<Size>>,
+    #[serde(default)]
+    pub(super) refusal: Refusal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Required {
+    All,
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Missing {
+    Pass,
+    Refuse,
+}
+
+/// `refusal = { status = 404, code = 404, message = "产品不存在!" }`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Refusal {
+    pub(super) status: Option<u16>,
+    pub(super) code: Option<i64>,
+    pub(super) message: Option<String>,
+    pub(super) body: Option<String>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) retry_after: Option<u32>,
+}

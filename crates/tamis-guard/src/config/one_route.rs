@@ -1,0 +1,108 @@
+//! A configuration with one set of ids and one route, from the flags of a command.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::checked::Config;
+use crate::config::error::ConfigError;
+use crate::config::file;
+use crate::config::units::OneOrMany;
+use crate::path::PathTemplate;
+use crate::plain_io::PlainIo;
+
+/// What a guard with one route needs.
+#[derive(Clone, Debug, Default)]
+pub struct OneRoute {
+    /// The addresses to listen on, such as `0.0.0.0:8080`. Empty for `127.0.0.1:8080`.
+    pub listen: Vec<String>,
+    /// The program behind the guard, such as `http://127.0.0.1:9000`.
+    pub upstream: String,
+    /// The path template, such as `/pms/productInfo/{id}`.
+    pub path: String,
+    /// Where a request has ids, such as `query:id`. Empty for the names in the path.
+    pub places: Vec<String>,
+    /// A file with one id a line, or a filter of `tamis build`.
+    pub ids: PathBuf,
+    /// The name of the type of the ids: `integer`, `uuid` or `text`.
+    pub id_type: Option<String>,
+    /// The false positive rate, a probability.
+    pub rate: Option<f64>,
+    /// The message in the answer to a refused request.
+    pub message: Option<String>,
+    /// True if the guard refuses nothing and counts what it would have refused.
+    pub is_shadow: bool,
+}
+
+const SET: &str = "ids";
+
+impl Config {
+    /// Returns the configuration of a guard with one route.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn one_route(route: OneRoute) -> Result<Self, ConfigError> {
+        let source = PathBuf::from("the options");
+        let value = |field: &str, message: String| ConfigError::Value {
+            path: source.clone(),
+            field: field.to_owned(),
+            message,
+        };
+        let id_type = match route.id_type.as_deref() {
+            None | Some("integer") => file::IdKind::Integer,
+            Some("uuid") => file::IdKind::Uuid,
+            Some("text") => file::IdKind::Text,
+            Some(other) => {
+                let message = format!("{other:?} is no type; write integer, uuid or text");
+                return Err(value("type", message));
+            }
+        };
+        let mut places = route.places;
+        if places.is_empty() {
+            let path: PathTemplate =
+                route.path.parse().map_err(|error| value("path", format!("{error}")))?;
+            places = path.names().map(|name| format!("path:{name}")).collect();
+        }
+        let path = route.ids;
+        // With a wrong name, the guard would wait for the file and pass all requests.
+        let is_filter = is_filter(&path)
+            .map_err(|error| value("ids", format!("{}: {}", path.display(), PlainIo(&error))))?;
+        let source = if is_filter {
+            file::Source::Filter { path, quiet: None, max_size: None }
+        } else {
+            let (quiet, min_items, min_share, max_invalid) = (None, None, None, None);
+            file::Source::Lines { path, quiet, min_items, min_share, max_invalid }
+        };
+        let ids = file::Ids {
+            id_type: Some(id_type),
+            rate: route.rate,
+            source: Some(source),
+            ..file::Ids::default()
+        };
+        let route_table = file::Route {
+            path: route.path,
+            ids: places.into_iter().map(|place| (place, SET.to_owned())).collect(),
+            shadow: route.is_shadow,
+            refusal: file::Refusal { message: route.message, ..file::Refusal::default() },
+            ..file::Route::default()
+        };
+        let listen = (!route.listen.is_empty()).then_some(OneOrMany::Many(route.listen));
+        let proxy = file::Proxy { listen, upstream: route.upstream, ..file::Proxy::default() };
+        let file = file::File {
+            proxy,
+            ids: BTreeMap::from([(SET.to_owned(), ids)]),
+            route: vec![route_table],
+        };
+        // Paths are relative to the working folder.
+        Self::checked(file, Path::new("the options"))
+    }
+}
+
+/// Tests whether a file is a filter of Tamis.
+fn is_filter(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(6).read_to_end(&mut start)?;
+    Ok(start == b"\x89TAMIS")
+}

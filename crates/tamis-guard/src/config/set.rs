@@ -1,0 +1,37 @@
+//! The settings of a set of ids.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::config::units::Secret;
+use crate::id_set::{IdSet, IdSetOptions};
+use crate::source::{Source, SourceOptions};
+
+/// A set of ids in a configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct SetConfig {
+    pub(crate) options: IdSetOptions,
+    pub(crate) source: Option<SourceConfig>,
+    pub(crate) source_options: SourceOptions,
+    pub(crate) token: Option<Secret>,
+    pub(crate) allowed: HashSet<Box<[u8]>>,
+    pub(crate) denied: HashSet<Box<[u8]>>,
+}
+
+/// Where a set has its ids from.
+#[derive(Clone, Debug)]
+pub(crate) enum SourceConfig {
+    File(crate::source::FileOptions),
+    #[cfg(feature = "sqlite")]
+    Sqlite(crate::source::SqliteOptions),
+}
+
+impl SourceConfig {
+    pub(crate) fn start(&self, ids: Arc<IdSet>, options: SourceOptions) -> Source {
+        match self {
+            Self::File(file) => Source::file(ids, file.clone(), options),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => Source::sqlite(ids, sqlite.clone(), options),
+        }
+    }
+}

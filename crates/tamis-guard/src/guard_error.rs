@@ -1,0 +1,49 @@
+//! Why a guard cannot start.
+
+use std::fmt;
+
+use tamis::PlanError;
+
+use crate::proxy::ProxyError;
+
+/// Why a guard cannot start, or cannot use another configuration.
+#[derive(Debug)]
+pub enum GuardError {
+    /// The proxy cannot start.
+    Proxy(ProxyError),
+    /// There is no memory for a filter.
+    Plan {
+        /// The set of ids.
+        set: String,
+        /// What is wrong.
+        error: PlanError,
+    },
+    /// The token of a set is empty.
+    NoToken(String),
+}
+
+impl fmt::Display for GuardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Proxy(error) => error.fmt(f),
+            Self::Plan { set, error } => write!(f, "ids.{set}: {error}"),
+            Self::NoToken(set) => write!(f, "ids.{set}.push.token: must not be empty"),
+        }
+    }
+}
+
+impl std::error::Error for GuardError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Proxy(error) => Some(error),
+            Self::Plan { error, .. } => Some(error),
+            Self::NoToken(_) => None,
+        }
+    }
+}
+
+impl From<ProxyError> for GuardError {
+    fn from(error: ProxyError) -> Self {
+        Self::Proxy(error)
+    }
+}

@@ -1,0 +1,112 @@
+//! The sets of ids of a configuration, with their sources.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::config::{Config, SetConfig};
+use crate::guard_error::GuardError;
+use crate::id_set::IdSet;
+use crate::source::{PushSource, Source, SourceStatus};
+
+/// The sets of ids of a configuration, with sources that run. Dropping it stops them.
+#[derive(Debug)]
+pub struct GuardSets {
+    sets: BTreeMap<String, RunningSet>,
+}
+
+/// A set of ids of a running guard.
+#[derive(Clone, Debug)]
+pub struct GuardSet {
+    /// The name in the configuration.
+    pub name: String,
+    /// The ids.
+    pub ids: Arc<IdSet>,
+    /// The status of the source; `None` without a source.
+    pub status: Option<SourceStatus>,
+    /// Takes ids from programs that know the token; `None` if the set has no token.
+    pub push: Option<Arc<PushSource>>,
+}
+
+#[derive(Clone, Debug)]
+struct RunningSet {
+    ids: Arc<IdSet>,
+    source: Option<Arc<Source>>,
+    push: Option<Arc<PushSource>>,
+}
+
+impl GuardSets {
+    /// Starts the sources of all sets.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError`] if a token is empty, or there is no memory.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    pub fn start(config: &Config) -> Result<Self, GuardError> {
+        let start =
+            |(name, set): (&String, &SetConfig)| Ok((name.clone(), RunningSet::start(name, set)?));
+        Ok(Self { sets: config.set_configs().map(start).collect::<Result<_, GuardError>>()? })
+    }
+
+    /// Returns the sets, in the order of their names.
+    #[must_use]
+    pub fn list(&self) -> Vec<GuardSet> {
+        let set = |(name, set): (&String, &RunningSet)| GuardSet {
+            name: name.clone(),
+            ids: Arc::clone(&set.ids),
+            status: set.source.as_ref().map(|source| source.status()),
+            push: set.push.clone(),
+        };
+        self.sets.iter().map(set).collect()
+    }
+
+    /// Returns the sets of another configuration. A set with the same settings is the same one.
+    pub(crate) fn changed_to(&self, old: &Config, new: &Config) -> Result<Self, GuardError> {
+        let mut sets = BTreeMap::new();
+        for (name, set) in new.set_configs() {
+            let kept = self.sets.get(name).filter(|_| new.has_same_set(old, name));
+            let running = match kept {
+                Some(kept) => kept.clone(),
+                None => RunningSet::start(name, set)?,
+            };
+            sets.insert(name.clone(), running);
+        }
+        Ok(Self { sets })
+    }
+
+    /// Replaces the lists of allowed and denied ids.
+    pub(crate) fn set_lists(&self, config: &Config) {
+        for ((_, set), running) in config.set_configs().zip(self.sets.values()) {
+            running.ids.set_allowed(set.allowed.clone());
+            running.ids.set_denied(set.denied.clone());
+        }
+    }
+
+    pub(crate) fn ids(&self) -> BTreeMap<String, Arc<IdSet>> {
+        self.sets.iter().map(|(name, set)| (name.clone(), Arc::clone(&set.ids))).collect()
+    }
+
+    /// Asks the source of a set to read all ids again. Returns false if there is no such source.
+    pub(crate) fn rebuild(&self, name: &str) -> bool {
+        let source = self.sets.get(name).and_then(|set| set.source.as_ref());
+        source.inspect(|source| source.rebuild()).is_some()
+    }
+}
+
+impl RunningSet {
+    fn start(name: &str, config: &SetConfig) -> Result<Self, GuardError> {
+        let set = || name.to_owned();
+        let ids = IdSet::new(config.options.clone());
+        let ids = Arc::new(ids.map_err(|error| GuardError::Plan { set: set(), error })?);
+        ids.set_allowed(config.allowed.clone());
+        ids.set_denied(config.denied.clone());
+        let push = config.token.as_ref().map(|token| PushSource::new(Arc::clone(&ids), &token.0));
+        let push = push.transpose().map_err(|_| GuardError::NoToken(set()))?.map(Arc::new);
+        let options = config.source_options;
+        let source = config.source.as_ref();
+        let source = source.map(|source| Arc::new(source.start(Arc::clone(&ids), options)));
+        Ok(Self { ids, source, push })
+    }
+}

@@ -1,0 +1,159 @@
+//! Configurations: what they mean, and what the messages about wrong ones say.
+
+use std::time::Duration;
+
+use tamis_guard::{Config, Guard};
+
+const GOOD: &str = r#"
+[proxy]
+listen = "127.0.0.1:0"
+upstream = "http://127.0.0.1:9"
+
+[ids.products]
+source = { kind = "lines", path = "ids.txt" }
+
+[[route]]
+path = "/pms/productInfo/{id}"
+ids = { "path:id" = "products" }
+"#;
+
+fn message(text: &str) -> String {
+    Config::parse(text, "guard.toml").expect_err(text).to_string()
+}
+
+#[test]
+fn wrong_values_are_named_with_their_place() {
+    for (from, to, expected) in [
+        ("upstream", "upstrem", "guard.toml:4:1: unknown field `upstrem`"),
+        ("listen =", "listen", "guard.toml:3:"),
+        ("\"127.0.0.1:0\"", "7", "guard.toml:3:10: "),
+        ("127.0.0.1:0", "here", "guard.toml: proxy.listen: \"here\" is not an address"),
+        ("http://127.0.0.1:9", "ftp://a", "begins with neither http:// nor https://"),
+        ("\nupstream", "\nbody_timeout = \"5\"\nupstream", "expected a time such as \"250ms\""),
+        ("\nupstream", "\nmax_head = 10\nupstream", "guard.toml: proxy: set max_connections"),
+        ("[ids.products]", "[ids.products]\ntype = \"int\"", "expected one of `integer`, `uuid`"),
+        ("[ids.products]", "[ids.products]\nrate = 1.0", "ids.products.rate: write a probability"),
+        ("[ids.products]", "[ids.products]\nrate = nan", "ids.products.rate: write a probability"),
+        ("[ids.products]", "[ids.products]\nmax = 0", "ids.products.max: must be at least min"),
+        (
+            "[ids.products]",
+            "[ids.products]\ntype = \"uuid\"\nmin = 1",
+            "ids.products.min: only for ids of the type integer",
+        ),
+        ("[ids.products]", "[ids.products]\nallow = [\"x\"]", "ids.products.allow: \"x\" is not"),
+        (
+            "[ids.products]",
+            "[ids.products]\ndeny_file = \"nowhere\"",
+            "ids.products.deny_file: nowhere: No such file",
+        ),
+        (
+            "[ids.products]",
+            "[ids.products]\npolicy = { stale = \"limit\" }",
+            "expected \"pass\", \"reject\" or \"limit 100/s\"",
+        ),
+        (
+            "[ids.products]",
+            "[ids.products]\npush = { token = \"${TAMIS_NO_SUCH}\" }",
+            "the environment has no variable \"TAMIS_NO_SUCH\"",
+        ),
+        (
+            "[ids.products]",
+            "[ids.products]\nstale_after = \"1s\"",
+            "must be longer than `interval`",
+        ),
+        ("\"lines\"", "\"pipe\"", "unknown variant `pipe`, expected one of `lines`, `csv`"),
+        ("path = \"ids.txt\"", "pth = \"ids.txt\"", "unknown field `pth`"),
+        ("/pms/", "pms/", "route 1: path: the path \"pms/productInfo/{id}\" does not begin"),
+        ("path:id", "path:no", "route 1: ids: the path \"/pms/productInfo/{id}\" has no {no}"),
+        ("path:id", "body:id", "is not the place of an id"),
+        ("= \"products\"", "= \"users\"", "no table [ids.users]; there are: products"),
+        ("{ \"path:id\" = \"products\" }", "{}", "route 1: ids: write where the id is"),
+        ("\n[[route]]", "\n[[route]]\nrefusal = { status = 99 }", "route 1: refusal.status"),
+        ("\n[[route]]", "\n[[route]]\nmethods = [\"G T\"]", "route 1: methods"),
+        (
+            "\n[[route]]",
+            "\n[[route]]\nrefusal = { body = \"a\", code = 1 }",
+            "write either `body`, or `code` and `message`",
+        ),
+        (
+            "\n[[route]]",
+            "\n[[route]]\nrefusal = { headers = { \"Content-Length\" = \"1\" } }",
+            "Content-Length follows from the body",
+        ),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let text = message(&GOOD.replacen(from, to, 1));
+        assert!(text.contains(expected), "{to}: {text}");
+        assert!(text.starts_with("guard.toml:") && !text.contains('\n'), "{text}");
+    }
+    assert!(message("").contains("missing field `proxy`"));
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let secret =
+        GOOD.replacen("[ids.products]", "[ids.products]\npush = { token = \"swordfish\" }", 1);
+    let config = Config::parse(&secret, "guard.toml").unwrap();
+    assert!(!format!("{config:?}").contains("swordfish"));
+}
+
+#[test]
+fn bytes_of_any_kind_are_refused_without_a_panic() {
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    for _ in 0..1000 {
+        let mut bytes = GOOD.as_bytes().to_vec();
+        for _ in 0..=next() % 4 {
+            let at = next() as usize % bytes.len().max(1);
+            if bytes.is_empty() {
+                break;
+            }
+            match next() % 3 {
+                0 => bytes[at] = next() as u8,
+                1 => _ = bytes.remove(at),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        _ = Config::parse(&String::from_utf8_lossy(&bytes), "guard.toml");
+    }
+}
+
+#[tokio::test]
+async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("guard.toml");
+    std::fs::write(folder.path().join("ids.txt"), "1\n2\n").unwrap();
+    let config = |text: &str| Config::parse(text, &path);
+    let guard = Guard::start(config(GOOD).unwrap()).await.unwrap();
+    let handle = guard.handle();
+    let synced = async || {
+        let end = std::time::Instant::now() + Duration::from_secs(30);
+        while !handle.sets().iter().all(|set| set.ids.generation().items() == 2) {
+            assert!(std::time::Instant::now() < end, "{:?}", handle.sets());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    synced().await;
+    let before = handle.sets()[0].ids.clone();
+    assert!(!before.decide(b"3").passes());
+    // Lists and routes change, and the ids stay.
+    let text = GOOD.replace("[ids.products]", "[ids.products]\nallow = [\"3\"]\ndeny = [\"1\"]");
+    assert_eq!(handle.reload(config(&text).unwrap()).unwrap(), None);
+    let same = handle.sets()[0].ids.clone();
+    assert!(std::sync::Arc::ptr_eq(&before, &same));
+    assert!(same.decide(b"3").passes() && !same.decide(b"1").passes());
+    // Another rate needs another filter, and another address a restart.
+    let text = GOOD.replace("[ids.products]", "[ids.products]\nrate = 0.01");
+    let text = text.replace("127.0.0.1:0", "127.0.0.2:0");
+    let note = handle.reload(config(&text).unwrap()).unwrap();
+    assert!(note.is_some_and(|note| note.contains("restart")), "{note:?}");
+    assert!(!std::sync::Arc::ptr_eq(&before, &handle.sets()[0].ids));
+    synced().await;
+    assert!(handle.rebuild("products") && !handle.rebuild("users"));
+    assert_eq!(guard.run(std::future::ready(())).await, 0);
+}
