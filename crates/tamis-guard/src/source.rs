@@ -14,6 +14,8 @@
 mod audit_source;
 mod error;
 mod file;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod push;
 mod run;
 #[cfg(feature = "sqlite")]
@@ -30,6 +32,8 @@ pub use audit_source::AuditSource;
 pub(crate) use audit_source::canonical_row;
 pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlOptions;
 pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
@@ -66,6 +70,17 @@ impl Source {
     #[must_use]
     pub fn sqlite(ids: Arc<IdSet>, sqlite: SqliteOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, sqlite::SqliteReader::new(sqlite))
+    }
+
+    /// Starts a source that reads ids from a table of MySQL or MariaDB and follows its binary log.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[cfg(feature = "mysql")]
+    #[must_use]
+    pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
+        Self::start(ids, options, mysql::MysqlReader::new(mysql))
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

@@ -51,6 +51,10 @@ pub enum SourceError {
     /// The error of the database.
     #[cfg(feature = "sqlite")]
     Sqlite(rusqlite::Error),
+    /// The connection to the database broke, or there is none.
+    Connect(String),
+    /// The database does not tell all changes. The text has the SQL that mends it.
+    Preflight(String),
     /// The read was stopped.
     Stopped,
 }
@@ -83,6 +87,8 @@ impl fmt::Display for SourceError {
             Self::Plan(error) => write!(f, "cannot create a filter: {error}"),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
+            Self::Connect(error) => write!(f, "the database cannot be read: {error}"),
+            Self::Preflight(message) => f.write_str(message),
             Self::Stopped => f.write_str("the source was stopped"),
         }
     }

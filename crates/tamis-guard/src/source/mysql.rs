@@ -1,0 +1,60 @@
+//! Ids in a table of MySQL or MariaDB, by the binary log.
+//!
+//! ```text
+//! note the position ─▶ follow the log from it ───────────────────────▶
+//!                      read all ids ─▶ note the end ─▶ wait for the log ─▶ publish
+//! ```
+//!
+//! * **No id is missing.** A row that is committed before the position and exists until the end is
+//!   in the snapshot of the read. A row that is committed later is in the log after the position,
+//!   and the generation gets all changes of the log.
+//! * **Deleted ids stay deleted.** The read may find a row that is deleted a moment later. The log
+//!   has the deletion, and [`Generation::load`](crate::Generation::load) does not undo it.
+//! * **A transaction is one step.** Its new ids are inserted at once. Its deletions wait for the
+//!   commit, because a transaction may delete a row and insert it again (`REPLACE`).
+//! * **The sync delay is measured.** At each interval the source asks for the position of the
+//!   server. When the log has reached it, all ids are known that were committed before the question.
+//!
+//! After a broken connection the source goes on at the end of the last transaction. If the server is
+//! another one or has deleted that part of the log, it reads all ids again. It also does so after a
+//! statement that it does not understand: one that changes the table's definition, replaces or empties
+//! the table, or changes rows in the statement format. The set is stale until then.
+//!
+//! InnoDB does not log rows that a foreign key deletes (`ON DELETE CASCADE`). Such an id passes until
+//! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
+
+mod follower;
+mod options;
+mod server;
+mod statement;
+mod table;
+
+use std::time::Duration;
+
+use follower::Follower;
+pub use options::MysqlOptions;
+
+use crate::source::error::SourceError;
+use crate::source::run::{Reader, Run};
+
+/// Follows the binary log. One call of [`read`](Reader::read) lasts as long as its connections.
+#[derive(Debug)]
+pub(super) struct MysqlReader {
+    follower: Follower,
+}
+
+impl MysqlReader {
+    pub(super) fn new(options: MysqlOptions) -> Self {
+        Self { follower: Follower::new(options) }
+    }
+}
+
+impl Reader for MysqlReader {
+    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let result = runtime.block_on(self.follower.follow(run));
+        runtime.shutdown_timeout(Duration::from_millis(100));
+        result
+    }
+}

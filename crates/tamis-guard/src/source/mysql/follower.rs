@@ -1,0 +1,279 @@
+//! Follows the binary log.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use mysql_async::binlog::events::{Event, EventData, RowsEventData};
+use mysql_async::{BinlogStream, BinlogStreamRequest};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::source::error::SourceError;
+use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::server::{Position, Server, connect, explained_stream, read_all};
+use crate::source::mysql::statement::{Statement, meaning};
+use crate::source::mysql::table::Table;
+use crate::source::run::Run;
+
+/// The deletions of a transaction that wait for its commit. With more, all ids are read again.
+const MAX_DELETED: usize = 1 << 20;
+
+/// What is known about the log.
+#[derive(Debug)]
+pub(super) struct Follower {
+    options: MysqlOptions,
+    server_id: u32,
+    /// The server, and the end of its last transaction that was applied.
+    known: Option<(String, Position)>,
+    /// Where the stream is.
+    position: Position,
+    /// The deletions of the present transaction.
+    deleted: HashSet<Vec<u8>>,
+    /// True if the generation in use has all ids up to the position.
+    is_current: bool,
+    /// True if all ids must be read again.
+    needs_read: bool,
+}
+
+type FullRead<'r> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + 'r>>;
+
+impl Follower {
+    pub(super) fn new(options: MysqlOptions) -> Self {
+        let mut random = [0; 4];
+        // Without random bytes, two sources might have the same number.
+        _ = getrandom::fill(&mut random);
+        // The upper half: replicas of people have small numbers.
+        let server_id = options.server_id.unwrap_or(u32::from_le_bytes(random) | 1 << 31);
+        Self {
+            options,
+            server_id,
+            known: None,
+            position: Position::default(),
+            deleted: HashSet::new(),
+            is_current: false,
+            needs_read: true,
+        }
+    }
+
+    /// Connects, and follows the log until an error.
+    pub(super) async fn follow(&mut self, run: &Run) -> Result<(), SourceError> {
+        let options = self.options.clone();
+        let limit = run.options.stale_after.max(Duration::from_secs(1));
+        let late = |_| SourceError::Connect("the server does not answer".to_owned());
+        let opened = timeout(limit, Server::open(&options, &run.ids.options().id)).await;
+        let mut server = opened.map_err(late)??;
+        self.find_start(run, &mut server).await?;
+        let mut stream = self.open_stream().await?;
+        let mut ticks = interval(run.options.interval.min(Duration::from_millis(200)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asked: Option<(Instant, Position)> = None;
+        let mut answered = Instant::now();
+        let mut full_read: Option<FullRead<'_>> = None;
+        // The end of the log after the read of all ids.
+        let mut end: Option<Position> = None;
+        loop {
+            if self.needs_read && full_read.is_none() {
+                (self.needs_read, end) = (false, None);
+                let generation = run.start_generation()?;
+                let (options, table) = (options.clone(), server.table.clone());
+                full_read =
+                    Some(Box::pin(
+                        async move { read_all(run, &options, &table, generation).await },
+                    ));
+            }
+            tokio::select! {
+                event = stream.next() => {
+                    let event = event.unwrap_or_else(|| Err(closed()));
+                    let event = event.map_err(|error| self.broken(run, error))?;
+                    self.apply(run, &event, &stream, &server.table)?;
+                }
+                read = async { full_read.as_mut().expect("tested").await }, if full_read.is_some() => {
+                    read?;
+                    full_read = None;
+                    end = Some(server.position(&options).await?);
+                }
+                _ = ticks.tick() => {
+                    if run.is_stopped() {
+                        return Err(SourceError::Stopped);
+                    }
+                    self.needs_read |= full_read.is_none() && end.is_none() && run.is_rebuild_due();
+                    if asked.is_none() {
+                        let moment = Instant::now();
+                        let position = timeout(limit, server.position(&options)).await;
+                        asked = Some((moment, position.map_err(late)??));
+                        answered = Instant::now();
+                    } else if answered.elapsed() > limit {
+                        return Err(SourceError::Connect("the binary log has stalled".to_owned()));
+                    }
+                }
+            }
+            if self.needs_read {
+                // The table may be another one.
+                if !self.is_current {
+                    (full_read, end) = (None, None);
+                    server = Server::open(&options, &run.ids.options().id).await?;
+                }
+            } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
+                end = None;
+                run.publish_generation();
+                self.is_current = true;
+            }
+            if let Some((moment, _)) = asked.take_if(|(_, at)| self.position.has_reached(at))
+                && self.is_current
+            {
+                run.known_until(moment);
+            }
+        }
+    }
+
+    /// Sets the position at which the stream begins.
+    async fn find_start(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
+        self.deleted.clear();
+        match self.known.clone() {
+            Some((identity, position)) if identity == server.identity => self.position = position,
+            _ => {
+                self.lose(run);
+                self.position = server.position(&self.options).await?;
+            }
+        }
+        // A read that was broken off begins again.
+        self.needs_read |= !self.is_current;
+        self.known = Some((server.identity.clone(), self.position.clone()));
+        Ok(())
+    }
+
+    async fn open_stream(&self) -> Result<BinlogStream, SourceError> {
+        let connection = connect(&self.options).await?;
+        let user = connection.opts().user().unwrap_or_default().to_owned();
+        let request = BinlogStreamRequest::new(self.server_id)
+            .with_filename(&self.position.file)
+            .with_pos(self.position.offset);
+        let stream = connection.get_binlog_stream(request).await;
+        stream.map_err(|error| explained_stream(&error, &user, &self.options))
+    }
+
+    /// Records that the log has a change that the source does not know.
+    fn lose(&mut self, run: &Run) {
+        run.lost();
+        self.is_current = false;
+        self.needs_read = true;
+    }
+
+    /// Returns the error of a broken stream.
+    fn broken(&mut self, run: &Run, error: mysql_async::Error) -> SourceError {
+        if let mysql_async::Error::Server(server) = &error
+            && server.code == 1236
+        {
+            // The server has deleted this part of the log.
+            self.known = None;
+            self.lose(run);
+        }
+        explained_stream(&error, "USER", &self.options)
+    }
+
+    fn apply(
+        &mut self,
+        run: &Run,
+        event: &Event,
+        stream: &BinlogStream,
+        table: &Table,
+    ) -> Result<(), SourceError> {
+        let at = u64::from(event.header().log_pos());
+        let data = event.read_data();
+        let data = data.map_err(|error| SourceError::Connect(format!("the log: {error}")))?;
+        let mut ends_transaction = false;
+        match data {
+            Some(EventData::RotateEvent(rotate)) => {
+                let file = rotate.name_raw().to_vec();
+                // The first event of a stream repeats the name, and its checksum follows: the
+                // stream does not know yet that events have one.
+                if at == 0 && file.starts_with(&self.position.file) {
+                    return Ok(());
+                }
+                self.position = Position { file, offset: rotate.position() };
+                return Ok(());
+            }
+            Some(EventData::RowsEvent(rows)) => self.apply_rows(run, &rows, stream, table)?,
+            Some(EventData::XidEvent(_)) => ends_transaction = true,
+            Some(EventData::QueryEvent(query)) => match meaning(&query.query(), &table.name) {
+                Statement::Begin => {}
+                Statement::Commit | Statement::Other => ends_transaction = true,
+                Statement::Unexplained => {
+                    ends_transaction = true;
+                    self.lose(run);
+                }
+            },
+            Some(
+                EventData::BeginLoadQueryEvent(_)
+                | EventData::ExecuteLoadQueryEvent(_)
+                | EventData::IncidentEvent(_),
+            ) => self.lose(run),
+            _ => {}
+        }
+        if at > 0 {
+            // The log writes the lower half of a position.
+            let before = self.position.offset;
+            let offset = before & !u64::from(u32::MAX) | at;
+            let is_wrapped = offset + (1 << 31) < before;
+            self.position.offset = if is_wrapped { offset + (1 << 32) } else { offset };
+        }
+        if ends_transaction {
+            for id in self.deleted.drain() {
+                run.ids.delete(&id);
+            }
+            if let Some((_, position)) = &mut self.known {
+                position.clone_from(&self.position);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_rows(
+        &mut self,
+        run: &Run,
+        rows: &RowsEventData<'_>,
+        stream: &BinlogStream,
+        table: &Table,
+    ) -> Result<(), SourceError> {
+        let Some(map) = stream.get_tme(rows.table_id()) else {
+            self.lose(run);
+            return Ok(());
+        };
+        let is_table = map.database_name_raw() == table.database.as_bytes()
+            && map.table_name_raw().eq_ignore_ascii_case(table.name.as_bytes());
+        if !is_table {
+            return Ok(());
+        }
+        for row in rows.rows(map) {
+            let row = row.map_err(|error| SourceError::Connect(format!("a row: {error}")))?;
+            let id = |row: Option<_>| row.map(|row| table.id_of(&row)).transpose();
+            let (Ok(before), Ok(after)) = (id(row.0), id(row.1)) else {
+                self.lose(run);
+                return Ok(());
+            };
+            let (before, after) = (before.flatten(), after.flatten());
+            if before == after {
+                continue;
+            }
+            if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
+                self.deleted.insert(id.into_owned());
+            }
+            if let Some(id) = after.as_deref().and_then(|text| run.canonical(text)) {
+                self.deleted.remove(&*id);
+                run.ids.insert(&id)?;
+            }
+        }
+        if self.deleted.len() > MAX_DELETED {
+            // The ids pass until all are read again.
+            self.deleted.clear();
+            self.needs_read = true;
+        }
+        Ok(())
+    }
+}
+
+fn closed() -> mysql_async::Error {
+    mysql_async::Error::Other("the server has closed the binary log".into())
+}

@@ -1,0 +1,42 @@
+//! The settings of a MySQL source.
+
+use std::fmt;
+
+/// The settings of a source in MySQL or MariaDB.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MysqlOptions {
+    /// The server, the user and the database: `mysql://user:password@host:3306/shop`. With
+    /// `?require_ssl=true` the connection uses TLS.
+    pub url: String,
+    /// The table, in the database of the URL.
+    pub table: String,
+    /// The column with the ids. It is an integer, a text, or `BINARY(16)` for UUIDs.
+    pub column: String,
+    /// The number by which the server knows the source, unique among its replicas. `None` for a
+    /// random one.
+    pub server_id: Option<u32>,
+}
+
+impl MysqlOptions {
+    /// Returns the usual settings for a column of ids.
+    #[must_use]
+    pub fn new(url: &str, table: &str, column: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            table: table.to_owned(),
+            column: column.to_owned(),
+            server_id: None,
+        }
+    }
+}
+
+impl fmt::Debug for MysqlOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may have a password.
+        f.debug_struct("MysqlOptions")
+            .field("table", &self.table)
+            .field("column", &self.column)
+            .field("server_id", &self.server_id)
+            .finish_non_exhaustive()
+    }
+}

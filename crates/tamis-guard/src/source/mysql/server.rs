@@ -1,0 +1,256 @@
+//! The SQL side: what the server must allow, its position in the log, and the read of all ids.
+
+use std::sync::Arc;
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
+
+use crate::generation::Generation;
+use crate::id::IdType;
+use crate::source::error::SourceError;
+use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::table::{ColumnKind, Table};
+use crate::source::run::Run;
+use crate::source::status::Rows;
+
+/// A place in the binary log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) file: Vec<u8>,
+    pub(super) offset: u64,
+}
+
+impl Position {
+    /// Tests whether this place is at or after another one of the same server. The files have
+    /// increasing numbers.
+    pub(super) fn has_reached(&self, other: &Self) -> bool {
+        let number = |file: &[u8]| -> u64 {
+            let digits = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+            std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        };
+        (number(&self.file), self.offset) >= (number(&other.file), other.offset)
+    }
+}
+
+/// A connection for queries.
+pub(super) struct Server {
+    connection: Conn,
+    /// What tells the server from another one behind the same address.
+    pub(super) identity: String,
+    pub(super) table: Table,
+}
+
+/// Connects to the server.
+pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
+    let opts = Opts::from_url(&options.url)
+        .map_err(|error| SourceError::Preflight(format!("the URL of the database: {error}")))?;
+    let user = opts.user().unwrap_or_default().to_owned();
+    // Only over the address in the URL: it may be that of a tunnel.
+    let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
+    Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
+}
+
+/// Returns an error with the SQL that mends it.
+pub(super) fn explained(error: &Error, user: &str, options: &MysqlOptions) -> SourceError {
+    let Error::Server(server) = error else { return SourceError::Connect(error.to_string()) };
+    let user = if user.is_empty() { "USER" } else { user };
+    let table = &options.table;
+    let sql = match server.code {
+        // Access denied: to a database or a table, and for want of a privilege.
+        1044 | 1142 | 1143 => format!("GRANT SELECT ON {table} TO '{user}'@'%'"),
+        1227 => format!("GRANT REPLICATION CLIENT ON *.* TO '{user}'@'%'"),
+        _ => return SourceError::Connect(server.to_string()),
+    };
+    SourceError::Preflight(format!("{}; run: {sql}", server.message))
+}
+
+/// As `explained`, for an error of the stream. Its login has succeeded.
+pub(super) fn explained_stream(error: &Error, user: &str, options: &MysqlOptions) -> SourceError {
+    match error {
+        Error::Server(server) if matches!(server.code, 1045 | 1227) => SourceError::Preflight(
+            format!("{}; run: GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'", server.message),
+        ),
+        _ => explained(error, user, options),
+    }
+}
+
+impl Server {
+    /// Connects, and refuses a server whose log has not all changes of the table.
+    pub(super) async fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
+        let mut connection = connect(options).await?;
+        let user = connection.opts().user().unwrap_or_default().to_owned();
+        let database = connection.opts().db_name().map(str::to_owned).ok_or_else(|| {
+            let message = "the URL names no database; write mysql://user@host/DATABASE";
+            SourceError::Preflight(message.to_owned())
+        })?;
+        let failed = |error| explained(&error, &user, options);
+        let identity = check_settings(&mut connection).await.map_err(|error| match error {
+            CheckError::Query(error) => failed(error),
+            CheckError::Setting(message) => SourceError::Preflight(message),
+        })?;
+        let table =
+            table(&mut connection, &database, options, id).await.map_err(|error| match error {
+                CheckError::Query(error) => failed(error),
+                CheckError::Setting(message) => SourceError::Preflight(message),
+            })?;
+        let mut server = Self { connection, identity, table };
+        // Tests the privileges, too.
+        server.position(options).await?;
+        let quoted = quoted(&options.table);
+        let select = format!("SELECT {} FROM {quoted} LIMIT 0", self::quoted(&options.column));
+        server.connection.query_drop(select).await.map_err(failed)?;
+        Ok(server)
+    }
+
+    /// Returns the end of the log. All transactions that were committed before the call are in it.
+    pub(super) async fn position(
+        &mut self,
+        options: &MysqlOptions,
+    ) -> Result<Position, SourceError> {
+        let mut row: Result<Option<Row>, Error> =
+            self.connection.query_first("SHOW MASTER STATUS").await;
+        // MySQL 8.4 has another name for it.
+        if let Err(Error::Server(error)) = &row
+            && error.code == 1064
+        {
+            row = self.connection.query_first("SHOW BINARY LOG STATUS").await;
+        }
+        let user = self.connection.opts().user().unwrap_or_default().to_owned();
+        let row = row.map_err(|error| explained(&error, &user, options))?;
+        let off = || SourceError::Preflight("the server writes no binary log".to_owned());
+        let row = row.ok_or_else(off)?;
+        let file = row.get::<Vec<u8>, _>(0).ok_or_else(off)?;
+        let offset = row.get::<u64, _>(1).ok_or_else(off)?;
+        Ok(Position { file, offset })
+    }
+}
+
+enum CheckError {
+    Query(Error),
+    Setting(String),
+}
+
+impl From<Error> for CheckError {
+    fn from(error: Error) -> Self {
+        Self::Query(error)
+    }
+}
+
+/// Refuses a server whose log is incomplete. Returns its identity.
+async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
+    let settings = "SELECT CAST(@@log_bin AS CHAR), @@global.binlog_format, \
+        @@global.binlog_row_image, CAST(@@server_id AS CHAR), @@hostname, CAST(@@port AS CHAR)";
+    type Settings = (String, String, String, String, String, String);
+    let settings: Option<Settings> = connection.query_first(settings).await?;
+    let Some((log, format, image, id, host, port)) = settings else {
+        return Err(CheckError::Setting("the server tells no settings".to_owned()));
+    };
+    let refuse = |message: String| Err(CheckError::Setting(message));
+    if log != "1" && !log.eq_ignore_ascii_case("ON") {
+        return refuse(
+            "the server writes no binary log; add to its configuration and restart it: \
+             log_bin = binlog, server_id = 1, binlog_format = ROW"
+                .to_owned(),
+        );
+    }
+    if !format.eq_ignore_ascii_case("ROW") {
+        return refuse(format!(
+            "binlog_format is {format}, so the log has no rows; run: \
+             SET GLOBAL binlog_format = 'ROW' (and set it in the server's configuration)"
+        ));
+    }
+    if !image.eq_ignore_ascii_case("FULL") {
+        return refuse(format!(
+            "binlog_row_image is {image}, so rows in the log may have no id; run: \
+             SET GLOBAL binlog_row_image = 'FULL' (and set it in the server's configuration)"
+        ));
+    }
+    Ok(format!("{id} {host} {port}"))
+}
+
+/// Finds the column of ids.
+async fn table(
+    connection: &mut Conn,
+    database: &str,
+    options: &MysqlOptions,
+    id: &IdType,
+) -> Result<Table, CheckError> {
+    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
+        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
+        WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+    let columns: Vec<(String, String, String, String)> =
+        connection.exec(sql, (database, &options.table)).await?;
+    let refuse = |message: String| Err(CheckError::Setting(message));
+    let (name, column) = (&options.table, &options.column);
+    if columns.is_empty() {
+        return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
+    }
+    let Some(place) = columns.iter().position(|it| it.0.eq_ignore_ascii_case(column)) else {
+        let names: Vec<&str> = columns.iter().map(|it| &*it.0).collect();
+        let names = names.join(", ");
+        return refuse(format!("the table {name} has no column {column}; it has: {names}"));
+    };
+    let (_, data, full, charset) = &columns[place];
+    let kind = ColumnKind::of(data, full, charset);
+    let fits = |kind| match id {
+        IdType::Integer { .. } => matches!(kind, ColumnKind::Signed | ColumnKind::Unsigned(_)),
+        IdType::Uuid => matches!(kind, ColumnKind::Text | ColumnKind::Uuid),
+        IdType::Text { .. } => kind != ColumnKind::Uuid,
+    };
+    match kind {
+        Some(kind) if fits(kind) => Ok(Table {
+            database: database.to_owned(),
+            name: name.clone(),
+            columns: columns.len(),
+            id: place,
+            kind,
+        }),
+        _ => refuse(format!(
+            "the column {column} is {full} {charset}, which holds no ids of the configured type; \
+             integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
+        )),
+    }
+}
+
+/// Returns a name as SQL writes it.
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// Reads all ids into a generation, over a connection of its own, from one snapshot.
+pub(super) async fn read_all(
+    run: &Run,
+    options: &MysqlOptions,
+    table: &Table,
+    generation: Arc<Generation>,
+) -> Result<(), SourceError> {
+    let mut connection = connect(options).await?;
+    let sql = format!(
+        "SELECT {} FROM {}.{}",
+        quoted(&options.column),
+        quoted(&table.database),
+        quoted(&table.name)
+    );
+    let broken = |error: Error| SourceError::Connect(error.to_string());
+    let mut result = connection.query_iter(sql).await.map_err(broken)?;
+    let (mut rows, mut count) = (Rows::default(), 0_u64);
+    while let Some(row) = result.next().await.map_err(broken)? {
+        let text = row.as_ref(0).and_then(|value| table.kind.text(value));
+        rows.add(match text {
+            Some(text) => run.load(&generation, &text)?,
+            None => false,
+        });
+        count += 1;
+        if count.is_multiple_of(1024) {
+            if run.is_stopped() {
+                return Err(SourceError::Stopped);
+            }
+            // The log is followed meanwhile.
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(result);
+    run.count(rows);
+    _ = connection.disconnect().await;
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! Ids in MariaDB, with real servers that the tests start.
+//!
+//! `cargo xtask test` installs `mariadbd` and runs them.
+
+#[path = "../sources/checker.rs"]
+#[allow(dead_code)]
+mod checker;
+mod faults;
+mod server;
+mod stories;
+#[path = "../support/tcp_proxy.rs"]
+mod tcp_proxy;

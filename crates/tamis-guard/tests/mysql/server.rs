@@ -1,0 +1,181 @@
+//! A MariaDB server in a folder of its own.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Opts};
+use tamis_guard::source::{MysqlOptions, Source};
+use tamis_guard::{IdSet, IdType};
+
+use crate::checker::{Dir, options};
+
+/// A server that ends with the test.
+pub struct Server {
+    child: Option<Child>,
+    dir: Dir,
+    port: u16,
+    settings: Vec<String>,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(settings: &[&str]) -> Self {
+        let dir = Dir::new();
+        let data = dir.path("data");
+        let installed = Command::new("mariadb-install-db")
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--user={}", user()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        assert!(installed.expect("mariadb-install-db is installed").success());
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let mut server = Self { child: None, dir, port: free_port(), settings };
+        server.run();
+        server
+    }
+
+    /// Starts the process and waits until it answers.
+    pub fn run(&mut self) {
+        let folder = |name: &str| self.dir.path(name).display().to_string();
+        // The server ends with its standard input, so also with the process of the tests.
+        let child = Command::new("sh")
+            .args(["-c", "\"$@\" & cat; kill -9 $!; wait", "sh"])
+            .arg(mariadbd())
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", folder("data")))
+            .arg(format!("--socket={}", folder("socket")))
+            .arg(format!("--pid-file={}", folder("pid")))
+            .arg(format!("--log-error={}", folder("error.log")))
+            .arg(format!("--port={}", self.port))
+            .arg(format!("--user={}", user()))
+            .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--log-bin=binlog"])
+            .args(["--server-id=1", "--binlog-format=ROW", "--innodb-buffer-pool-size=32M"])
+            .args(["--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=2"])
+            .args(&self.settings)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.child = Some(child.expect("mariadbd is installed"));
+        let end = Instant::now() + Duration::from_secs(60);
+        while block_on(Conn::new(Opts::from_url(&self.url("")).unwrap())).is_err() {
+            let log = std::fs::read_to_string(self.dir.path("error.log")).unwrap_or_default();
+            assert!(Instant::now() < end, "the server does not answer: {log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Kills the process, as a crash would.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.stdin.take());
+            _ = child.wait();
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    pub fn url(&self, database: &str) -> String {
+        format!("mysql://root@{}/{database}", self.address())
+    }
+
+    /// Creates a database with a table of products. Returns a session in it.
+    pub fn shop(&self) -> Shop {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("shop{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut session = Session::open(&self.url(""));
+        session.run(&format!("CREATE DATABASE {name}"));
+        session.run(&format!("USE {name}"));
+        session
+            .run("CREATE TABLE products (name VARCHAR(50), id BIGINT PRIMARY KEY) ENGINE=InnoDB");
+        let options = MysqlOptions::new(&self.url(&name), "products", "id");
+        Shop { session, options, name }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A database with a table of products.
+pub struct Shop {
+    pub session: Session,
+    pub options: MysqlOptions,
+    pub name: String,
+}
+
+impl Shop {
+    /// Inserts the ids from `first` to `last`.
+    pub fn fill(&mut self, first: u64, last: u64) {
+        self.session.run(&format!(
+            "INSERT INTO products SELECT 'a product', seq FROM seq_{first}_to_{last}"
+        ));
+    }
+}
+
+/// A connection for statements of a test.
+pub struct Session {
+    connection: Conn,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Session {
+    pub fn open(url: &str) -> Self {
+        let runtime = runtime();
+        let connection = runtime.block_on(Conn::new(Opts::from_url(url).unwrap())).unwrap();
+        Self { connection, runtime }
+    }
+
+    pub fn run(&mut self, sql: &str) {
+        self.try_run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {
+        self.runtime.block_on(self.connection.query_drop(sql))
+    }
+}
+
+pub fn start(ids: &std::sync::Arc<IdSet>, mysql: &MysqlOptions) -> Source {
+    Source::mysql(std::sync::Arc::clone(ids), mysql.clone(), options())
+}
+
+/// Returns a set with which the refusal of a server does not depend.
+pub fn text() -> IdType {
+    IdType::Text { max_bytes: 100 }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    runtime().block_on(future)
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn mariadbd() -> PathBuf {
+    // It is not in the path of every user.
+    let system = PathBuf::from("/usr/sbin/mariadbd");
+    if system.exists() { system } else { "mariadbd".into() }
+}
+
+fn user() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap().stdout;
+    String::from_utf8(output).unwrap().trim().to_owned()
+}

@@ -1,0 +1,268 @@
+//! What happens to a table, and what the source must know of it.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use tamis_guard::source::{MysqlOptions, Source};
+use tamis_guard::{IdType, SyncState};
+
+use crate::checker::{
+    Committed, Random, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
+};
+use crate::server::{Server, Session, Shop, start, text};
+
+/// Returns a database of the server that most tests share.
+fn shop() -> Shop {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(Server::start).shop()
+}
+
+#[test]
+fn rows_of_the_table_are_ids() {
+    let mut shop = shop();
+    shop.fill(1, 5000);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    let status = wait_synced(&source);
+    assert_eq!((status.items_read, status.generations), (5000, 1));
+    assert!((1..=5000).all(|id| knows(&ids, id)) && !knows(&ids, 5001));
+    shop.session.run("INSERT INTO products VALUES ('new', 5001), ('new', 5002)");
+    wait_until(&source, "inserted", || knows(&ids, 5002));
+    shop.session.run("DELETE FROM products WHERE id = 5001");
+    wait_until(&source, "deleted", || !knows(&ids, 5001));
+    shop.session.run("UPDATE products SET id = 6000 WHERE id = 5002");
+    wait_until(&source, "changed", || knows(&ids, 6000) && !knows(&ids, 5002));
+    shop.session.run("UPDATE products SET name = 'other' WHERE id = 6000");
+    shop.session.run("START TRANSACTION; ");
+    shop.session.run("INSERT INTO products VALUES ('never', 7000)");
+    shop.session.run("ROLLBACK");
+    shop.session.run("INSERT INTO products VALUES ('last', 7001)");
+    wait_until(&source, "after the rollback", || knows(&ids, 7001));
+    assert!(knows(&ids, 6000) && !knows(&ids, 7000));
+    assert_eq!(source.status().generations, 1);
+    source.stop();
+    assert_eq!(ids.state(), SyncState::Stale);
+}
+
+#[test]
+fn the_promise_holds_while_rows_change() {
+    let mut shop = shop();
+    shop.fill(1, 20_000);
+    let (ids, committed) = (id_set(integers()), Committed::default());
+    committed.insert(1..=20_000);
+    let source = start(&ids, &shop.options);
+    let mut random = Random(7);
+    let mut next = 20_001;
+    check(&source, &ids, &committed, || {
+        let end = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < end {
+            shop.session.run("START TRANSACTION");
+            let (mut new, mut gone) = (Vec::new(), Vec::new());
+            for _ in 0..=random.below(10) {
+                match random.below(4) {
+                    0 => {
+                        let Some(id) = committed.pick(&mut random) else { continue };
+                        committed.remove([id]);
+                        shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
+                        gone.push(id);
+                    }
+                    // A row that a transaction deletes and inserts again exists all the time.
+                    1 => {
+                        let Some(id) = committed.pick(&mut random) else { continue };
+                        shop.session.run(&format!("REPLACE INTO products VALUES ('again', {id})"));
+                    }
+                    _ => {
+                        shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
+                        new.push(next);
+                        next += 1;
+                    }
+                }
+            }
+            if random.below(5) == 0 {
+                shop.session.run("ROLLBACK");
+                committed.insert(gone);
+            } else {
+                shop.session.run("COMMIT");
+                committed.insert(new);
+            }
+            if random.below(50) == 0 {
+                source.rebuild();
+            }
+        }
+    });
+    let last = committed.ids();
+    wait_until(&source, "all are known", || last.iter().all(|id| knows(&ids, id)));
+    assert!(source.status().generations > 1, "{:?}", source.status());
+}
+
+#[test]
+fn unsigned_and_text_and_binary_ids_are_read_alike_from_rows_and_log() {
+    let mut shop = shop();
+    shop.session.run("CREATE TABLE big (id BIGINT UNSIGNED PRIMARY KEY)");
+    shop.session.run("CREATE TABLE words (id VARCHAR(40) CHARACTER SET utf8mb4 PRIMARY KEY)");
+    shop.session.run("CREATE TABLE uuids (n INT, id BINARY(16) PRIMARY KEY)");
+    let of = |table: &str| MysqlOptions { table: table.to_owned(), ..shop.options.clone() };
+    let (big, words, uuids) = (of("big"), of("words"), of("uuids"));
+    shop.session.run("INSERT INTO big VALUES (18446744073709551615), (9223372036854775808)");
+    shop.session.run("INSERT INTO words VALUES ('产品'), ('a b')");
+    let uuid = |digit: char| digit.to_string().repeat(32);
+    shop.session.run(&format!("INSERT INTO uuids VALUES (1, x'{}')", uuid('a')));
+    let unsigned = IdType::Integer { min: 0, max: u64::MAX.into(), form: Default::default() };
+    let sets = [id_set(unsigned), id_set(text()), id_set(IdType::Uuid)];
+    let sources = [start(&sets[0], &big), start(&sets[1], &words), start(&sets[2], &uuids)];
+    sources.iter().for_each(|source| _ = wait_synced(source));
+    shop.session.run("INSERT INTO big VALUES (18446744073709551614)");
+    shop.session.run("INSERT INTO words VALUES ('新')");
+    shop.session.run(&format!("INSERT INTO uuids VALUES (1, x'{}')", uuid('b')));
+    for (set, source, known) in [
+        (&sets[0], &sources[0], "18446744073709551615 9223372036854775808 18446744073709551614"),
+        (&sets[1], &sources[1], "产品 新"),
+        (&sets[2], &sources[2], &format!("{} {}", uuid('a'), uuid('b'))),
+    ] {
+        for id in known.split(' ') {
+            wait_until(source, id, || knows(set, id));
+        }
+    }
+    assert!(knows(&sets[1], "a b") && !knows(&sets[1], "b"));
+}
+
+#[test]
+fn a_table_that_is_replaced_or_emptied_is_read_again() {
+    let mut shop = shop();
+    shop.fill(1, 100);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("CREATE TABLE new_products LIKE products");
+    shop.session.run("INSERT INTO new_products SELECT 'a', seq FROM seq_1000_to_1100");
+    shop.session.run("RENAME TABLE products TO old_products, new_products TO products");
+    wait(&source, "swapped", |status| status.generations == 2);
+    wait_synced(&source);
+    assert!(knows(&ids, 1000) && !knows(&ids, 100));
+    shop.session.run("TRUNCATE products");
+    wait(&source, "truncated", |status| status.generations == 3);
+    wait_synced(&source);
+    assert!(!knows(&ids, 1000));
+    // The id has another place.
+    shop.session.run("ALTER TABLE products ADD COLUMN price INT FIRST");
+    shop.session.run("INSERT INTO products VALUES (5, 'a', 77)");
+    wait_until(&source, "another column", || knows(&ids, 77));
+    wait_synced(&source);
+    assert!(!knows(&ids, 5));
+    shop.session.run("DROP TABLE products");
+    wait(&source, "dropped", |status| {
+        status.last_error.as_ref().is_some_and(|error| error.contains("there is no table"))
+    });
+    assert_eq!(ids.state(), SyncState::Stale);
+    shop.session.run("CREATE TABLE products (id INT PRIMARY KEY)");
+    shop.session.run("INSERT INTO products VALUES (88)");
+    wait_until(&source, "created again", || knows(&ids, 88));
+    wait_synced(&source);
+}
+
+#[test]
+fn a_session_with_statements_in_the_log_costs_a_read_of_all_ids() {
+    let mut shop = shop();
+    shop.fill(1, 100);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("SET SESSION binlog_format = 'STATEMENT'");
+    shop.session.run("INSERT INTO products VALUES ('unseen', 500)");
+    wait(&source, "read again", |status| status.generations >= 2);
+    wait_synced(&source);
+    assert!(knows(&ids, 500) && !knows(&ids, 501));
+}
+
+#[test]
+fn ids_of_a_cascaded_delete_pass_until_all_are_read_again() {
+    let mut shop = shop();
+    shop.session.run("CREATE TABLE brands (id INT PRIMARY KEY)");
+    shop.session.run(
+        "CREATE TABLE cars (id INT PRIMARY KEY, brand INT,
+        FOREIGN KEY (brand) REFERENCES brands (id) ON DELETE CASCADE)",
+    );
+    shop.session.run("INSERT INTO brands VALUES (1), (2)");
+    shop.session.run("INSERT INTO cars VALUES (10, 1), (20, 2)");
+    let cars = MysqlOptions { table: "cars".to_owned(), ..shop.options.clone() };
+    let ids = id_set(integers());
+    let source = start(&ids, &cars);
+    wait_synced(&source);
+    shop.session.run("DELETE FROM brands WHERE id = 1");
+    shop.session.run("INSERT INTO cars VALUES (30, 2)");
+    wait_until(&source, "a later row", || knows(&ids, 30));
+    assert!(knows(&ids, 10), "the log has no cascaded deletes");
+    source.rebuild();
+    wait_until(&source, "read again", || !knows(&ids, 10));
+    assert!(knows(&ids, 20) && knows(&ids, 30));
+}
+
+#[test]
+fn a_server_that_does_not_tell_all_changes_is_refused_with_the_sql_that_mends_it() {
+    let mut shop = shop();
+    let refusal = |options: MysqlOptions, id: IdType, expected: &str| {
+        let ids = id_set(id);
+        let source = Source::mysql(std::sync::Arc::clone(&ids), options, self::options());
+        let status = wait(&source, expected, |status| status.failures > 0);
+        let error = status.last_error.unwrap();
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert_eq!(ids.state(), SyncState::Warming);
+    };
+    let good = shop.options.clone();
+    let of = |table: &str, column: &str| MysqlOptions {
+        table: table.to_owned(),
+        column: column.to_owned(),
+        ..good.clone()
+    };
+    refusal(of("nothing", "id"), integers(), "there is no table");
+    refusal(of("products", "nothing"), integers(), "has no column nothing; it has: name, id");
+    refusal(of("products", "name"), integers(), "which holds no ids of the configured type");
+    refusal(of("products", "id"), IdType::Uuid, "which holds no ids of the configured type");
+    let url = |url: String| MysqlOptions { url, ..good.clone() };
+    refusal(url("mysql://root@127.0.0.1:1/shop".to_owned()), integers(), "cannot be read");
+    refusal(url("postgres://a".to_owned()), integers(), "the URL of the database");
+    refusal(url(good.url.replace(&shop.name, "")), integers(), "names no database");
+    let user = format!("u{}", shop.name);
+    let as_user = url(good.url.replace("root@", &format!("{user}:geheim@")));
+    shop.session.run(&format!("CREATE USER {user} IDENTIFIED BY 'geheim'"));
+    refusal(as_user.clone(), integers(), "GRANT SELECT ON products");
+    shop.session.run(&format!("GRANT SELECT ON products TO {user}"));
+    refusal(as_user.clone(), integers(), "GRANT REPLICATION CLIENT ON *.*");
+    shop.session.run(&format!("GRANT REPLICATION CLIENT ON *.* TO {user}"));
+    refusal(as_user.clone(), integers(), "GRANT REPLICATION SLAVE ON *.*");
+    shop.session.run(&format!("GRANT REPLICATION SLAVE ON *.* TO {user}"));
+    let ids = id_set(integers());
+    wait_synced(&start(&ids, &as_user));
+    let wrong = url(as_user.url.replace("geheim", "falsch"));
+    refusal(wrong, integers(), "Access denied");
+    assert!(!format!("{as_user:?}").contains("geheim"));
+}
+
+#[test]
+fn servers_without_rows_in_the_log_are_refused() {
+    for (setting, expected) in [
+        ("--binlog-format=STATEMENT", "SET GLOBAL binlog_format = 'ROW'"),
+        ("--binlog-row-image=MINIMAL", "SET GLOBAL binlog_row_image = 'FULL'"),
+        ("--skip-log-bin", "log_bin = binlog"),
+    ] {
+        let server = Server::start_with(&[setting]);
+        let ids = id_set(integers());
+        let source = start(&ids, &server.shop().options);
+        let status = wait(&source, setting, |status| status.failures > 0);
+        assert!(status.last_error.as_ref().unwrap().contains(expected), "{status:?}");
+    }
+}
+
+/// The session keeps its settings for itself.
+#[test]
+fn two_sources_may_follow_one_server() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    let sets = [id_set(integers()), id_set(integers())];
+    let sources = [start(&sets[0], &shop.options), start(&sets[1], &shop.options)];
+    sources.iter().for_each(|source| _ = wait_synced(source));
+    Session::open(&shop.options.url).run("INSERT INTO products VALUES ('b', 11)");
+    for (source, ids) in sources.iter().zip(&sets) {
+        wait_until(source, "inserted", || knows(ids, 11));
+    }
+}
