@@ -192,6 +192,9 @@ fn serve(args: &Args) -> CommandResult {
             let version = env!("CARGO_PKG_VERSION");
             tracing::info!(%address, version, "the guard is ready for requests");
         }
+        if let Some(address) = guard.admin_address() {
+            tracing::info!(%address, "the metrics are available");
+        }
         let report = tokio::spawn(report_states(handle.clone()));
         tell_systemd();
         let stop = signals.wait_for_stop(handle, args.settings.config.clone());

@@ -5,6 +5,8 @@
 //! With the feature `proxy`, `Proxy` is such a service in front of any program.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "config")]
+mod admin;
 mod audit;
 mod body;
 #[cfg(feature = "config")]
@@ -16,6 +18,8 @@ mod guard;
 #[cfg(feature = "config")]
 mod guard_error;
 mod guard_future;
+#[cfg(feature = "config")]
+mod guard_handle;
 #[cfg(feature = "config")]
 mod guard_sets;
 mod id;
@@ -47,10 +51,12 @@ pub use config::{Config, ConfigError, OneRoute};
 pub use counters::RouteCounters;
 pub use generation::Generation;
 #[cfg(feature = "config")]
-pub use guard::{Guard, GuardHandle};
+pub use guard::Guard;
 #[cfg(feature = "config")]
 pub use guard_error::GuardError;
 pub use guard_future::{AnswerBody, GuardFuture};
+#[cfg(feature = "config")]
+pub use guard_handle::GuardHandle;
 #[cfg(feature = "config")]
 pub use guard_sets::{GuardSet, GuardSets};
 pub use id::{IdType, IntegerForm, NotAnId};

@@ -72,6 +72,23 @@ fn wrong_values_are_named_with_their_place() {
         ("\n[[route]]", "\n[[route]]\nmethods = [\"G T\"]", "route 1: methods"),
         (
             "\n[[route]]",
+            "\n[[learn]]\npath = \"/p\"\nplaces = \"body:id\"\nids = \"products\"\n[[route]]",
+            "learn 1: places",
+        ),
+        (
+            "\n[[route]]",
+            "\n[[learn]]\npath = \"/p\"\nplaces = \"answer json:/id\"\nids = \"no\"\n[[route]]",
+            "learn 1: ids: there is no table [ids.no]",
+        ),
+        ("[ids.products]", "admin = { listen = \"x\" }\n[ids.products]", "unknown field `admin`"),
+        ("[ids.products]", "[admin]\nlisten = \"x\"\n[ids.products]", "admin.listen: \"x\" is not"),
+        (
+            "kind = \"lines\", path = \"ids.txt\"",
+            "kind = \"mysql\", url = \"${TAMIS_NO_SUCH}\", table = \"t\", column = \"id\"",
+            "the environment has no variable \"TAMIS_NO_SUCH\"",
+        ),
+        (
+            "\n[[route]]",
             "\n[[route]]\nrefusal = { body = \"a\", code = 1 }",
             "write either `body`, or `code` and `message`",
         ),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
-use crate::config::set::SetConfig;
+use crate::config::set::{AdminConfig, SetConfig};
 use crate::config::{file, options};
 use crate::id_set::{IdSet, IdSetOptions};
+use crate::layer::GuardLayer;
 use crate::proxy::ProxyOptions;
-use crate::route::Route;
 
 /// A complete and checked configuration.
 ///
@@ -43,6 +43,7 @@ pub struct Config {
     file: file::File,
     proxy: ProxyOptions,
     sets: BTreeMap<String, SetConfig>,
+    admin: Option<AdminConfig>,
 }
 
 impl Config {
@@ -86,7 +87,8 @@ impl Config {
         for (name, ids) in &file.ids {
             sets.insert(name.clone(), options::set(name, ids, folder).map_err(value)?);
         }
-        let config = Self { file, proxy, sets };
+        let admin = file.admin.as_ref().map(options::admin).transpose().map_err(value)?;
+        let config = Self { file, proxy, sets, admin };
         // The routes are made again for the sets of a running guard.
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
@@ -95,6 +97,7 @@ impl Config {
             empty.insert(name.clone(), Arc::new(ids));
         }
         options::routes(&config.file.route, &empty).map_err(value)?;
+        options::learn_rules(&config.file.learn, &empty).map_err(value)?;
         Ok(config)
     }
 
@@ -125,13 +128,20 @@ impl Config {
         settings(self) == settings(other)
     }
 
-    /// Tests whether the proxy has the same settings in another configuration.
+    /// Tests whether the proxy and the admin server have the same settings in another configuration.
     pub(crate) fn has_same_proxy(&self, other: &Self) -> bool {
-        self.file.proxy == other.file.proxy
+        self.file.proxy == other.file.proxy && self.file.admin == other.file.admin
     }
 
-    /// Creates the routes for sets of these names.
-    pub(crate) fn routes(&self, sets: &BTreeMap<String, Arc<IdSet>>) -> Vec<Route> {
-        options::routes(&self.file.route, sets).expect("checked when the configuration was read")
+    pub(crate) fn admin(&self) -> Option<&AdminConfig> {
+        self.admin.as_ref()
+    }
+
+    /// Creates the routes and the rules for sets of these names.
+    pub(crate) fn guard(&self, sets: &BTreeMap<String, Arc<IdSet>>) -> GuardLayer {
+        let checked = "checked when the configuration was read";
+        let routes = options::routes(&self.file.route, sets).expect(checked);
+        let rules = options::learn_rules(&self.file.learn, sets).expect(checked);
+        GuardLayer::new(routes).with_learn(rules)
     }
 }

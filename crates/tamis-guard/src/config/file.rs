@@ -18,6 +18,29 @@ pub(super) struct File {
     pub(super) ids: BTreeMap<String, Ids>,
     #[serde(default)]
     pub(super) route: Vec<Route>,
+    #[serde(default)]
+    pub(super) learn: Vec<Learn>,
+    pub(super) admin: Option<Admin>,
+}
+
+/// `[admin]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Admin {
+    pub(super) listen: String,
+    pub(super) token: Option<Secret>,
+}
+
+/// `[[learn]]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Learn {
+    pub(super) name: Option<String>,
+    pub(super) path: String,
+    pub(super) methods: Option<Vec<String>>,
+    pub(super) places: OneOrMany<String>,
+    pub(super) ids: String,
+    pub(super) max_body: Option<Text<Size>>,
 }
 
 /// `[proxy]`
@@ -153,6 +176,12 @@ pub(super) enum Source {
         reread: Option<Text<Duration>>,
         chunk: Option<u32>,
     },
+    Mysql {
+        url: Secret,
+        table: String,
+        column: String,
+        server_id: Option<u32>,
+    },
 }
 
 /// A column of a CSV file: its name, or its number from 1.
@@ -184,6 +213,8 @@ pub(super) struct Route {
     pub(super) missing: Option<Missing>,
     #[serde(default)]
     pub(super) shadow: bool,
+    #[serde(default)]
+    pub(super) single_flight: bool,
     pub(super) max_body: Option<Text<Size>>,
     #[serde(default)]
     pub(super) refusal: Refusal,

@@ -94,6 +94,7 @@ impl Config {
             proxy,
             ids: BTreeMap::from([(SET.to_owned(), ids)]),
             route: vec![route_table],
+            ..file::File::default()
         };
         // Paths are relative to the working folder.
         Self::checked(file, Path::new("the options"))

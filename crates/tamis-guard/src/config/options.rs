@@ -6,17 +6,22 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use http::Method;
+
 use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::refusal::refusal;
-use crate::config::set::{SetConfig, SourceConfig};
+use crate::config::set::{AdminConfig, SetConfig, SourceConfig};
 use crate::config::units::{OneOrMany, Size, Text};
 use crate::id::{IdType, IntegerForm};
 use crate::id_set::{IdSet, IdSetOptions};
+use crate::learn::{LearnPlace, LearnRule};
+use crate::path::{PathTemplate, TemplateError};
 use crate::place::IdPlace;
 use crate::plain_io::PlainIo;
 use crate::proxy::{ProxyOptions, TlsFiles};
 use crate::route::{Required, Route, RouteId};
+use crate::single_flight::SingleFlight;
 use crate::source::{CsvColumn, FileFormat, FileOptions, SourceOptions};
 use crate::state::Policies;
 
@@ -47,7 +52,9 @@ pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, 
     let listen = table.listen.clone().map(OneOrMany::into_vec);
     options.listen = match listen {
         None => vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
-        Some(addresses) => addresses.iter().map(|it| address(it)).collect::<Result<_, _>>()?,
+        Some(addresses) => {
+            addresses.iter().map(|it| address("proxy.listen", it)).collect::<Result<_, _>>()?
+        }
     };
     if options.listen.is_empty() {
         return Err(wrong("proxy.listen", "write at least one address"));
@@ -78,10 +85,10 @@ fn bytes(Text(Size(bytes)): Text<Size>) -> usize {
 }
 
 /// Parses an address such as `0.0.0.0:8080` or `localhost:8080`.
-fn address(text: &str) -> Result<SocketAddr, Wrong> {
+fn address(field: &str, text: &str) -> Result<SocketAddr, Wrong> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     let message = || format!("{text:?} is not an address; write HOST:PORT such as 0.0.0.0:8080");
-    found.ok_or_else(|| wrong("proxy.listen", message()))
+    found.ok_or_else(|| wrong(field, message()))
 }
 
 /// Returns the settings of a set of ids.
@@ -267,6 +274,16 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             };
             SourceConfig::Sqlite(options)
         }
+        #[cfg(feature = "mysql")]
+        file::Source::Mysql { url, table, column, server_id } => {
+            let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
+            options.server_id = *server_id;
+            SourceConfig::Mysql(options)
+        }
+        #[cfg(not(feature = "mysql"))]
+        file::Source::Mysql { .. } => {
+            return Err(wrong("source.kind", "this build reads no MySQL databases"));
+        }
         #[cfg(not(feature = "sqlite"))]
         file::Source::Sqlite { .. } => {
             return Err(wrong("source.kind", "this build reads no SQLite databases"));
@@ -287,42 +304,88 @@ pub(super) fn routes(
     tables.iter().enumerate().map(route).collect()
 }
 
+fn find_set(sets: &BTreeMap<String, Arc<IdSet>>, name: &str) -> Result<Arc<IdSet>, Wrong> {
+    let known = || sets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let missing = || format!("there is no table [ids.{name}]; there are: {}", known());
+    sets.get(name).cloned().ok_or_else(|| wrong("ids", missing()))
+}
+
+fn methods(names: &[String]) -> Result<Vec<Method>, Wrong> {
+    let method = |name: &String| name.to_ascii_uppercase().parse();
+    names.iter().map(method).collect::<Result<_, _>>().map_err(|error| wrong("methods", error))
+}
+
+/// Returns the rules by which answers teach ids.
+pub(super) fn learn_rules(
+    tables: &[file::Learn],
+    sets: &BTreeMap<String, Arc<IdSet>>,
+) -> Result<Vec<LearnRule>, Wrong> {
+    let rule = |(i, table): (usize, &file::Learn)| {
+        let result = learn_rule(table, sets);
+        result.map_err(|(field, message)| wrong(format!("learn {}: {field}", i + 1), message))
+    };
+    tables.iter().enumerate().map(rule).collect()
+}
+
+fn learn_rule(
+    table: &file::Learn,
+    sets: &BTreeMap<String, Arc<IdSet>>,
+) -> Result<LearnRule, Wrong> {
+    let path = table.path.parse().map_err(|error: TemplateError| wrong("path", error))?;
+    let mut places = Vec::new();
+    for place in table.places.clone().into_vec() {
+        let place: LearnPlace = place.parse().map_err(|error| wrong("places", error))?;
+        places.push(place);
+    }
+    if places.is_empty() {
+        return Err(wrong("places", "write where the id is, such as \"answer json:/data/id\""));
+    }
+    let mut rule = LearnRule::new(path, places, find_set(sets, &table.ids)?);
+    rule.name = table.name.clone().unwrap_or_else(|| table.path.clone());
+    if let Some(names) = &table.methods {
+        rule.methods = methods(names)?;
+    }
+    set_to(&mut rule.max_body_bytes, table.max_body.map(bytes));
+    Ok(rule)
+}
+
+/// Returns the address of the admin server and its token.
+pub(super) fn admin(table: &file::Admin) -> Result<AdminConfig, Wrong> {
+    let listen = address("admin.listen", &table.listen)?;
+    if table.token.as_ref().is_some_and(|token| token.0.is_empty()) {
+        return Err(wrong("admin.token", "must not be empty"));
+    }
+    Ok(AdminConfig { listen, token: table.token.clone() })
+}
+
 fn route(
     table: &file::Route,
     name: String,
     sets: &BTreeMap<String, Arc<IdSet>>,
 ) -> Result<Route, Wrong> {
-    let path: crate::path::PathTemplate =
-        table.path.parse().map_err(|error| wrong("path", error))?;
+    let path: PathTemplate = table.path.parse().map_err(|error| wrong("path", error))?;
     let mut ids = Vec::new();
-    for (place, set) in &table.ids {
+    for (place, name) in &table.ids {
         let place: IdPlace = place.parse().map_err(|error| wrong("ids", error))?;
         if let IdPlace::Path(name) = &place
             && !path.names().any(|other| other == name)
         {
             return Err(wrong("ids", format!("the path {:?} has no {{{name}}}", table.path)));
         }
-        let set = sets.get(set).ok_or_else(|| {
-            let known: Vec<&str> = sets.keys().map(String::as_str).collect();
-            let message = format!("there is no table [ids.{set}]; there are: {}", known.join(", "));
-            wrong("ids", message)
-        })?;
-        ids.push(RouteId { place, ids: Arc::clone(set) });
+        ids.push(RouteId { place, ids: find_set(sets, name)? });
     }
     if ids.is_empty() {
         return Err(wrong("ids", "write where the id is, such as { \"path:id\" = \"products\" }"));
     }
     let mut route = Route::new(path, ids);
     route.name = name;
-    for method in &table.methods {
-        let method = method.to_ascii_uppercase().parse();
-        route.methods.push(method.map_err(|error| wrong("methods", error))?);
-    }
+    route.methods = methods(&table.methods)?;
     if table.required == Some(file::Required::Any) {
         route.required = Required::Any;
     }
     route.refuses_missing = table.missing == Some(file::Missing::Refuse);
     route.is_shadow = table.shadow;
+    route.single_flight = table.single_flight.then(SingleFlight::default);
     set_to(&mut route.max_body_bytes, table.max_body.map(bytes));
     route.refusal = refusal(&table.refusal)
         .map_err(|(field, message)| wrong(format!("refusal.{field}"), message))?;

@@ -1,6 +1,7 @@
-//! The settings of a set of ids.
+//! The settings of a set of ids, and of the admin server.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::config::units::Secret;
@@ -18,10 +19,19 @@ pub(crate) struct SetConfig {
     pub(crate) denied: HashSet<Box<[u8]>>,
 }
 
+/// The settings of the admin server.
+#[derive(Clone, Debug)]
+pub(crate) struct AdminConfig {
+    pub(crate) listen: SocketAddr,
+    pub(crate) token: Option<Secret>,
+}
+
 /// Where a set has its ids from.
 #[derive(Clone, Debug)]
 pub(crate) enum SourceConfig {
     File(crate::source::FileOptions),
+    #[cfg(feature = "mysql")]
+    Mysql(crate::source::MysqlOptions),
     #[cfg(feature = "sqlite")]
     Sqlite(crate::source::SqliteOptions),
 }
@@ -29,6 +39,8 @@ pub(crate) enum SourceConfig {
 impl SourceConfig {
     pub(crate) fn start(&self, ids: Arc<IdSet>, options: SourceOptions) -> Source {
         match self {
+            #[cfg(feature = "mysql")]
+            Self::Mysql(mysql) => Source::mysql(ids, mysql.clone(), options),
             Self::File(file) => Source::file(ids, file.clone(), options),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Source::sqlite(ids, sqlite.clone(), options),

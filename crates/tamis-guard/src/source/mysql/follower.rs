@@ -86,7 +86,7 @@ impl Follower {
             tokio::select! {
                 event = stream.next() => {
                     let event = event.unwrap_or_else(|| Err(closed()));
-                    let event = event.map_err(|error| self.broken(run, error))?;
+                    let event = event.map_err(|error| self.broken(run, &error))?;
                     self.apply(run, &event, &stream, &server.table)?;
                 }
                 read = async { full_read.as_mut().expect("tested").await }, if full_read.is_some() => {
@@ -162,15 +162,15 @@ impl Follower {
     }
 
     /// Returns the error of a broken stream.
-    fn broken(&mut self, run: &Run, error: mysql_async::Error) -> SourceError {
-        if let mysql_async::Error::Server(server) = &error
+    fn broken(&mut self, run: &Run, error: &mysql_async::Error) -> SourceError {
+        if let mysql_async::Error::Server(server) = error
             && server.code == 1236
         {
             // The server has deleted this part of the log.
             self.known = None;
             self.lose(run);
         }
-        explained_stream(&error, "USER", &self.options)
+        explained_stream(error, "USER", &self.options)
     }
 
     fn apply(

@@ -1,0 +1,203 @@
+//! The admin server of a guard: health, metrics, and what programs and operators tell the guard.
+//!
+//! | request | answer |
+//! | --- | --- |
+//! | `GET /healthz` | 200 while the process runs |
+//! | `GET /readyz` | 200 if all sets of ids are synced, otherwise 503 |
+//! | `GET /metrics` | the metrics in the text format of Prometheus |
+//! | `GET /api/status` | the states, numbers and errors as JSON |
+//! | `POST /ids/NAME` | inserts and deletes ids; needs the token of `ids.NAME.push` |
+//! | `POST /rebuild/NAME` | reads all ids of a set again; needs the token of `admin` |
+//!
+//! It serves HTTP/1.1 on an address of its own, so that no client of the proxy reaches it.
+
+mod exposition;
+mod metrics;
+mod push;
+mod status;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::{Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq as _;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+
+use crate::guard_handle::GuardHandle;
+use crate::proxy::ProxyError;
+
+/// The largest body of a request in bytes.
+const MAX_BODY: usize = 16 << 20;
+/// The longest time for a request.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The most connections at once. Further ones wait.
+const MAX_CONNECTIONS: usize = 64;
+
+/// An admin server that listens and does not serve yet.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Option<Box<[u8]>>,
+}
+
+impl Admin {
+    pub(crate) async fn bind(address: SocketAddr, token: Option<&str>) -> Result<Self, ProxyError> {
+        let fail = |error| ProxyError::Listen { address, error };
+        let listener = TcpListener::bind(address).await.map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        Ok(Self { listener, address, token: token.map(|token| token.as_bytes().into()) })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the task is dropped.
+    pub(crate) async fn run(self, guard: GuardHandle) {
+        let connections = std::sync::Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let token = std::sync::Arc::new(self.token);
+        loop {
+            let Ok(permit) = std::sync::Arc::clone(&connections).acquire_owned().await else {
+                return;
+            };
+            let Ok((stream, _)) = self.listener.accept().await else {
+                sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let (guard, token) = (guard.clone(), std::sync::Arc::clone(&token));
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let (guard, token) = (guard.clone(), std::sync::Arc::clone(&token));
+                    async move { Ok::<_, Infallible>(answer(request, &guard, token.as_deref()).await) }
+                });
+                let mut builder = http1::Builder::new();
+                builder.timer(TokioTimer::new()).header_read_timeout(LIMIT);
+                let served = builder.serve_connection(TokioIo::new(stream), service);
+                _ = tokio::time::timeout(10 * LIMIT, served).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// Answers a request.
+async fn answer(
+    request: Request<Incoming>,
+    guard: &GuardHandle,
+    token: Option<&[u8]>,
+) -> Response<Full<Bytes>> {
+    let path = request.uri().path().to_owned();
+    let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    match (&*path, is_get) {
+        ("/healthz", true) => text(StatusCode::OK, "ok\n"),
+        ("/readyz", true) => {
+            let is_ready = status::is_ready(guard);
+            let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            json(status, &status::states(guard))
+        }
+        ("/metrics", true) => {
+            let mut response = text(StatusCode::OK, metrics::text(guard));
+            let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, format);
+            response
+        }
+        ("/api/status", true) => json(StatusCode::OK, &status::status(guard)),
+        _ if *request.method() != Method::POST => error(
+            StatusCode::NOT_FOUND,
+            "there are /healthz, /readyz, /metrics, /api/status, and POST /ids/NAME, /rebuild/NAME",
+        ),
+        _ => match path.split_once('/').and_then(|(_, path)| path.split_once('/')) {
+            Some(("ids", name)) => push(request, guard, name).await,
+            Some(("rebuild", name)) => rebuild(&request, guard, name, token),
+            _ => error(StatusCode::NOT_FOUND, "there are POST /ids/NAME and /rebuild/NAME"),
+        },
+    }
+}
+
+/// Returns the token of a request.
+fn bearer(request: &Request<Incoming>) -> Option<&[u8]> {
+    request.headers().get(AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")
+}
+
+fn rebuild(
+    request: &Request<Incoming>,
+    guard: &GuardHandle,
+    name: &str,
+    token: Option<&[u8]>,
+) -> Response<Full<Bytes>> {
+    let Some(token) = token else {
+        return error(StatusCode::FORBIDDEN, "set admin.token in the configuration");
+    };
+    if !bearer(request).is_some_and(|given| bool::from(given.ct_eq(token))) {
+        return error(StatusCode::UNAUTHORIZED, "the token is wrong");
+    }
+    if guard.rebuild(name) {
+        json(StatusCode::ACCEPTED, &json!({ "rebuild": name }))
+    } else {
+        error(StatusCode::NOT_FOUND, "there is no set of ids of this name with a source")
+    }
+}
+
+async fn push(
+    request: Request<Incoming>,
+    guard: &GuardHandle,
+    name: &str,
+) -> Response<Full<Bytes>> {
+    let set = guard.sets().into_iter().find(|set| set.name == name);
+    // The same answer as for a wrong token: names are not told.
+    let Some(source) = set.and_then(|set| set.push) else {
+        return error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.push is not set");
+    };
+    let token = bearer(&request).unwrap_or_default().to_vec();
+    // Before the body: strangers do not fill the memory.
+    if source.insert(&token, [""; 0]).is_err() {
+        return error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.push is not set");
+    }
+    let too_large = || error(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 16 MiB");
+    if request.body().size_hint().lower() > MAX_BODY as u64 {
+        return too_large();
+    }
+    let body = http_body_util::BodyExt::collect(Limited::new(request.into_body(), MAX_BODY));
+    let body = match tokio::time::timeout(LIMIT, body).await {
+        Err(_) => return error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        Ok(Err(failed)) if failed.is::<LengthLimitError>() => return too_large(),
+        Ok(Err(_)) => return error(StatusCode::BAD_REQUEST, "the body is broken"),
+        Ok(Ok(body)) => body.to_bytes(),
+    };
+    match push::apply(&source, &token, &body) {
+        Ok(pushed) => json(StatusCode::OK, &pushed),
+        Err(message) => error(StatusCode::BAD_REQUEST, &message),
+    }
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn json(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
+    let mut response = text(status, format!("{value}\n"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn error(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+    json(status, &json!({ "code": status.as_u16(), "message": message }))
+}
