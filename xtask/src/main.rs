@@ -5,6 +5,7 @@ mod args;
 mod bench;
 mod clients;
 mod console;
+mod databases;
 mod fuzz;
 mod r#gen;
 mod links;

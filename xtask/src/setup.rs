@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::{Outcome, clients, console, servers};
+use crate::{Outcome, clients, console, databases, servers};
 
 /// Installs the missing software.
 pub fn run() -> Outcome {
@@ -31,6 +31,7 @@ pub fn run() -> Outcome {
     console::install();
     clients::install();
     servers::install();
+    databases::install();
     Ok(())
 }
 

@@ -6,10 +6,11 @@ use std::net::TcpStream;
 use crate::clients::{self, Server};
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
-use crate::{Outcome, console, fuzz, links, servers};
+use crate::{Outcome, console, databases, fuzz, links, servers};
 
 /// The features of the guard that the tests and the lints include.
-const GUARD_FEATURES: [&str; 2] = ["--features", "tamis-guard/proxy,tamis-guard/sqlite"];
+pub const GUARD_FEATURES: [&str; 2] =
+    ["--features", "tamis-guard/config,tamis-guard/mysql,tamis-guard/sqlite"];
 
 /// Runs every step.
 pub fn run() -> Outcome {
@@ -23,6 +24,7 @@ pub fn run() -> Outcome {
     steps.run("tests", tests.env("PROPTEST_RNG_SEED", "1"))?;
     steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
     servers::test(&mut steps)?;
+    databases::test(&mut steps)?;
     // The tests above have the default features. These tests run the code that other features add
     // or change.
     let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);
@@ -90,6 +92,8 @@ fn lints(steps: &mut Steps) -> Outcome {
     // No other run selects this test: it is run only with servers.
     let mut clippy = cargo(&["clippy", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
     steps.run("lints of the tests on servers", clippy.args(deny))?;
+    let mut clippy = cargo(&["clippy", "-p", "tamis-guard", "--test", "mysql", "--quiet"]);
+    steps.run("lints of the tests on databases", clippy.args(GUARD_FEATURES).args(deny))?;
     let mut clippy = cargo(&["clippy", "--all-targets", "--quiet"]);
     clippy.args(["--manifest-path", "bench/Cargo.toml", "--target-dir", "target"]);
     steps.run("lints of the benches", clippy.args(deny))

@@ -1,5 +1,6 @@
 //! `tamis guard`: refuses requests for ids that do not exist before they reach the database.
 
+mod audit;
 mod check;
 
 use std::num::NonZero;
@@ -50,6 +51,12 @@ enum Job {
     ///
     /// Reads all ids once. The exit status is 0 if every source was read.
     Check(check::Args),
+    /// Compare the filters with their sources: no id is refused, and the rate is kept
+    ///
+    /// Reads all ids of each source, builds the filters as a guard does, reads the sources again,
+    /// and asks for each id and for absent ones. The exit status is 1 if an id is refused, and 3 if
+    /// more absent ids pass than the rate explains.
+    Audit(audit::Args),
     /// Print a configuration file with comments
     Example,
 }
@@ -160,6 +167,7 @@ impl Settings {
 pub fn run(args: &Args) -> CommandResult {
     match &args.job {
         Some(Job::Check(args)) => check::run(args),
+        Some(Job::Audit(args)) => audit::run(args),
         Some(Job::Example) => example(),
         None => serve(args),
     }

@@ -33,7 +33,7 @@ pub(crate) use audit_source::canonical_row;
 pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "mysql")]
-pub use mysql::MysqlOptions;
+pub use mysql::{MysqlAudit, MysqlOptions};
 pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]

@@ -38,15 +38,7 @@ struct Line {
 
 pub fn run(args: &Args) -> CommandResult {
     let config = Config::read(&args.config).map_err(Failure::new)?;
-    let sets = GuardSets::start(&config).map_err(Failure::new)?;
-    let end = Instant::now() + Duration::from_secs(args.timeout.min(86_400));
-    // A source that has failed once may still succeed, but the user waits for its error.
-    let is_pending = |set: &GuardSet| {
-        set.status.as_ref().is_some_and(|it| it.state != SyncState::Synced && it.failures == 0)
-    };
-    while sets.list().iter().any(is_pending) && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let sets = start(&config, args.timeout)?;
     let mut lines = Vec::new();
     for set in sets.list() {
         let generation = set.ids.generation();
@@ -75,6 +67,20 @@ pub fn run(args: &Args) -> CommandResult {
     }
     print(&lines, args.json).map_err(|error| Failure::io("standard output", &error))?;
     Ok(Exit::Yes)
+}
+
+/// Starts all sources, and waits until each is synced or has failed.
+pub fn start(config: &Config, timeout: u64) -> Result<GuardSets, Failure> {
+    let sets = GuardSets::start(config).map_err(Failure::new)?;
+    let end = Instant::now() + Duration::from_secs(timeout.min(86_400));
+    // A source that has failed once may still succeed, but the user waits for its error.
+    let is_pending = |set: &GuardSet| {
+        set.status.as_ref().is_some_and(|it| it.state != SyncState::Synced && it.failures == 0)
+    };
+    while sets.list().iter().any(is_pending) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(sets)
 }
 
 fn print(lines: &[Line], is_json: bool) -> std::io::Result<()> {

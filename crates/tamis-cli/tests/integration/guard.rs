@@ -267,6 +267,14 @@ fn the_example_is_a_configuration_and_check_reads_its_sources() {
     let output = guard(&["check", "--json", "--config", &path]).output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json[0]["items"], &json[0]["state"]), (&2.into(), &"synced".into()));
+    let output = guard(&["audit", "--json", "--config", &path]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json[0]["present_checked"], &json[0]["present_refused"]), (&2.into(), &0.into()));
+    assert_eq!(json[0]["is_rate_kept"], true, "{json}");
+    let output = guard(&["audit", "--absent", "1000", "--config", &path]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("ids       present  refused"), "{text}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::config::{file, options};
 use crate::id_set::{IdSet, IdSetOptions};
 use crate::layer::GuardLayer;
 use crate::proxy::ProxyOptions;
+use crate::source::{AuditSource, SourceError};
 
 /// A complete and checked configuration.
 ///
@@ -131,6 +132,16 @@ impl Config {
     /// Tests whether the proxy and the admin server have the same settings in another configuration.
     pub(crate) fn has_same_proxy(&self, other: &Self) -> bool {
         self.file.proxy == other.file.proxy && self.file.admin == other.file.admin
+    }
+
+    /// Opens the source of a set for [`audit`](crate::audit()). `None` for a set without a source.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`] if the source cannot be opened.
+    pub fn audit_source(&self, set: &str) -> Result<Option<Box<dyn AuditSource>>, SourceError> {
+        let Some(set) = self.sets.get(set) else { return Ok(None) };
+        set.source.as_ref().map(|source| source.audit(&set.options.id)).transpose()
     }
 
     pub(crate) fn admin(&self) -> Option<&AdminConfig> {

@@ -5,8 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::config::units::Secret;
+use crate::id::IdType;
 use crate::id_set::{IdSet, IdSetOptions};
-use crate::source::{Source, SourceOptions};
+#[cfg(feature = "mysql")]
+use crate::source::MysqlAudit;
+#[cfg(feature = "sqlite")]
+use crate::source::SqliteAudit;
+use crate::source::{AuditSource, Source, SourceError, SourceOptions};
 
 /// A set of ids in a configuration.
 #[derive(Clone, Debug)]
@@ -37,6 +42,17 @@ pub(crate) enum SourceConfig {
 }
 
 impl SourceConfig {
+    /// Opens the source for an audit.
+    pub(crate) fn audit(&self, id: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
+        Ok(match self {
+            Self::File(file) => Box::new(file.clone()),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => Box::new(SqliteAudit::open(sqlite, id)?),
+        })
+    }
+
     pub(crate) fn start(&self, ids: Arc<IdSet>, options: SourceOptions) -> Source {
         match self {
             #[cfg(feature = "mysql")]

@@ -23,6 +23,7 @@
 //! InnoDB does not log rows that a foreign key deletes (`ON DELETE CASCADE`). Such an id passes until
 //! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
 
+mod audit;
 mod follower;
 mod options;
 mod server;
@@ -31,6 +32,7 @@ mod table;
 
 use std::time::Duration;
 
+pub use audit::MysqlAudit;
 use follower::Follower;
 pub use options::MysqlOptions;
 

@@ -217,12 +217,12 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// Reads all ids into a generation, over a connection of its own, from one snapshot.
-pub(super) async fn read_all(
-    run: &Run,
+/// Passes the id of each row to `each`, over a connection of its own, from one snapshot. `None`
+/// stands for NULL.
+pub(super) async fn each_row(
     options: &MysqlOptions,
     table: &Table,
-    generation: Arc<Generation>,
+    mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let mut connection = connect(options).await?;
     let sql = format!(
@@ -233,24 +233,39 @@ pub(super) async fn read_all(
     );
     let broken = |error: Error| SourceError::Connect(error.to_string());
     let mut result = connection.query_iter(sql).await.map_err(broken)?;
-    let (mut rows, mut count) = (Rows::default(), 0_u64);
+    let mut count = 0_u64;
     while let Some(row) = result.next().await.map_err(broken)? {
-        let text = row.as_ref(0).and_then(|value| table.kind.text(value));
-        rows.add(match text {
-            Some(text) => run.load(&generation, &text)?,
-            None => false,
-        });
+        each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
         count += 1;
         if count.is_multiple_of(1024) {
-            if run.is_stopped() {
-                return Err(SourceError::Stopped);
-            }
             // The log is followed meanwhile.
             tokio::task::yield_now().await;
         }
     }
     drop(result);
-    run.count(rows);
     _ = connection.disconnect().await;
+    Ok(())
+}
+
+/// Reads all ids into a generation.
+pub(super) async fn read_all(
+    run: &Run,
+    options: &MysqlOptions,
+    table: &Table,
+    generation: Arc<Generation>,
+) -> Result<(), SourceError> {
+    let mut rows = Rows::default();
+    each_row(options, table, |text| {
+        if run.is_stopped() {
+            return Err(SourceError::Stopped);
+        }
+        rows.add(match text {
+            Some(text) => run.load(&generation, text)?,
+            None => false,
+        });
+        Ok(())
+    })
+    .await?;
+    run.count(rows);
     Ok(())
 }

@@ -1,0 +1,49 @@
+//! The ids of a table for an audit.
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::id::IdType;
+use crate::source::audit_source::AuditSource;
+use crate::source::error::SourceError;
+use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::server::{Server, each_row};
+use crate::source::mysql::table::Table;
+
+/// Reads the ids of a table for an audit.
+#[derive(Debug)]
+pub struct MysqlAudit {
+    options: MysqlOptions,
+    table: Table,
+    runtime: Runtime,
+}
+
+impl MysqlAudit {
+    /// Connects to the server and finds the column.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`] if the server cannot be reached, or refuses.
+    ///
+    /// # Panics
+    ///
+    /// If it is called from an asynchronous task.
+    pub fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let table = runtime.block_on(Server::open(options, id))?.table;
+        Ok(Self { options: options.clone(), table, runtime })
+    }
+}
+
+impl AuditSource for MysqlAudit {
+    /// Reads all ids from one snapshot.
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        self.runtime.block_on(each_row(&self.options, &self.table, |text| match text {
+            Some(text) => each(text),
+            None => Ok(()),
+        }))
+    }
+}
