@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,15 +29,8 @@ impl Server {
 
     pub fn start_with(settings: &[&str]) -> Self {
         let dir = Dir::new();
-        let data = dir.path("data");
-        let installed = Command::new("mariadb-install-db")
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-            .arg(format!("--datadir={}", data.display()))
-            .arg(format!("--user={}", user()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        assert!(installed.expect("mariadb-install-db is installed").success());
+        let copied = Command::new("cp").arg("-r").arg(empty_data()).arg(dir.path("data")).status();
+        assert!(copied.unwrap().success());
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
         let mut server = Self { child: None, dir, port: free_port(), settings };
         server.run();
@@ -101,6 +95,37 @@ impl Server {
             .run("CREATE TABLE products (name VARCHAR(50), id BIGINT PRIMARY KEY) ENGINE=InnoDB");
         let options = MysqlOptions::new(&self.url(&name), "products", "id");
         Shop { session, options, name }
+    }
+}
+
+/// Returns a data folder without databases. It is made once, and one folder at a time: two
+/// installations at once disturb each other.
+fn empty_data() -> PathBuf {
+    static DATA: Mutex<Option<Dir>> = Mutex::new(None);
+    let mut data = DATA.lock().unwrap();
+    let dir = data.get_or_insert_with(|| {
+        remove_old_folders();
+        let dir = Dir::new();
+        let installed = Command::new("mariadb-install-db")
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .arg(format!("--datadir={}", dir.path("data").display()))
+            .arg(format!("--user={}", user()))
+            .output()
+            .expect("mariadb-install-db is installed");
+        assert!(installed.status.success(), "{installed:?}");
+        dir
+    });
+    dir.path("data")
+}
+
+/// Removes the folders of earlier runs: nothing drops a static.
+fn remove_old_folders() {
+    for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let process = name.strip_prefix("sources-").and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !PathBuf::from(format!("/proc/{process}")).exists()) {
+            _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
