@@ -89,6 +89,7 @@ fn each_page_begins_with_what_its_reader_can_do() {
     let wrong: Vec<_> = pages()
         .into_iter()
         .filter(|path| path.starts_with(Path::new(ROOT).join("docs")))
+        .filter(|path| !path.to_string_lossy().ends_with(".zh-CN.md"))
         .filter(|path| {
             let text = fs::read_to_string(path).unwrap();
             !text.lines().skip(1).find(|line| !line.is_empty()).unwrap().contains("you can")
