@@ -244,6 +244,7 @@ fn servers_without_rows_in_the_log_are_refused() {
         ("--binlog-format=STATEMENT", "SET GLOBAL binlog_format = 'ROW'"),
         ("--binlog-row-image=MINIMAL", "SET GLOBAL binlog_row_image = 'FULL'"),
         ("--skip-log-bin", "log_bin = binlog"),
+        ("--log-bin-compress=ON", "SET GLOBAL log_bin_compress = OFF"),
     ] {
         let server = Server::start_with(&[setting]);
         let ids = id_set(integers());
@@ -253,7 +254,49 @@ fn servers_without_rows_in_the_log_are_refused() {
     }
 }
 
-/// The session keeps its settings for itself.
+#[test]
+fn a_transaction_in_two_phases_that_is_rolled_back_deletes_nothing() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("XA START 'a'");
+    shop.session.run("DELETE FROM products WHERE id = 5");
+    shop.session.run("INSERT INTO products VALUES ('two phases', 50)");
+    shop.session.run("XA END 'a'");
+    shop.session.run("XA PREPARE 'a'");
+    let mut other = Session::open(&shop.options.url);
+    other.run("INSERT INTO products VALUES ('other', 60)");
+    wait_until(&source, "a later transaction", || knows(&ids, 60));
+    assert!(knows(&ids, 5));
+    shop.session.run("XA ROLLBACK 'a'");
+    other.run("INSERT INTO products VALUES ('other', 61)");
+    wait_until(&source, "after the rollback", || knows(&ids, 61));
+    assert!(knows(&ids, 5));
+    shop.session.run("XA START 'b'");
+    shop.session.run("INSERT INTO products VALUES ('two phases', 70)");
+    shop.session.run("XA END 'b'");
+    shop.session.run("XA PREPARE 'b'");
+    shop.session.run("XA COMMIT 'b'");
+    wait_until(&source, "committed", || knows(&ids, 70));
+}
+
+#[test]
+fn a_table_whose_name_differs_in_its_letters_is_another_one() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    shop.session.run("CREATE TABLE Products (name VARCHAR(50), id BIGINT PRIMARY KEY)");
+    shop.session.run("INSERT INTO Products VALUES ('another table', 5), ('another table', 99)");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("DELETE FROM Products WHERE id = 5");
+    shop.session.run("INSERT INTO products VALUES ('new', 11)");
+    wait_until(&source, "inserted", || knows(&ids, 11));
+    assert!(knows(&ids, 5) && !knows(&ids, 99));
+}
+
 #[test]
 fn two_sources_may_follow_one_server() {
     let mut shop = shop();

@@ -20,6 +20,10 @@ use crate::source::run::Run;
 /// The deletions of a transaction that wait for its commit. With more, all ids are read again.
 const MAX_DELETED: usize = 1 << 20;
 
+/// The types of events of MariaDB that change no rows: annotations, checkpoints, GTIDs, lists of
+/// GTIDs, and the start of encryption. Others, such as compressed rows, are not understood.
+const HARMLESS_OF_MARIADB: [u8; 5] = [160, 161, 162, 163, 164];
+
 /// What is known about the log.
 #[derive(Debug)]
 pub(super) struct Follower {
@@ -31,6 +35,8 @@ pub(super) struct Follower {
     position: Position,
     /// The deletions of the present transaction.
     deleted: HashSet<Vec<u8>>,
+    /// The end of a compressed transaction whose events are being applied.
+    payload_end: Option<u64>,
     /// True if the generation in use has all ids up to the position.
     is_current: bool,
     /// True if all ids must be read again.
@@ -52,6 +58,7 @@ impl Follower {
             known: None,
             position: Position::default(),
             deleted: HashSet::new(),
+            payload_end: None,
             is_current: false,
             needs_read: true,
         }
@@ -61,11 +68,9 @@ impl Follower {
     pub(super) async fn follow(&mut self, run: &Run) -> Result<(), SourceError> {
         let options = self.options.clone();
         let limit = run.options.stale_after.max(Duration::from_secs(1));
-        let late = |_| SourceError::Connect("the server does not answer".to_owned());
-        let opened = timeout(limit, Server::open(&options, &run.ids.options().id)).await;
-        let mut server = opened.map_err(late)??;
-        self.find_start(run, &mut server).await?;
-        let mut stream = self.open_stream().await?;
+        let mut server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+        in_time(limit, self.find_start(run, &mut server)).await?;
+        let mut stream = in_time(limit, self.open_stream()).await?;
         let mut ticks = interval(run.options.interval.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked: Option<(Instant, Position)> = None;
@@ -92,7 +97,7 @@ impl Follower {
                 read = async { full_read.as_mut().expect("tested").await }, if full_read.is_some() => {
                     read?;
                     full_read = None;
-                    end = Some(server.position(&options).await?);
+                    end = Some(in_time(limit, server.position(&options)).await?);
                 }
                 _ = ticks.tick() => {
                     if run.is_stopped() {
@@ -101,8 +106,7 @@ impl Follower {
                     self.needs_read |= full_read.is_none() && end.is_none() && run.is_rebuild_due();
                     if asked.is_none() {
                         let moment = Instant::now();
-                        let position = timeout(limit, server.position(&options)).await;
-                        asked = Some((moment, position.map_err(late)??));
+                        asked = Some((moment, in_time(limit, server.position(&options)).await?));
                         answered = Instant::now();
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));
@@ -113,7 +117,7 @@ impl Follower {
                 // The table may be another one.
                 if !self.is_current {
                     (full_read, end) = (None, None);
-                    server = Server::open(&options, &run.ids.options().id).await?;
+                    server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
                 }
             } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
                 end = None;
@@ -131,6 +135,7 @@ impl Follower {
     /// Sets the position at which the stream begins.
     async fn find_start(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
         self.deleted.clear();
+        self.payload_end = None;
         match self.known.clone() {
             Some((identity, position)) if identity == server.identity => self.position = position,
             _ => {
@@ -200,11 +205,28 @@ impl Follower {
             Some(EventData::QueryEvent(query)) => match meaning(&query.query(), &table.name) {
                 Statement::Begin => {}
                 Statement::Commit | Statement::Other => ends_transaction = true,
+                Statement::TwoPhase => {
+                    // The deletions may never be committed. Their ids pass until all are read.
+                    self.deleted.clear();
+                    ends_transaction = true;
+                }
                 Statement::Unexplained => {
                     ends_transaction = true;
                     self.lose(run);
                 }
             },
+            Some(EventData::XaPrepareLogEvent(_)) => {
+                self.deleted.clear();
+                ends_transaction = true;
+            }
+            Some(EventData::TransactionPayloadEvent(_)) => {
+                // The events in it follow. The position is reached after them.
+                self.payload_end = Some(at);
+                return Ok(());
+            }
+            None if !HARMLESS_OF_MARIADB.contains(&event.header().event_type_raw()) => {
+                self.lose(run);
+            }
             Some(
                 EventData::BeginLoadQueryEvent(_)
                 | EventData::ExecuteLoadQueryEvent(_)
@@ -212,6 +234,14 @@ impl Follower {
             ) => self.lose(run),
             _ => {}
         }
+        let at = match self.payload_end {
+            Some(_) if !ends_transaction => 0,
+            Some(end) => {
+                self.payload_end = None;
+                end
+            }
+            None => at,
+        };
         if at > 0 {
             // The log writes the lower half of a position.
             let before = self.position.offset;
@@ -242,7 +272,7 @@ impl Follower {
             return Ok(());
         };
         let is_table = map.database_name_raw() == table.database.as_bytes()
-            && map.table_name_raw().eq_ignore_ascii_case(table.name.as_bytes());
+            && map.table_name_raw() == table.name.as_bytes();
         if !is_table {
             return Ok(());
         }
@@ -272,6 +302,15 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+/// Waits for the server, but not longer than `limit`: a source must end when it is stopped.
+async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, SourceError>>,
+) -> Result<T, SourceError> {
+    let late = |_| SourceError::Connect("the server does not answer".to_owned());
+    timeout(limit, answer).await.map_err(late)?
 }
 
 fn closed() -> mysql_async::Error {

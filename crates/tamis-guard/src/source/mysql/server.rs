@@ -165,6 +165,16 @@ async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
              SET GLOBAL binlog_row_image = 'FULL' (and set it in the server's configuration)"
         ));
     }
+    // Only MariaDB has this variable.
+    let compressed: Result<Option<String>, Error> =
+        connection.query_first("SELECT CAST(@@global.log_bin_compress AS CHAR)").await;
+    if matches!(&compressed, Ok(Some(value)) if value == "1" || value.eq_ignore_ascii_case("ON")) {
+        return refuse(
+            "log_bin_compress is ON, and compressed rows are not understood; run: \
+             SET GLOBAL log_bin_compress = OFF (and set it in the server's configuration)"
+                .to_owned(),
+        );
+    }
     Ok(format!("{id} {host} {port}"))
 }
 
@@ -177,7 +187,7 @@ async fn table(
 ) -> Result<Table, CheckError> {
     let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
         COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
-        WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
     let columns: Vec<(String, String, String, String)> =
         connection.exec(sql, (database, &options.table)).await?;
     let refuse = |message: String| Err(CheckError::Setting(message));

@@ -7,6 +7,9 @@ pub(super) enum Statement {
     Begin,
     /// It ends a transaction.
     Commit,
+    /// It is of a transaction in two phases. The log has the rows before anybody knows whether they
+    /// are committed.
+    TwoPhase,
     /// It does not concern the table.
     Other,
     /// It may change the table in a way that the log does not show.
@@ -21,7 +24,8 @@ pub(super) fn meaning(text: &str, table: &str) -> Statement {
         text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
     let first = words.next().unwrap_or_default();
     match first {
-        "begin" | "start" | "xa" => return Statement::Begin,
+        "begin" | "start" => return Statement::Begin,
+        "xa" => return Statement::TwoPhase,
         "commit" | "rollback" => {
             // `ROLLBACK TO` ends no transaction.
             let is_partial = text.contains(" to ");
@@ -92,5 +96,6 @@ mod tests {
         assert_eq!(meaning("ROLLBACK TO `a`", "products"), Statement::Begin);
         assert_eq!(meaning("COMMIT", "products"), Statement::Commit);
         assert_eq!(meaning("ROLLBACK", "products"), Statement::Commit);
+        assert_eq!(meaning("XA END 'a'", "products"), Statement::TwoPhase);
     }
 }
