@@ -172,7 +172,8 @@ impl FileReader {
             let generation = Generation::with_base(filter, run.ids.options().rate)?;
             return Ok(run.start_generation_from(generation));
         }
-        let generation = run.start_generation()?;
+        let io = |error| SourceError::Io { path: self.options.path.clone(), error };
+        let generation = run.start_generation(list::count_lines(file).map_err(io)?)?;
         let mut rows = Rows::default();
         let mut row = |text: &[u8]| {
             if (rows.ids + rows.invalid) % 1024 == 0 && run.is_stopped() {
@@ -186,7 +187,6 @@ impl FileReader {
                 list::each_field(file, column, *delimiter, &mut row)?;
             }
             FileFormat::Lines | FileFormat::Filter => {
-                let io = |error| SourceError::Io { path: self.options.path.clone(), error };
                 list::each_line(file, io, &mut row)?;
             }
         }

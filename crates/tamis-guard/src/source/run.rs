@@ -156,10 +156,11 @@ impl Run {
         deleted > FEW_DELETED && share > self.options.max_deleted || self.is_rebuild_asked()
     }
 
-    /// Starts a generation for at least as many ids as the one in use has.
-    pub(super) fn start_generation(&self) -> Result<Arc<Generation>, SourceError> {
-        let known = self.ids.generation().items();
-        let items = self.ids.options().items.max(known + known / 8);
+    /// Starts a generation for at least as many ids as the one in use has, and as are expected. A
+    /// filter that must grow takes twice the memory of one that is planned for its ids.
+    pub(super) fn start_generation(&self, expected: u64) -> Result<Arc<Generation>, SourceError> {
+        let known = self.ids.generation().items().max(expected);
+        let items = self.ids.options().items.max(known.saturating_add(known / 8));
         Ok(self.start_generation_from(Generation::new(items, self.ids.options().rate)?))
     }
 

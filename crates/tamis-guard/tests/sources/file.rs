@@ -256,3 +256,14 @@ fn a_file_that_has_not_changed_is_read_again_on_request() {
     source.rebuild();
     wait(&source, "asked for again", |status| status.generations == 3);
 }
+
+#[test]
+fn a_filter_is_planned_for_the_lines_of_its_file() {
+    let (dir, ids) = (Dir::new(), id_set(integers()));
+    let path = dir.path("ids.txt");
+    fs::write(&path, lines(1..=100_000)).unwrap();
+    let source = start(&ids, &path, FileFormat::Lines);
+    wait_synced(&source);
+    let plan = Plan::for_kind(tamis::Kind::SplitBlock, 112_500, 1e-7 / 2.0).unwrap();
+    assert_eq!(ids.generation().bytes(), plan.bytes());
+}

@@ -1,6 +1,7 @@
 //! The ids of a text file.
 
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 
 use crate::source::error::SourceError;
 
@@ -17,6 +18,20 @@ pub enum CsvColumn {
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// Returns the number of line ends, and goes back to the start of the file.
+pub(super) fn count_lines(mut file: &File) -> io::Result<u64> {
+    let (mut count, mut buffer) = (0, vec![0; BUFFER_BYTES]);
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        count += buffer[..read].iter().filter(|&&byte| byte == b'\n').count() as u64;
+    }
+    file.rewind()?;
+    Ok(count)
+}
 
 /// Passes each line that is not empty to `row`, without its end. A line that is too long is passed
 /// as an empty text.

@@ -81,7 +81,7 @@ impl Follower {
         loop {
             if self.needs_read && full_read.is_none() {
                 (self.needs_read, end) = (false, None);
-                let generation = run.start_generation()?;
+                let generation = run.start_generation(server.rows().await)?;
                 let (options, table) = (options.clone(), server.table.clone());
                 full_read =
                     Some(Box::pin(

@@ -102,6 +102,15 @@ impl Server {
         Ok(server)
     }
 
+    /// Returns about how many rows the table has; 0 if the server does not tell.
+    pub(super) async fn rows(&mut self) -> u64 {
+        let sql = "SELECT TABLE_ROWS FROM information_schema.TABLES \
+            WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+        let names = (&self.table.database, &self.table.name);
+        let rows = self.connection.exec_first::<Option<u64>, _, _>(sql, names).await;
+        rows.ok().flatten().flatten().unwrap_or(0)
+    }
+
     /// Returns the end of the log. All transactions that were committed before the call are in it.
     pub(super) async fn position(
         &mut self,

@@ -157,7 +157,7 @@ impl Follower {
         let began = Instant::now();
         let schema = self.schema;
         self.is_following = true;
-        let generation = run.start_generation()?;
+        let generation = run.start_generation(0)?;
         let mut last = Cell::Null;
         loop {
             let next = retry(run, || self.read_chunk(run, database, &generation, &last))?;
