@@ -283,6 +283,21 @@ fn a_transaction_in_two_phases_that_is_rolled_back_deletes_nothing() {
 }
 
 #[test]
+fn rows_of_a_table_with_a_short_name_cost_no_further_read() {
+    let mut shop = shop();
+    shop.session.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    let t = MysqlOptions { table: "t".to_owned(), ..shop.options.clone() };
+    let ids = id_set(integers());
+    let source = start(&ids, &t);
+    wait_synced(&source);
+    for id in 1..=50 {
+        shop.session.run(&format!("INSERT INTO t VALUES ({id})"));
+    }
+    wait_until(&source, "inserted", || knows(&ids, 50) && !knows(&ids, 51));
+    assert_eq!(source.status().generations, 1, "{:?}", source.status());
+}
+
+#[test]
 fn a_table_whose_name_differs_in_its_letters_is_another_one() {
     let mut shop = shop();
     shop.fill(1, 10);
