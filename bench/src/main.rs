@@ -8,6 +8,7 @@ mod contender;
 mod family;
 mod floor;
 mod formats;
+mod guard;
 mod inserts;
 mod items;
 mod lookups;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         originals::run,
         formats::run,
         server::run,
+        guard::run,
     ];
     for group in groups {
         group(&mut bench);

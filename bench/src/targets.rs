@@ -1,6 +1,7 @@
 //! The targets of Tamis: ratios within one run, never absolute times.
 
 use crate::formats::READING;
+use crate::guard;
 use crate::run::Row;
 use crate::server::{
     HOT, HUNDRED, KEYS, LARGE, LOG, LOG_16, LONG, MEMORY, ONE, PIPELINE_1, PIPELINE_16,
@@ -48,6 +49,11 @@ const MODIFIED: &str = "floor: random line, modified";
 // A rate measured on 2^20 absent items has a standard error of one percent of itself, so four
 // percent are allowed. Where a later target is easier to reach, the stricter earlier one stays.
 const TARGETS: &[Target] = &[
+    target(guard::ABSENT, guard::TAMIS, Time(guard::NGINX, 1.0)),
+    target(guard::ABSENT_P99, guard::TAMIS, Time(guard::NGINX, 1.0)),
+    target(guard::ABSENT, guard::TAMIS, Peak(40.0)),
+    // 1.1 times its requests a second.
+    target(guard::PRESENT, guard::TAMIS, Time(guard::HAPROXY, 0.91)),
     target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target(RBLOOM_1_M, "tamis, batch", Time("rbloom, loop of Python, own hash", 0.5)),

@@ -33,6 +33,9 @@ pub fn run(args: &[&str]) -> Outcome {
     {
         println!("the module needs libclang-dev: its rows are left out");
     }
+    if wants(args, &["guard"]) {
+        install_proxies();
+    }
     let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
     // One folder for all builds.
     succeed(bench.args(["--target-dir", "target", "--"]).args(args))
@@ -49,18 +52,31 @@ fn wants_programs(args: &[&str]) -> bool {
     })
 }
 
+/// Tests whether the user selected cases whose names have one of these words.
+fn wants(args: &[&str], words: &[&str]) -> bool {
+    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
+    filter.is_none_or(|filter| words.iter().any(|word| filter.contains(word)))
+}
+
 /// Tests whether the user selected cases of the server.
 fn wants_server(args: &[&str]) -> bool {
-    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| ["server", "module", "bitmaps"].iter().any(|it| filter.contains(it)))
+    wants(args, &["server", "module", "bitmaps"])
 }
 
 /// Tests whether the user selected cases with originals from Python packages.
 fn wants_packages(args: &[&str]) -> bool {
-    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| {
-        ["format", "bloom", "server", "module"].iter().any(|it| filter.contains(it))
-    })
+    wants(args, &["format", "bloom", "server", "module"])
+}
+
+/// Installs the rivals of the guard, and the program that sends requests.
+fn install_proxies() {
+    for (program, package) in [("wrk", "wrk"), ("nginx", "nginx-light"), ("haproxy", "haproxy")] {
+        // wrk prints its version only together with its usage, and fails.
+        let is_here = Command::new(program).arg("-v").output().is_ok();
+        if !is_here && debian_package(package).is_err() {
+            println!("{program} could not be installed: its rows are left out");
+        }
+    }
 }
 
 /// Installs the rival programs into `target/rivals`. The rows of missing programs are skipped.

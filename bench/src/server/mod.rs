@@ -9,7 +9,7 @@ mod client;
 mod hot;
 mod load;
 pub mod module;
-mod program;
+pub mod program;
 mod redisbloom;
 mod waits;
 

@@ -132,7 +132,8 @@ fn redis(port: u16, dir: &Path) -> Command {
     command
 }
 
-fn free_port() -> Result<u16, String> {
+/// Returns a port that no program listens on.
+pub fn free_port() -> Result<u16, String> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(|e| e.to_string())?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
