@@ -2,12 +2,13 @@
 //! the changes after it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tamis::{AnyFilter, Hasher, Kind, Plan, PlanError, SharedBloom};
+use tamis::{AnyFilter, Hasher, PlanError};
 
+use crate::part::Part;
 use crate::tombstones::Tombstones;
 
 /// The fewest ids that a part of a filter is planned for.
@@ -35,25 +36,6 @@ struct Base {
     filter: AnyFilter,
     /// The estimated number of ids.
     items: u64,
-}
-
-#[derive(Debug)]
-struct Part {
-    filter: SharedBloom,
-    /// The number of ids that changed a bit.
-    items: AtomicU64,
-}
-
-impl Part {
-    fn new(items: u64, rate: f64, hasher: Hasher) -> Result<Arc<Self>, PlanError> {
-        let plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
-        Ok(Arc::new(Self { filter: SharedBloom::shared(&plan, hasher)?, items: AtomicU64::new(0) }))
-    }
-
-    fn is_full(&self) -> bool {
-        // Relaxed: the number decides only when a part is added.
-        self.items.load(Ordering::Relaxed) >= self.filter.plan().items()
-    }
 }
 
 impl Generation {
@@ -98,6 +80,46 @@ impl Generation {
     pub fn with_base(filter: AnyFilter, rate: f64) -> Result<Self, PlanError> {
         let items = filter.estimate_items() as u64;
         Ok(Self { base: Some(Base { filter, items }), ..Self::new(0, rate)? })
+    }
+
+    /// Creates a generation from its parts. All of them have the same hash key, and there is at
+    /// least one.
+    pub(crate) fn restore(
+        rate: f64,
+        base: Option<AnyFilter>,
+        parts: Vec<Arc<Part>>,
+        tombstones: Tombstones,
+        highest: i64,
+    ) -> Self {
+        let base = base.map(|filter| Base { items: filter.estimate_items() as u64, filter });
+        Self {
+            hasher: parts[0].filter.hasher(),
+            rate,
+            base,
+            parts: ArcSwap::from_pointee(parts),
+            growing: Mutex::new(()),
+            tombstones,
+            highest: AtomicI64::new(highest),
+        }
+    }
+
+    /// Returns the filter of a file.
+    pub(crate) fn base(&self) -> Option<&AnyFilter> {
+        self.base.as_ref().map(|base| &base.filter)
+    }
+
+    /// Returns the filters of new ids.
+    pub(crate) fn parts(&self) -> Arc<Vec<Arc<Part>>> {
+        self.parts.load_full()
+    }
+
+    /// Returns the rate of all parts together, without the filter of a file.
+    pub(crate) fn rate_of_parts(&self) -> f64 {
+        self.rate
+    }
+
+    pub(crate) fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
     }
 
     /// Tests whether an id may exist. False is certain.
@@ -163,7 +185,8 @@ impl Generation {
         }
         let mut parts = self.parts.load().to_vec();
         // Doubles the filter.
-        let items = parts.iter().map(|part| part.filter.plan().items()).sum();
+        let items =
+            parts.iter().map(|part| part.filter.plan().items()).fold(0, u64::saturating_add);
         let rate = self.rate / 2_f64.powi(parts.len() as i32 + 1);
         parts.push(Part::new(items, rate, self.hasher)?);
         self.parts.store(Arc::new(parts));
@@ -181,7 +204,7 @@ impl Generation {
         let parts = self.parts.load();
         let items: u64 = parts.iter().map(|part| part.items.load(Ordering::Relaxed)).sum();
         let base = self.base.as_ref().map_or(0, |base| base.items);
-        (base + items).saturating_sub(self.tombstones.len() as u64)
+        base.saturating_add(items).saturating_sub(self.tombstones.len() as u64)
     }
 
     /// Returns the number of deleted ids that the filter still contains.
@@ -219,6 +242,8 @@ impl Generation {
 
 #[cfg(test)]
 mod tests {
+    use tamis::Plan;
+
     use super::*;
 
     fn id(i: u64) -> Vec<u8> {

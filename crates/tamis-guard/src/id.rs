@@ -109,6 +109,21 @@ impl IdType {
     }
 }
 
+/// Writes the type with all that decides which texts are ids, such as `integer 1..=100 padded`.
+impl fmt::Display for IdType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer { min, max, form } => {
+                write!(f, "integer {min}..={max}")?;
+                f.write_str(if form.is_padded { " padded" } else { "" })?;
+                f.write_str(if form.is_spaced { " spaced" } else { "" })
+            }
+            Self::Uuid => f.write_str("uuid"),
+            Self::Text { max_bytes } => write!(f, "text of at most {max_bytes} bytes"),
+        }
+    }
+}
+
 struct Integer<'t> {
     text: Cow<'t, [u8]>,
     value: i128,

@@ -28,6 +28,7 @@ mod json;
 mod layer;
 mod learn;
 mod limiter;
+mod part;
 mod path;
 mod place;
 mod plain_io;
@@ -37,6 +38,7 @@ mod refusal;
 mod route;
 #[cfg(feature = "single-flight")]
 mod single_flight;
+mod snapshot;
 pub mod source;
 mod state;
 mod tombstones;
@@ -71,6 +73,7 @@ pub use refusal::Refusal;
 pub use route::{Required, Route, RouteId};
 #[cfg(feature = "single-flight")]
 pub use single_flight::SingleFlight;
+pub use snapshot::{SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
 pub use state::{Policies, Policy, SyncState};
 pub use tamis::PlanError;
 pub use verdict::{PassReason, RefuseReason, Verdict};

@@ -35,8 +35,20 @@ impl Tombstones {
         self.count.store(ids.len(), Ordering::Release);
     }
 
+    /// Returns a copy of the deleted ids, in no order.
+    pub(crate) fn copy(&self) -> Vec<Box<[u8]>> {
+        self.ids.read().iter().cloned().collect()
+    }
+
     /// Returns the number of deleted ids.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
+    }
+}
+
+impl FromIterator<Box<[u8]>> for Tombstones {
+    fn from_iter<I: IntoIterator<Item = Box<[u8]>>>(ids: I) -> Self {
+        let ids: HashSet<_> = ids.into_iter().collect();
+        Self { count: AtomicUsize::new(ids.len()), ids: RwLock::new(ids) }
     }
 }
