@@ -5,6 +5,9 @@
 //! the file. So it does not publish a file that a program is still writing, and two changes within
 //! one tick of the file system's clock are not taken for one. The reader publishes what it has read
 //! only if the signature is still the same after the last byte.
+//!
+//! With a snapshot, a reader that starts does not read the file if its signature is that of the
+//! snapshot.
 
 mod audit;
 mod list;
@@ -19,6 +22,7 @@ use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 
 use crate::generation::Generation;
+use crate::snapshot::{SnapshotError, SnapshotOptions, SnapshotStore};
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
 use crate::source::status::Rows;
@@ -67,6 +71,10 @@ pub struct FileOptions {
     pub max_invalid: f64,
     /// The largest filter in bytes.
     pub max_bytes: u64,
+    /// Where the ids of a list are kept, so that a restart need not read the list again if it has
+    /// not changed. A filter file is its own snapshot. The reader writes a snapshot after each
+    /// read, without regard to [`every`](SnapshotOptions::every).
+    pub snapshot: Option<SnapshotOptions>,
 }
 
 impl FileOptions {
@@ -81,7 +89,13 @@ impl FileOptions {
             min_share: 0.5,
             max_invalid: 0.5,
             max_bytes: 4 << 30,
+            snapshot: None,
         }
+    }
+
+    /// Returns which ids of which file the source reads, for its snapshot.
+    fn identity(&self) -> String {
+        format!("{:?} of {}", self.format, self.path.display())
     }
 }
 
@@ -93,12 +107,18 @@ pub(super) struct FileReader {
     published: Option<(Signature, u64)>,
     /// The last signature that differs from it, and when the reader first saw it.
     changed: Option<(Signature, Instant)>,
+    snapshot: Option<SnapshotStore>,
 }
 
 impl Reader for FileReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
         let start = Instant::now();
         let signature = Signature::of_path(&self.options.path)?;
+        if self.published.is_none()
+            && let Err(error) = self.load_snapshot(run, signature)
+        {
+            run.progress.lock().fail(&SourceError::Snapshot(error));
+        }
         if self.published.is_some_and(|(published, _)| published == signature) {
             self.changed = None;
             run.known_until(start);
@@ -126,7 +146,33 @@ impl Reader for FileReader {
 
 impl FileReader {
     pub(super) fn new(options: FileOptions) -> Self {
-        Self { options, published: None, changed: None }
+        let is_list = options.format != FileFormat::Filter;
+        let snapshot = options.snapshot.clone().filter(|_| is_list).map(SnapshotStore::new);
+        Self { options, published: None, changed: None, snapshot }
+    }
+
+    /// Publishes the ids of the snapshot, if the file had this signature when they were read.
+    fn load_snapshot(&mut self, run: &Run, signature: Signature) -> Result<(), SnapshotError> {
+        // Not while the file changes.
+        let store = self.snapshot.as_ref().filter(|_| self.changed.is_none());
+        let Some(store) = store else { return Ok(()) };
+        let loaded = store.load(&self.options.identity(), run.ids.options())?;
+        let Some((generation, position)) = loaded else { return Ok(()) };
+        if position == signature.to_string().as_bytes() {
+            self.published = Some((signature, generation.items()));
+            run.start_generation_from(generation);
+            run.publish_generation();
+        }
+        Ok(())
+    }
+
+    fn save_snapshot(&self, run: &Run, signature: Signature, generation: &Generation) {
+        let Some(store) = &self.snapshot else { return };
+        let (source, position) = (self.options.identity(), signature.to_string());
+        let saved = store.save(&source, run.ids.options(), position.as_bytes(), generation);
+        if let Err(error) = saved {
+            run.progress.lock().fail(&SourceError::Snapshot(error));
+        }
     }
 
     fn publish(
@@ -159,6 +205,7 @@ impl FileReader {
         self.published = Some((signature, items));
         self.changed = None;
         run.known_until(start);
+        self.save_snapshot(run, signature, &generation);
         Ok(())
     }
 

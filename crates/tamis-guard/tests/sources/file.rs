@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Hasher, Plan};
 use tamis_formats::TamisFile;
 use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source};
-use tamis_guard::{IdSet, IdType, SyncState};
+use tamis_guard::{IdSet, IdType, SnapshotOptions, SyncState};
 
 use crate::checker::{Committed, Dir, Random, check, id_set, integers, knows, options};
 use crate::checker::{wait, wait_synced, wait_until};
@@ -56,6 +56,45 @@ fn a_list_is_read_again_when_it_changes() {
     assert!(knows(&ids, 7));
     source.stop();
     assert_eq!(ids.state(), SyncState::Stale);
+}
+
+#[test]
+fn a_restart_with_a_snapshot_reads_only_a_list_that_has_changed() {
+    let dir = Dir::new();
+    let (path, snapshot) = (dir.path("ids.txt"), dir.path("ids.snapshot"));
+    let restart = || {
+        let ids = id_set(integers());
+        let file = FileOptions {
+            quiet: QUIET,
+            snapshot: Some(SnapshotOptions::new(&snapshot)),
+            ..FileOptions::new(&path, FileFormat::Lines)
+        };
+        let source = Source::file(Arc::clone(&ids), file, options());
+        let status = wait_synced(&source);
+        (ids, source, status)
+    };
+    fs::write(&path, lines([1, 2])).unwrap();
+    let (_, source, status) = restart();
+    assert_eq!(status.items_read, 2);
+    // The end of the source waits for the write of the snapshot.
+    source.stop();
+    let (ids, source, status) = restart();
+    assert_eq!((status.items_read, status.generations, status.last_error), (0, 1, None));
+    assert!(knows(&ids, 1) && knows(&ids, 2) && !knows(&ids, 3));
+    // A change is read as without a snapshot.
+    replace(&path, lines([1, 3]));
+    wait(&source, "the new list", |status| status.generations == 2);
+    assert!(knows(&ids, 3) && !knows(&ids, 2));
+    source.stop();
+    replace(&path, lines([4]));
+    let (ids, source, status) = restart();
+    assert_eq!(status.items_read, 1);
+    assert!(knows(&ids, 4) && !knows(&ids, 3));
+    source.stop();
+    fs::write(&snapshot, "damaged").unwrap();
+    let (ids, _source, status) = restart();
+    assert_eq!((status.items_read, status.failures), (1, 1));
+    assert!(knows(&ids, 4));
 }
 
 #[test]

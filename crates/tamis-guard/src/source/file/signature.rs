@@ -1,8 +1,9 @@
 //! The signature of a file, which shows whether the file has changed.
 
+use std::fmt;
 use std::fs::{self, Metadata};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::source::error::SourceError;
 
@@ -49,5 +50,19 @@ impl Signature {
     #[cfg(feature = "sqlite")]
     pub(crate) fn identity(&self) -> Identity {
         self.identity
+    }
+}
+
+/// Writes all attributes. Equal texts are equal signatures.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { len_bytes, modified, identity: (device, inode), changed: (seconds, nanos) } =
+            self;
+        let since = |moment: SystemTime| match moment.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_nanos() as i128,
+            Err(before) => -(before.duration().as_nanos() as i128),
+        };
+        let modified = modified.map_or(i128::MIN, since);
+        write!(f, "{len_bytes} {modified} {device}:{inode} {seconds}.{nanos:09}")
     }
 }
