@@ -38,18 +38,20 @@
 
 mod error;
 mod fields;
+mod head;
 mod store;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 
 pub use error::SnapshotError;
 use fields::{FieldReader, FieldWriter};
+pub use head::SnapshotHead;
 pub use store::{SnapshotOptions, SnapshotStore};
 
 use crate::generation::Generation;
@@ -63,19 +65,6 @@ const VERSION: u32 = 1;
 
 /// The most parts of a generation. Each one doubles it.
 const MAX_PARTS: u32 = 64;
-
-/// What a snapshot says about its ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotHead {
-    /// The type of the ids, as [`IdType`](crate::IdType) formats it.
-    pub ids: String,
-    /// The identity of the source, such as a server, a database and a table.
-    pub source: String,
-    /// The position in the source's change stream. The generation has all changes up to it.
-    pub position: Vec<u8>,
-    /// When the snapshot was written, to the millisecond.
-    pub created: SystemTime,
-}
 
 impl Generation {
     /// Writes the generation, while other threads may change it. The caller must have taken the

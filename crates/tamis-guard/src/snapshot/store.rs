@@ -11,7 +11,8 @@ use tempfile::NamedTempFile;
 
 use crate::generation::Generation;
 use crate::id_set::IdSetOptions;
-use crate::snapshot::{SnapshotError, SnapshotHead};
+use crate::snapshot::error::SnapshotError;
+use crate::snapshot::head::SnapshotHead;
 
 /// Where and how often snapshots of a set are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
