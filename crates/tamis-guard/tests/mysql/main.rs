@@ -2,10 +2,13 @@
 //!
 //! `cargo xtask test` installs `mariadbd` and runs them.
 
+#[path = "../support/chaos.rs"]
+mod chaos;
 #[path = "../sources/checker.rs"]
 #[allow(dead_code)]
 mod checker;
 mod faults;
+mod random_faults;
 mod server;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]

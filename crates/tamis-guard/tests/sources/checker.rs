@@ -94,7 +94,7 @@ impl Random {
 
 /// The ids that a writer has committed, with the time after the commit.
 #[derive(Default)]
-pub struct Committed(Mutex<BTreeMap<u64, Instant>>);
+pub struct Committed(pub Arc<Mutex<BTreeMap<u64, Instant>>>);
 
 impl Committed {
     /// Records a commit that has ended. An id that exists keeps its time.
