@@ -127,18 +127,14 @@ impl IdPlace {
                 named(query, '&', name).map(|value| form_decoded(value)).collect()
             }
             Self::Header(name) => {
-                let values = parts.headers.get_all(name).iter();
-                values.map(|value| Cow::Borrowed(value.as_bytes().trim_ascii())).collect()
+                let values = parts.headers.iter().filter(|(other, _)| is_same_header(other, name));
+                values.map(|(_, value)| Cow::Borrowed(value.as_bytes().trim_ascii())).collect()
             }
             Self::Cookie(name) => {
                 let headers = parts.headers.get_all(COOKIE).iter();
-                let texts = headers.filter_map(|value| value.to_str().ok());
-                let values = texts.flat_map(|text| {
-                    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
-                    pairs.filter(|(other, _)| other.trim() == name)
-                });
-                let unquoted = |value: &'r str| value.trim().trim_matches('"').as_bytes();
-                values.map(|(_, value)| Cow::Borrowed(unquoted(value))).collect()
+                let pairs = headers.flat_map(|text| text.as_bytes().split(|&byte| byte == b';'));
+                let values = pairs.filter_map(|pair| value_of_cookie(pair, name.as_bytes()));
+                values.map(Cow::Borrowed).collect()
             }
             Self::Json(_) => Values::new(),
         }
@@ -149,6 +145,25 @@ impl IdPlace {
         let Self::Json(path) = self else { return Vec::new() };
         values_in_json(body, path)
     }
+}
+
+/// Tests whether a program may take a header for another one. CGI and its successors write `-` as
+/// `_`, so `X_Id` sets the same variable as `X-Id`.
+pub(crate) fn is_same_header(name: &HeaderName, other: &HeaderName) -> bool {
+    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let (name, other) = (name.as_str().bytes(), other.as_str().bytes());
+    name.map(dashed).eq(other.map(dashed))
+}
+
+/// Returns the value of a cookie, if it has this name.
+fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
+    let equals = pair.iter().position(|&byte| byte == b'=')?;
+    if pair[..equals].trim_ascii() != name {
+        return None;
+    }
+    let value = pair[equals + 1..].trim_ascii();
+    let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    Some(unquoted.unwrap_or(value))
 }
 
 /// Returns all values at a path of a JSON value.
@@ -227,14 +242,19 @@ mod tests {
             .header("x-id", "6")
             .header("cookie", "a=b; product=\"4\"; c")
             .header("cookie", "product=3")
+            .header("x_ID", "7")
+            .header(
+                "cookie",
+                http::HeaderValue::from_bytes(b"name=\xe5\xbc\xa0; product=2").unwrap(),
+            )
             .body(())
             .unwrap();
         let (parts, ()) = request.into_parts();
         assert_eq!(values("path:id", &parts), ["9"]);
         assert_eq!(values("path:other", &parts), [""; 0]);
         assert_eq!(values("query:id", &parts), ["7", "8", " 1", ""]);
-        assert_eq!(values("header:X-Id", &parts), ["5", "6"]);
-        assert_eq!(values("cookie:product", &parts), ["4", "3"]);
+        assert_eq!(values("header:X-Id", &parts), ["5", "6", "7"]);
+        assert_eq!(values("cookie:product", &parts), ["4", "3", "2"]);
         assert_eq!(values("query:absent", &parts), [""; 0]);
     }
 

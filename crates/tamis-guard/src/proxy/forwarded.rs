@@ -7,14 +7,22 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{FORWARDED, HOST, HeaderName, HeaderValue};
 
+use crate::place::is_same_header;
+
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Removes what a client must not say about itself. A proxy in front of this one may say it.
+/// Removes the headers that only a trusted proxy may set, also if their names have `_` for `-`.
 pub(super) fn remove(headers: &mut HeaderMap) {
-    for name in [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED] {
+    let names = [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED];
+    for name in &names {
+        headers.remove(name);
+    }
+    let is_forged = |name: &&HeaderName| names.iter().any(|other| is_same_header(name, other));
+    let forged: Vec<HeaderName> = headers.keys().filter(is_forged).cloned().collect();
+    for name in forged {
         headers.remove(name);
     }
 }
@@ -51,6 +59,7 @@ mod tests {
             ("x-forwarded-proto", "ftp"),
             ("forwarded", "for=10.0.0.9"),
             ("x-real-ip", "10.0.0.8"),
+            ("x_forwarded_for", "10.0.0.7"),
         ] {
             headers.append(name, HeaderValue::from_static(value));
         }
@@ -75,6 +84,8 @@ mod tests {
         let headers = sent(false);
         assert_eq!(headers["x-forwarded-for"], "192.0.2.1");
         assert_eq!(headers["x-forwarded-proto"], "https");
-        assert!(!headers.contains_key("forwarded") && !headers.contains_key("x-real-ip"));
+        for name in ["forwarded", "x-real-ip", "x_forwarded_for"] {
+            assert!(!headers.contains_key(name), "{name}");
+        }
     }
 }
