@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use pin_project_lite::pin_project;
@@ -35,7 +35,7 @@ impl<B: Body<Data = Bytes>> GuardedBody<B> {
     pub(crate) async fn buffered(
         rest: B,
         max_bytes: usize,
-    ) -> Result<(Option<Vec<u8>>, Self), B::Error>
+    ) -> Result<(Option<Bytes>, Self), B::Error>
     where
         B: Unpin,
     {
@@ -43,20 +43,35 @@ impl<B: Body<Data = Bytes>> GuardedBody<B> {
         if body.rest.size_hint().lower() > max_bytes as u64 {
             return Ok((None, body));
         }
-        let mut bytes = Vec::new();
+        let mut bytes = BytesMut::new();
+        let mut trailers = None;
         while let Some(frame) = body.rest.frame().await {
-            let frame = frame?;
-            if let Some(data) = frame.data_ref() {
-                body.read_bytes += data.len() as u64;
-                bytes.extend_from_slice(data);
+            match frame?.into_data() {
+                Ok(data) => bytes.extend_from_slice(&data),
+                Err(frame) => trailers = Some(frame),
             }
-            body.read.push_back(frame);
             if bytes.len() > max_bytes {
-                return Ok((None, body));
+                break;
             }
         }
-        body.is_complete = true;
-        Ok((Some(bytes), body))
+        body.is_complete = bytes.len() <= max_bytes;
+        body.read_bytes = bytes.len() as u64;
+        let bytes = bytes.freeze();
+        // One frame for all: a client may send each byte in a frame of its own.
+        if !bytes.is_empty() {
+            body.read.push_back(Frame::data(bytes.clone()));
+        }
+        body.read.extend(trailers);
+        let bytes = body.is_complete.then_some(bytes);
+        Ok((bytes, body))
+    }
+}
+
+impl<B: Body> GuardedBody<B> {
+    /// Returns the least number of bytes that the body has: those that were read, and those that the
+    /// rest announces.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.read_bytes + if self.is_complete { 0 } else { self.rest.size_hint().lower() }
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tamis::PlanError;
 
 use crate::generation::Generation;
 use crate::id::IdType;
 use crate::limiter::Limiter;
+use crate::negative_cache::{NegativeCache, Passed, RequestKey};
 use crate::state::{Policies, Policy, SyncState};
 use crate::verdict::{PassReason, RefuseReason, Verdict};
 
@@ -26,7 +28,8 @@ pub struct IdSetOptions {
     pub rate: f64,
     /// What happens to unknown ids in each state.
     pub policies: Policies,
-    /// How many ids of the negative cache are kept. 0 turns it off.
+    /// How many ids of the negative cache are kept. 0 turns it off. A request that the service
+    /// answered with 404 is refused when the same request comes again.
     pub negative_ids: u64,
     /// How long an id stays in the negative cache.
     pub negative_for: Duration,
@@ -48,7 +51,7 @@ impl IdSetOptions {
             rate: 0.001,
             policies: Policies::default(),
             negative_ids: 100_000,
-            negative_for: Duration::from_secs(60),
+            negative_for: Duration::from_secs(10),
             recent_for: Duration::from_secs(60),
             next_ids: 0,
             next_per_second: 100,
@@ -58,10 +61,6 @@ impl IdSetOptions {
 
 /// The most ids that are recent at once. Older ones are forgotten first.
 const MAX_RECENT: u64 = 100_000;
-
-/// How many counters of changes there are. A change of one id hides the absence of the others with
-/// the same counter, for one request.
-const VERSIONS: usize = 1 << 14;
 
 /// The ids of a source. All methods take `&self`; threads share it in an [`Arc`].
 ///
@@ -92,19 +91,12 @@ pub struct IdSet {
     state: AtomicU8,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
-    negative: Option<Cache<Box<[u8]>, ()>>,
+    negative: NegativeCache,
     recent: Cache<Box<[u8]>, ()>,
     /// True if an id was ever recent. A lookup in an empty cache costs a tenth of a decision.
     has_recent: AtomicBool,
-    versions: Box<[AtomicU32]>,
     limiters: [Option<Limiter>; 3],
     next: Limiter,
-}
-
-/// A request that passed. Its answer teaches the guard.
-#[derive(Clone, Copy, Debug)]
-pub struct Passed {
-    version: u32,
 }
 
 impl IdSet {
@@ -115,9 +107,11 @@ impl IdSet {
     /// [`PlanError`] for a rate that is not between 0 and 1, or if there is no memory.
     pub fn new(options: IdSetOptions) -> Result<Self, PlanError> {
         let first = Generation::new(0, options.rate)?;
-        let cache = |most, time| Cache::builder().max_capacity(most).time_to_live(time).build();
-        let negative =
-            (options.negative_ids > 0).then(|| cache(options.negative_ids, options.negative_for));
+        // The oldest entry goes first. The default policy of the cache drops new ones.
+        let recent = Cache::builder()
+            .max_capacity(MAX_RECENT)
+            .time_to_live(options.recent_for)
+            .eviction_policy(EvictionPolicy::lru());
         let limiters = SyncState::ALL.map(|state| match options.policies.of(state) {
             Policy::Limit(per_second) => Some(Limiter::new(per_second)),
             Policy::Pass | Policy::Reject => None,
@@ -128,10 +122,9 @@ impl IdSet {
             state: AtomicU8::new(SyncState::Warming as u8),
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
-            negative,
-            recent: cache(MAX_RECENT, options.recent_for),
+            negative: NegativeCache::new(options.negative_ids, options.negative_for),
+            recent: recent.build(),
             has_recent: AtomicBool::new(false),
-            versions: (0..VERSIONS).map(|_| AtomicU32::new(0)).collect(),
             limiters,
             next: Limiter::new(options.next_per_second),
             options,
@@ -194,13 +187,7 @@ impl IdSet {
         // In this order, a change reaches the new generation at every moment.
         self.current.store(building);
         self.building.store(None);
-        // As in `insert`, for each id.
-        for version in &self.versions {
-            version.fetch_add(1, Ordering::AcqRel);
-        }
-        if let Some(negative) = &self.negative {
-            negative.invalidate_all();
-        }
+        self.negative.clear();
     }
 
     /// Drops the generation that was started.
@@ -222,11 +209,7 @@ impl IdSet {
         };
         // A generation that was published between the two lines above has the id from neither.
         self.current.load().insert(id, value)?;
-        // The counter changes before the cache, so that a late 404 of the id is not cached.
-        self.version(id).fetch_add(1, Ordering::AcqRel);
-        if let Some(negative) = &self.negative {
-            negative.invalidate(id);
-        }
+        self.negative.remove(id);
         current.and(building)
     }
 
@@ -245,11 +228,21 @@ impl IdSet {
 
     /// Records that an id was deleted. `id` is in its canonical text.
     pub fn delete(&self, id: &[u8]) {
-        self.current.load().delete(id);
+        self.delete_current(id);
         if let Some(building) = &*self.building.load() {
+            // Its bulk read may find the id later.
             building.delete(id);
         }
-        self.current.load().delete(id);
+        self.delete_current(id);
+    }
+
+    fn delete_current(&self, id: &[u8]) {
+        let current = self.current.load();
+        // A source may report all ids that were ever deleted. Those that the filter does not have
+        // need no memory.
+        if current.contains(id) {
+            current.delete(id);
+        }
     }
 
     /// Replaces the list of ids that always pass.
@@ -271,7 +264,8 @@ impl IdSet {
         }
     }
 
-    /// Decides about an id in its canonical text.
+    /// Decides about an id in its canonical text. The negative cache does not count, because it is
+    /// about requests.
     #[must_use]
     pub fn decide_id(&self, id: &[u8]) -> Verdict {
         let has = |list: &ArcSwap<HashSet<Box<[u8]>>>| {
@@ -288,11 +282,7 @@ impl IdSet {
         let state = self.state();
         let generation = self.current.load();
         if generation.contains(id) {
-            let is_negative = self.negative.as_ref().is_some_and(|it| it.contains_key(id));
-            return match is_negative {
-                true => Verdict::Refuse(RefuseReason::Negative),
-                false => Verdict::Pass(PassReason::Known),
-            };
+            return Verdict::Pass(PassReason::Known);
         }
         if self.has_recent.load(Ordering::Acquire) && self.recent.contains_key(id) {
             return Verdict::Pass(PassReason::Recent);
@@ -306,8 +296,8 @@ impl IdSet {
     /// Tests whether an id in its canonical text passes because it is known. The lists, the state
     /// and the policies do not count.
     pub(crate) fn knows(&self, id: &[u8]) -> bool {
-        let is_negative = || self.negative.as_ref().is_some_and(|it| it.contains_key(id));
-        if self.generation().contains(id) { !is_negative() } else { self.recent.contains_key(id) }
+        let is_in_filter = self.generation().contains(id);
+        if is_in_filter { !self.negative.contains_any(id) } else { self.recent.contains_key(id) }
     }
 
     fn decide_unknown(&self, state: SyncState) -> Verdict {
@@ -341,30 +331,19 @@ impl IdSet {
     /// Returns what must be known when a request for an id passes, to learn from its answer.
     #[must_use]
     pub fn passed(&self, id: &[u8]) -> Passed {
-        Passed { version: self.version(id).load(Ordering::Acquire) }
+        self.negative.passed(id)
     }
 
-    /// Records that the program behind the guard answered 404 for an id that passed. The id is
-    /// refused for a while, unless it was created meanwhile.
-    pub fn not_found(&self, id: &[u8], passed: Passed) {
-        let Some(negative) = &self.negative else { return };
-        let is_same = || self.version(id).load(Ordering::Acquire) == passed.version;
-        if !is_same() {
-            return;
-        }
-        negative.insert(id.into(), ());
-        // An insert between the test and the line above has not found the entry.
-        if !is_same() {
-            negative.invalidate(id);
-        }
+    /// Records that the service answered a request with 404, although its id passed. The same
+    /// request is refused for a while, unless the id was created meanwhile.
+    pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
+        self.negative.insert(id, passed, request);
     }
 
-    fn version(&self, id: &[u8]) -> &AtomicU32 {
-        // FNV-1a. An attacker who aims at one counter only keeps ids out of the negative cache.
-        let hash = id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        &self.versions[(hash >> 32) as usize % VERSIONS]
+    /// Tests whether the service answered the same request with 404 a short time ago.
+    #[must_use]
+    pub fn is_not_found(&self, id: &[u8], request: RequestKey) -> bool {
+        self.negative.contains(id, request)
     }
 }
 
@@ -453,34 +432,40 @@ mod tests {
         assert_eq!(set.decide(b"2"), KNOWN);
     }
 
+    fn request() -> RequestKey {
+        RequestKey::of(&http::Request::new(()).into_parts().0).unwrap()
+    }
+
     #[test]
-    fn a_404_is_remembered_unless_the_id_was_created_meanwhile() {
+    fn a_404_is_remembered_until_the_id_is_created() {
         let set = synced(IdSetOptions::new(integers()), &["1"]);
-        let passed = set.passed(b"1");
-        set.not_found(b"1", passed);
-        assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Negative));
+        set.not_found(b"1", set.passed(b"1"), request());
+        assert!(set.is_not_found(b"1", request()));
         set.insert(b"1").unwrap();
-        assert_eq!(set.decide(b"1"), KNOWN);
-        let passed = set.passed(b"1");
-        set.insert(b"1").unwrap();
-        set.not_found(b"1", passed);
-        assert_eq!(set.decide(b"1"), KNOWN);
+        assert!(!set.is_not_found(b"1", request()));
     }
 
     #[test]
     fn a_404_from_before_a_generation_is_forgotten() {
         let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
-        set.not_found(b"1", set.passed(b"1"));
+        set.not_found(b"1", set.passed(b"1"), request());
         let late = set.passed(b"2");
         let generation = set.start_generation(10).unwrap();
         // Both ids were deleted and created again.
         for id in [b"1", b"2"] {
             generation.load(id, None).unwrap();
         }
-        assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Negative));
+        assert!(set.is_not_found(b"1", request()));
         set.publish_generation();
-        set.not_found(b"2", late);
-        assert_eq!((set.decide(b"1"), set.decide(b"2")), (KNOWN, KNOWN));
+        set.not_found(b"2", late, request());
+        assert!(!set.is_not_found(b"1", request()) && !set.is_not_found(b"2", request()));
+    }
+
+    #[test]
+    fn the_deletion_of_an_id_that_the_filter_does_not_have_takes_no_memory() {
+        let set = synced(IdSetOptions::new(integers()), &["1"]);
+        set.delete(b"2");
+        assert_eq!((set.generation().items(), set.generation().deleted()), (1, 0));
     }
 
     #[test]

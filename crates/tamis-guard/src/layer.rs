@@ -15,6 +15,7 @@ use crate::body::GuardedBody;
 use crate::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
 use crate::json::Json;
 use crate::learn::{LearnRule, Lessons};
+use crate::path::Reading;
 use crate::route::{Decision, Route};
 #[cfg(feature = "single-flight")]
 use crate::turn;
@@ -135,17 +136,20 @@ where
 /// What the head of a request decides, with the index of the route.
 enum ByHead {
     Unguarded,
-    NeedsBody(usize),
+    NeedsBody(usize, Reading),
     Decided(usize, Decision),
 }
 
 fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
-    for (index, route) in routes.iter().enumerate() {
-        if let Some(path) = route.matches(parts) {
-            return match route.needs_body() {
-                true => ByHead::NeedsBody(index),
-                false => ByHead::Decided(index, route.decide(parts, &path, None)),
-            };
+    let usual = std::iter::once(Reading::default());
+    for reading in usual.chain(Reading::others(parts.uri.path())) {
+        for (index, route) in routes.iter().enumerate() {
+            if let Some(path) = route.matches(parts, reading) {
+                return match route.needs_body() {
+                    true => ByHead::NeedsBody(index, reading),
+                    false => ByHead::Decided(index, route.decide(parts, reading, &path, None)),
+                };
+            }
         }
     }
     ByHead::Unguarded
@@ -157,7 +161,7 @@ impl ByHead {
     fn needs_more(&self, routes: &[Route], method: &Method) -> bool {
         match self {
             Self::Unguarded => false,
-            Self::NeedsBody(_) => true,
+            Self::NeedsBody(..) => true,
             #[cfg(feature = "single-flight")]
             Self::Decided(index, decision) => turn::is_needed(&routes[*index], method, decision),
             #[cfg(not(feature = "single-flight"))]
@@ -181,13 +185,13 @@ where
     A: Body,
 {
     let route_bytes = match by_head {
-        ByHead::NeedsBody(index) => Some(routes[index].max_body_bytes),
+        ByHead::NeedsBody(index, _) => Some(routes[index].max_body_bytes),
         _ => None,
     };
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
     // On an error, the client has gone, or its body is broken. Nothing can be forwarded.
     let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
-        return Ok(bad_body());
+        return Ok(without_body(StatusCode::BAD_REQUEST));
     };
     if let (Some(lessons), Some(json)) = (&mut lessons, &json) {
         lessons.read_request(json);
@@ -199,11 +203,16 @@ where
             return Ok(answer_of(answer, lessons));
         }
         ByHead::Decided(index, decision) => (index, decision),
-        ByHead::NeedsBody(index) => {
-            let json = json.filter(|json| route_bytes.is_some_and(|most| json.len_bytes <= most));
-            let path = routes[index].matches(&parts).expect("it matched before");
+        ByHead::NeedsBody(index, reading) => {
+            let route = &routes[index];
+            // An id beyond the limit may exist, so that the answer is not that of an absent one.
+            if body.len_bytes() > route.max_body_bytes as u64 && route.refuses_missing {
+                return Ok(without_body(StatusCode::PAYLOAD_TOO_LARGE));
+            }
+            let json = json.filter(|json| json.len_bytes <= route.max_body_bytes);
+            let path = route.matches(&parts, reading).expect("it matched before");
             let value = json.as_ref().map(|json| &json.value);
-            (index, routes[index].decide(&parts, &path, value))
+            (index, route.decide(&parts, reading, &path, value))
         }
     };
     #[cfg(feature = "single-flight")]
@@ -235,8 +244,8 @@ where
     Ok((json, body))
 }
 
-fn bad_body<A>() -> Response<AnswerBody<A>> {
+fn without_body<A>(status: StatusCode) -> Response<AnswerBody<A>> {
     let mut response = Response::new(Either::Left(Full::default()));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    *response.status_mut() = status;
     response
 }

@@ -28,6 +28,7 @@ mod json;
 mod layer;
 mod learn;
 mod limiter;
+mod negative_cache;
 mod part;
 mod path;
 mod place;
@@ -62,9 +63,10 @@ pub use guard_handle::GuardHandle;
 #[cfg(feature = "config")]
 pub use guard_sets::{GuardSet, GuardSets};
 pub use id::{IdType, IntegerForm, NotAnId};
-pub use id_set::{IdSet, IdSetOptions, Passed};
+pub use id_set::{IdSet, IdSetOptions};
 pub use layer::{GuardLayer, GuardService};
 pub use learn::{LearnBody, LearnCounters, LearnPlace, LearnPlaceError, LearnRule, NotLearnt};
+pub use negative_cache::{Passed, RequestKey};
 pub use path::{PathTemplate, TemplateError};
 pub use place::{IdPlace, PlaceError};
 #[cfg(feature = "proxy")]

@@ -1,8 +1,9 @@
 //! Path templates, such as `/pms/productInfo/{id}`.
 //!
-//! A path is compared as most programs read it: empty segments, `.` and `..` and matrix parameters
-//! (`;v=1`) have no meaning, so `/pms//productInfo/7;v=1/` matches too. Otherwise an attacker would
-//! pass the guard with a path that the program behind it still understands.
+//! Programs read one path differently, and an attacker would pass the guard with a path that only
+//! the service understands. So a path is compared as the most generous program reads it: empty
+//! segments, `.` and `..` have no meaning, and letters of the template match in both cases. What a
+//! program does with `;v=1`, `%2F` and `..` differs even more: a [`Reading`] for each.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -105,29 +106,46 @@ impl PathTemplate {
         })
     }
 
-    /// Returns the decoded value of each name, or `None` if the path does not match.
+    /// Returns the decoded value of each name, or `None` if the path does not match. A value keeps
+    /// its matrix parameters, such as `;v=1`.
     #[must_use]
     pub fn values<'p>(&self, path: &'p str) -> Option<Vec<Cow<'p, [u8]>>> {
-        self.values_of(path).map(Values::into_vec)
+        self.values_of(path, Reading::default()).map(Values::into_vec)
     }
 
-    pub(crate) fn values_of<'p>(&self, path: &'p str) -> Option<Values<'p>> {
+    pub(crate) fn values_of<'p>(&self, path: &'p str, reading: Reading) -> Option<Values<'p>> {
         if is_plain(path) {
-            self.values_in(path.split('/').filter(|part| !part.is_empty()))
-        } else {
-            self.values_in(meaningful_segments(path).into_iter())
+            return self.values_in(path.split('/').filter(|part| !part.is_empty()), false);
         }
+        if !reading.decodes_slashes {
+            let segments = meaningful_segments(path, reading.keeps_dots);
+            return self.values_in(segments.into_iter(), reading.cuts_parameters);
+        }
+        let path = with_decoded_slashes(path);
+        let segments = meaningful_segments(&path, reading.keeps_dots);
+        let values = self.values_in(segments.into_iter(), reading.cuts_parameters)?;
+        Some(values.into_iter().map(|value| Cow::Owned(value.into_owned())).collect())
     }
 
-    fn values_in<'p>(&self, parts: impl Iterator<Item = &'p str>) -> Option<Values<'p>> {
+    fn values_in<'p>(
+        &self,
+        parts: impl Iterator<Item = &'p str>,
+        cuts_parameters: bool,
+    ) -> Option<Values<'p>> {
         let mut segments = self.segments.iter();
         let mut values = Values::new();
         for part in parts {
             match segments.next()? {
                 Segment::Text(text) => {
-                    if *part != **text && *decoded(part) != *text.as_bytes() {
+                    let part = without_parameters(part);
+                    let is_same = part.eq_ignore_ascii_case(text)
+                        || decoded(part).eq_ignore_ascii_case(text.as_bytes());
+                    if !is_same {
                         return None;
                     }
+                }
+                Segment::Name(_) if cuts_parameters => {
+                    values.push(decoded(without_parameters(part)));
                 }
                 Segment::Name(_) => values.push(decoded(part)),
                 Segment::Rest => return Some(values),
@@ -137,26 +155,90 @@ impl PathTemplate {
     }
 }
 
+/// How a program reads a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// A value ends at its first semicolon, as in servlets.
+    cuts_parameters: bool,
+    /// `%2F`, `%5C` and a backslash separate segments, as in servers that decode before they route.
+    decodes_slashes: bool,
+    /// `..` is a segment, as in servers that do not resolve it.
+    keeps_dots: bool,
+}
+
+impl Reading {
+    /// Returns this reading with values that end at their first semicolon.
+    pub(crate) fn without_parameters(self) -> Self {
+        Self { cuts_parameters: true, ..self }
+    }
+
+    /// Returns the readings in which a path may match a route that it does not match in the usual
+    /// one.
+    pub(crate) fn others(path: &str) -> SmallVec<[Self; 2]> {
+        let mut readings = SmallVec::new();
+        if is_plain(path) && !path.contains('\\') {
+            return readings;
+        }
+        if *with_decoded_slashes(path) != *path {
+            readings.push(Self { decodes_slashes: true, ..Self::default() });
+        }
+        if path.split('/').any(|part| &*decoded(without_parameters(part)) == b"..") {
+            readings.push(Self { keeps_dots: true, ..Self::default() });
+        }
+        readings
+    }
+}
+
 /// The values of a path template. One or two need no memory of their own.
 pub(crate) type Values<'p> = SmallVec<[Cow<'p, [u8]>; 2]>;
 
 /// Tests whether each segment of a path has a meaning, except the empty ones.
 fn is_plain(path: &str) -> bool {
-    !path.bytes().any(|byte| matches!(byte, b'%' | b';' | b'.'))
+    !path.bytes().any(|byte| matches!(byte, b'%' | b';' | b'.' | b'\\'))
 }
 
 fn decoded(part: &str) -> Cow<'_, [u8]> {
     percent_decode(part.as_bytes()).into()
 }
 
+fn without_parameters(part: &str) -> &str {
+    part.split(';').next().unwrap_or_default()
+}
+
+fn with_decoded_slashes(path: &str) -> Cow<'_, str> {
+    let has_encoded = |path: &str| path.as_bytes().windows(3).any(is_encoded_slash);
+    if !path.contains('\\') && !has_encoded(path) {
+        return Cow::Borrowed(path);
+    }
+    let mut decoded = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find(['%', '\\']) {
+        let (before, from) = rest.split_at(at);
+        decoded.push_str(before);
+        let length = match from.as_bytes() {
+            [b'\\', ..] => 1,
+            bytes if bytes.get(..3).is_some_and(is_encoded_slash) => 3,
+            _ => 0,
+        };
+        decoded.push(if length > 0 { '/' } else { '%' });
+        rest = &from[length.max(1)..];
+    }
+    decoded.push_str(rest);
+    Cow::Owned(decoded)
+}
+
+/// Tests whether bytes are an encoded slash or backslash.
+fn is_encoded_slash(bytes: &[u8]) -> bool {
+    bytes.eq_ignore_ascii_case(b"%2f") || bytes.eq_ignore_ascii_case(b"%5c")
+}
+
 /// Returns the segments of a path that have a meaning.
-fn meaningful_segments(path: &str) -> Vec<&str> {
+fn meaningful_segments(path: &str, keeps_dots: bool) -> Vec<&str> {
     let mut segments = Vec::new();
     for part in path.split('/') {
-        let part = part.split(';').next().unwrap_or_default();
-        match &*decoded(part) {
+        match &*decoded(without_parameters(part)) {
             b"" | b"." => {}
-            b".." => _ = segments.pop(),
+            b".." if !keeps_dots => _ = segments.pop(),
             _ => segments.push(part),
         }
     }
@@ -183,17 +265,44 @@ mod tests {
             "/pms/./productInfo/7",
             "/x/../pms/productInfo/7",
             "/x/%2e%2E/pms/productInfo/7",
-            "/pms;a=b/productInfo/7;c=d",
+            "/pms;a=b/productInfo/7",
+            "/PMS/PRODUCTinfo/7",
             "/pms/product%49nfo/%37",
         ] {
             assert_eq!(values(template, path), Some(vec!["7".to_owned()]), "{path}");
         }
-        for path in ["/pms/productInfo", "/pms/productInfo/7/8", "/", "", "/PMS/productInfo/7"] {
+        for path in ["/pms/productInfo", "/pms/productInfo/7/8", "/", "", "/pms/product/7"] {
             assert_eq!(values(template, path), None, "{path}");
         }
         // An encoded slash belongs to the id.
         assert_eq!(values(template, "/pms/productInfo/a%2Fb"), Some(vec!["a/b".to_owned()]));
         assert_eq!(values(template, "/pms/productInfo/%zz"), Some(vec!["%zz".to_owned()]));
+    }
+
+    #[test]
+    fn each_reading_of_a_path_is_tried() {
+        let read = |template: &str, path: &str, reading: Reading| {
+            let template: PathTemplate = template.parse().unwrap();
+            let values = template.values_of(path, reading)?;
+            Some(String::from_utf8(values[0].to_vec()).unwrap())
+        };
+        let usual = Reading::default();
+        let cut = usual.without_parameters();
+        assert_eq!(read("/p/{id}", "/p/7;v=1", usual).as_deref(), Some("7;v=1"));
+        assert_eq!(read("/p/{id}", "/p/7;v=1", cut).as_deref(), Some("7"));
+        for path in ["/p%2F7", "/p%5c7", "/x/..%2fp/7", "/p\\7", "/%2fp%2F%2f%37"] {
+            assert_eq!(read("/p/{id}", path, usual), None, "{path}");
+            let others = Reading::others(path);
+            assert_eq!(others[0], Reading { decodes_slashes: true, ..usual });
+            assert_eq!(read("/p/{id}", path, others[0]).as_deref(), Some("7"), "{path}");
+        }
+        let path = "/p/7/..;x";
+        assert_eq!(read("/p/{id}/*", path, usual), None);
+        let others = Reading::others(path);
+        assert_eq!(read("/p/{id}/*", path, others[0]).as_deref(), Some("7"));
+        for path in ["/p/7", "/p/%37.html", "/p/7;v=1", "/p/a%2", "/p/50%"] {
+            assert_eq!(Reading::others(path).len(), 0, "{path}");
+        }
     }
 
     #[test]

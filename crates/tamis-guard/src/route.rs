@@ -10,8 +10,9 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::counters::RouteCounters;
-use crate::id_set::{IdSet, Passed};
-use crate::path::{PathTemplate, Values};
+use crate::id_set::IdSet;
+use crate::negative_cache::{Passed, RequestKey};
+use crate::path::{PathTemplate, Reading, Values};
 use crate::place::IdPlace;
 use crate::refusal::Refusal;
 #[cfg(feature = "single-flight")]
@@ -27,7 +28,8 @@ pub struct RouteId {
     pub ids: Arc<IdSet>,
 }
 
-/// Which ids of a route must exist.
+/// Which ids of a request must exist. A request may have several at one place, such as
+/// `?id=1&id=2`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Required {
     /// All of them.
@@ -42,7 +44,7 @@ pub enum Required {
 pub struct Route {
     /// The name in messages and metrics.
     pub name: String,
-    /// The methods. Empty for all.
+    /// The methods. Empty for all. GET includes HEAD, which programs answer with the same handler.
     pub methods: Vec<Method>,
     /// The path.
     pub path: PathTemplate,
@@ -50,13 +52,15 @@ pub struct Route {
     pub ids: Vec<RouteId>,
     /// Which of the ids must exist.
     pub required: Required,
-    /// True if a request without an id is refused. Otherwise it passes.
+    /// True if a request without an id is refused. Otherwise it passes. A body that is not JSON has
+    /// no id.
     pub refuses_missing: bool,
     /// The answer to a refused request.
     pub refusal: Refusal,
     /// True if the route refuses nothing and only counts what it would have refused.
     pub is_shadow: bool,
-    /// The largest body in which ids are looked for, in bytes. A larger one passes unchanged.
+    /// The largest body in which ids are looked for, in bytes. A larger one passes unchanged, or is
+    /// refused with 413 if the route [refuses requests without an id](Self::refuses_missing).
     pub max_body_bytes: usize,
     /// The turns of GET and HEAD requests for one id. `None` if requests do not wait for each
     /// other. It has no effect without the negative cache, on a shadow route, and on requests with
@@ -93,14 +97,35 @@ impl Route {
         self.ids.iter().any(|id| id.place.needs_body())
     }
 
-    /// Returns the values of the path template if the route is for this request.
-    pub(crate) fn matches<'r>(&self, parts: &'r Parts) -> Option<Values<'r>> {
-        let is_method = self.methods.is_empty() || self.methods.contains(&parts.method);
-        if is_method { self.path.values_of(parts.uri.path()) } else { None }
+    /// Returns the values of the path template, if the route is for this request.
+    pub(crate) fn matches<'r>(&self, parts: &'r Parts, reading: Reading) -> Option<Values<'r>> {
+        let is_method = self.methods.is_empty()
+            || self.methods.contains(&parts.method)
+            || parts.method == Method::HEAD && self.methods.contains(&Method::GET);
+        if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
     }
 
-    /// Decides about a request. `body` is its JSON body, if it was read and is one.
+    /// Decides about a request. `path` has the values of the template in a reading, and `body` is the
+    /// JSON body, if it was read and is one.
     pub(crate) fn decide<'r>(
+        &self,
+        parts: &'r Parts,
+        reading: Reading,
+        path: &Values<'r>,
+        body: Option<&Value>,
+    ) -> Decision {
+        let decision = self.decide_values(parts, path, body);
+        // `7;v=1` is the id `7` for a servlet, and an id of its own for other programs.
+        if decision.verdict.passes() || !parts.uri.path().contains(';') {
+            return decision;
+        }
+        let path = self.path.values_of(parts.uri.path(), reading.without_parameters());
+        let cut = path.map(|path| self.decide_values(parts, &path, body));
+        let is_no_id = decision.verdict == Verdict::Refuse(RefuseReason::NotAnId);
+        cut.filter(|cut| is_no_id || cut.verdict.passes()).unwrap_or(decision)
+    }
+
+    fn decide_values<'r>(
         &self,
         parts: &'r Parts,
         path: &Values<'r>,
@@ -111,20 +136,29 @@ impl Route {
         for id in &self.ids {
             let in_head = id.place.values_in_head(parts, &self.path, path);
             let in_body = body.map_or_else(Vec::new, |body| id.place.values_in_body(body));
+            let count = in_head.len() + in_body.len();
+            if count == 0 && self.refuses_missing {
+                refusal = refusal.or(Some(RefuseReason::NotAnId));
+            }
+            decision.values += count;
             let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
-            decision.values += in_head.len() + in_body.len();
-            match self.decide_values(id, values, &mut decision.passed) {
-                Verdict::Pass(PassReason::NoId) => {}
-                Verdict::Pass(reason) => {
-                    has_known = true;
-                    decision.verdict = Verdict::Pass(reason);
+            for value in values {
+                match decide_value(id, value, &mut decision.passed) {
+                    Verdict::Pass(reason) => {
+                        has_known = true;
+                        decision.verdict = Verdict::Pass(reason);
+                    }
+                    Verdict::Refuse(reason) => refusal = refusal.or(Some(reason)),
                 }
-                Verdict::Refuse(reason) => refusal = refusal.or(Some(reason)),
             }
         }
         let is_refused = self.required == Required::All || !has_known;
         if is_refused && let Some(reason) = refusal {
             decision.verdict = Verdict::Refuse(reason);
+        }
+        if decision.is_of_one_known_id() {
+            decision.request = RequestKey::of(parts);
+            decision.refuse_if_not_found();
         }
         decision
     }
@@ -137,42 +171,20 @@ impl Route {
             _ => None,
         }
     }
+}
 
-    /// Decides about all values at one place. A program may use any of several values, so one that
-    /// may exist is enough.
-    fn decide_values<'v>(
-        &self,
-        id: &RouteId,
-        values: impl Iterator<Item = &'v [u8]>,
-        passed: &mut SmallVec<[PassedId; 1]>,
-    ) -> Verdict {
-        let mut refusal = None;
-        for value in values {
-            let canonical = match id.ids.options().id.canonical(value) {
-                Ok(canonical) => canonical,
-                Err(_) => {
-                    refusal = Some(RefuseReason::NotAnId);
-                    continue;
-                }
-            };
-            let before = id.ids.passed(&canonical);
-            match id.ids.decide_id(&canonical) {
-                Verdict::Pass(reason) => {
-                    if reason == PassReason::Known {
-                        let id = (Arc::clone(&id.ids), canonical.into_owned(), before);
-                        passed.push(PassedId(id));
-                    }
-                    return Verdict::Pass(reason);
-                }
-                Verdict::Refuse(reason) => refusal = Some(reason),
-            }
-        }
-        match refusal {
-            Some(reason) => Verdict::Refuse(reason),
-            None if self.refuses_missing => Verdict::Refuse(RefuseReason::NotAnId),
-            None => Verdict::Pass(PassReason::NoId),
-        }
+/// Decides about one value of a request.
+fn decide_value(id: &RouteId, value: &[u8], passed: &mut SmallVec<[PassedId; 1]>) -> Verdict {
+    let Ok(canonical) = id.ids.options().id.canonical(value) else {
+        return Verdict::Refuse(RefuseReason::NotAnId);
+    };
+    let version = id.ids.passed(&canonical);
+    let verdict = id.ids.decide_id(&canonical);
+    if verdict == Verdict::Pass(PassReason::Known) {
+        let ids = Arc::clone(&id.ids);
+        passed.push(PassedId { ids, id: canonical.into_owned(), version });
     }
+    verdict
 }
 
 /// What is decided about a request.
@@ -183,32 +195,58 @@ pub(crate) struct Decision {
     values: usize,
     /// The ids that passed because the filter has them.
     passed: SmallVec<[PassedId; 1]>,
+    /// Identifies the request in the negative cache. `None` if its answer teaches nothing.
+    request: Option<RequestKey>,
 }
 
 impl Default for Decision {
     fn default() -> Self {
-        Self { verdict: Verdict::Pass(PassReason::NoId), values: 0, passed: SmallVec::new() }
+        Self {
+            verdict: Verdict::Pass(PassReason::NoId),
+            values: 0,
+            passed: SmallVec::new(),
+            request: None,
+        }
     }
 }
 
 /// An id that passed because the filter has it.
 #[derive(Debug)]
-pub(crate) struct PassedId((Arc<IdSet>, Vec<u8>, Passed));
+struct PassedId {
+    ids: Arc<IdSet>,
+    id: Vec<u8>,
+    version: Passed,
+}
 
 impl Decision {
-    /// Learns from the answer 404: the only id of the request does not exist.
-    pub(crate) fn not_found(&self) {
-        // Of several ids, any may be the absent one.
-        if let (1, [PassedId((ids, id, passed))]) = (self.values, &self.passed[..]) {
-            ids.not_found(id, *passed);
+    /// Tests whether the request has one id, which the filter has. Of several ids, any may be the
+    /// absent one.
+    fn is_of_one_known_id(&self) -> bool {
+        self.values == 1 && self.verdict == Verdict::Pass(PassReason::Known)
+    }
+
+    /// Refuses the request if the service answered the same one with 404 a short time ago.
+    fn refuse_if_not_found(&mut self) {
+        if let (Some(request), [PassedId { ids, id, .. }]) = (self.request, &self.passed[..])
+            && ids.is_not_found(id, request)
+        {
+            self.verdict = Verdict::Refuse(RefuseReason::Negative);
         }
     }
 
-    /// Returns the only id of a request that passed because the filter has it.
+    /// Records the answer 404.
+    pub(crate) fn not_found(&self) {
+        if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..]) {
+            ids.not_found(id, *version, request);
+        }
+    }
+
+    /// Returns the only id of a request that passed because the filter has it, and whose answer may
+    /// be 404 again.
     #[cfg(feature = "single-flight")]
     pub(crate) fn only_id(&self) -> Option<&[u8]> {
-        match (self.values, &self.passed[..]) {
-            (1, [PassedId((_, id, _))]) => Some(id),
+        match (self.request, &self.passed[..]) {
+            (Some(_), [PassedId { id, .. }]) => Some(id),
             _ => None,
         }
     }
@@ -216,9 +254,12 @@ impl Decision {
     /// Decides again about a request with only one id.
     #[cfg(feature = "single-flight")]
     pub(crate) fn decide_again(&mut self) {
-        if let (1, [PassedId((ids, id, passed))]) = (self.values, &mut self.passed[..]) {
-            *passed = ids.passed(id);
+        if let (Some(_), [PassedId { ids, id, version }]) = (self.request, &mut self.passed[..]) {
+            *version = ids.passed(id);
             self.verdict = ids.decide_id(id);
+        }
+        if self.is_of_one_known_id() {
+            self.refuse_if_not_found();
         }
     }
 }

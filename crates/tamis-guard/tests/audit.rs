@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use tamis_guard::source::{AuditSource, CsvColumn, FileFormat, FileOptions, SourceError};
 use tamis_guard::{
-    AuditOptions, IdSet, IdSetOptions, IdType, IntegerForm, RefuseReason, SyncState, Verdict, audit,
+    AuditOptions, IdSet, IdSetOptions, IdType, IntegerForm, RefuseReason, RequestKey, SyncState,
+    Verdict, audit,
 };
 
 /// A source in memory.
@@ -86,7 +87,8 @@ fn a_refused_id_is_found() {
 fn an_id_in_the_negative_cache_that_exists_is_found() {
     let rows = numbers(10);
     let ids = set(integers(), 0.001, &rows);
-    ids.not_found(b"7", ids.passed(b"7"));
+    let request = http::Request::new(()).into_parts().0;
+    ids.not_found(b"7", ids.passed(b"7"), RequestKey::of(&request).unwrap());
     let report = audit(&ids, &mut Rows(rows), QUICK).unwrap();
     assert_eq!(report.refused_examples, [b"7"]);
 }

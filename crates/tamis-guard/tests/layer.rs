@@ -2,12 +2,12 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tamis_guard::{
@@ -22,6 +22,8 @@ use tower_service::Service;
 struct Shop {
     requests: Arc<AtomicUsize>,
     bodies: Arc<Mutex<Vec<Bytes>>>,
+    /// Answers only `GET /products/7` with the token `a`.
+    is_strict: Arc<AtomicBool>,
 }
 
 type ShopFuture =
@@ -43,12 +45,16 @@ where
     fn call(&mut self, request: Request<GuardedBody<B>>) -> ShopFuture {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let bodies = Arc::clone(&self.bodies);
+        let is_good = request.method() == Method::GET
+            && request.uri() == "/products/7"
+            && request.headers().get("token").is_some_and(|token| token == "a");
+        let is_missing = self.is_strict.load(Ordering::Relaxed) && !is_good;
         Box::pin(async move {
             let id = request.uri().path().rsplit('/').next().unwrap().parse::<u64>();
             let body = request.into_body().collect().await.unwrap().to_bytes();
             bodies.lock().unwrap().push(body);
             let mut response = Response::new(Full::from("a product"));
-            if id.is_ok_and(|id| !(1..100).contains(&id)) {
+            if is_missing || id.is_ok_and(|id| !(1..100).contains(&id)) {
                 *response.status_mut() = StatusCode::NOT_FOUND;
             }
             Ok(response)
@@ -158,9 +164,11 @@ async fn ids_are_all_required_or_any() {
         (Required::Any, "/p/100?related=2", "300", true),
         (Required::Any, "/p/100?related=200", "300", false),
         (Required::Any, "/p/100", "300", false),
-        // One of several values may exist.
-        (Required::All, "/p/1?related=200&related=2", "3", true),
-        (Required::All, "/p/1?related=200&related=300", "3", false),
+        // A program may use any of several values at one place.
+        (Required::All, "/p/1?related=200&related=2", "3", false),
+        (Required::All, "/p/1?related=2&related=200", "3", false),
+        (Required::All, "/p/1?related=2&related=4", "3", true),
+        (Required::Any, "/p/100?related=2&related=200", "300", true),
     ] {
         let mut guarded = Guarded::new(vec![Route { required, ..route("/p/{id}", &places, &ids) }]);
         let request = Request::get(uri).header("x-id", header).body(Full::default()).unwrap();
@@ -197,7 +205,91 @@ async fn ids_in_a_body_are_found_and_the_body_is_unchanged() {
 }
 
 #[tokio::test]
-async fn a_streamed_body_keeps_its_frames() {
+async fn a_404_counts_only_for_the_same_request() {
+    // The service knows 7, but not all paths with it.
+    let mut guarded = Guarded::new(vec![
+        route("/products/{id}", &["path:id"], &products()),
+        route("/products/{id}/*", &["path:id"], &products()),
+    ]);
+    guarded.shop.is_strict.store(true, Ordering::Relaxed);
+    for (method, uri, header) in [
+        ("GET", "/products/7/", "a"),
+        ("GET", "//products/7", "a"),
+        ("GET", "/x/../products/7", "a"),
+        ("GET", "/products/7;x", "a"),
+        ("GET", "/products/7?x", "a"),
+        ("GET", "/products/7/nothing", "a"),
+        ("POST", "/products/7", "a"),
+        ("HEAD", "/products/7", "a"),
+        ("GET", "/products/7", "b"),
+    ] {
+        let request = || {
+            let request = Request::builder().method(method).uri(uri).header("token", header);
+            request.body(Full::default()).unwrap()
+        };
+        assert_eq!(guarded.answer(request()).await.status(), 404, "{method} {uri}");
+        let _ = guarded.answer(request()).await;
+        let reached = if method == "POST" { 2 } else { 1 };
+        assert_eq!(guarded.reached(), reached, "{method} {uri}: the second one is refused");
+        let good = Request::get("/products/7").header("token", "a").body(Full::default()).unwrap();
+        assert_eq!(guarded.answer(good).await.status(), 200, "after {method} {uri}");
+        guarded.reached();
+    }
+}
+
+#[tokio::test]
+async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
+    let ids = IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 20 })).unwrap();
+    ids.start_generation(10).unwrap();
+    ids.publish_generation();
+    ids.set_state(SyncState::Synced);
+    ids.insert(b"7").unwrap();
+    ids.insert(b"a;b").unwrap();
+    ids.insert(b"a/b").unwrap();
+    let ids = Arc::new(ids);
+    let mut guarded = Guarded::new(vec![Route {
+        methods: vec![Method::GET],
+        ..route("/products/{id}/*", &["path:id"], &ids)
+    }]);
+    for (known, absent) in [
+        ("/products%2F7", "/products%2f999"),
+        ("/products%5C7", "/products%5c999"),
+        ("/PRODUCTS/7", "/Products/999"),
+        ("/products/7/..", "/products/999/.."),
+        ("/products/7;v=1", "/products/999;v=1"),
+        ("/products/a;b", "/products/c;b"),
+        ("/products/a%2Fb", "/products/c%2Fb"),
+    ] {
+        for (uri, expected) in [(known, 1), (absent, 0)] {
+            for method in [Method::GET, Method::HEAD] {
+                let request = Request::builder().method(method).uri(uri);
+                let _ = guarded.answer(request.body(Full::default()).unwrap()).await;
+                assert_eq!(guarded.reached(), expected, "{uri}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_not_answered_as_an_absent_id() {
+    let strict = Route {
+        max_body_bytes: 100,
+        refuses_missing: true,
+        ..route("/orders", &["json:/id"], &products())
+    };
+    let mut guarded = Guarded::new(vec![strict]);
+    for (body, expected) in [
+        (r#"{"id":1}"#.to_owned(), 200),
+        (format!(r#"{{"id":1,"x":"{}"}}"#, "x".repeat(200)), 413),
+        ("{}".to_owned(), 404),
+    ] {
+        let request = Request::post("/orders").body(Full::from(body.clone())).unwrap();
+        assert_eq!(guarded.answer(request).await.status(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_body_keeps_its_bytes() {
     let route = route("/orders", &["json:/id"], &products());
     let (shop, layer) = (Shop::default(), GuardLayer::new(vec![route]));
     let mut service = layer.layer(shop.clone());

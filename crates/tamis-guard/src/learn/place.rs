@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
 use crate::learn::location;
-use crate::path::PathTemplate;
+use crate::path::{PathTemplate, Reading};
 use crate::place::IdPlace;
 
 /// Where an answer or its request has the id of a new row.
@@ -115,7 +115,7 @@ impl LearnPlace {
         template: &PathTemplate,
     ) -> Vec<Cow<'r, [u8]>> {
         let Self::Request(place) = self else { return Vec::new() };
-        let path = template.values_of(parts.uri.path()).unwrap_or_default();
+        let path = template.values_of(parts.uri.path(), Reading::default()).unwrap_or_default();
         place.values_in_head(parts, template, &path).into_vec()
     }
 
@@ -140,7 +140,7 @@ impl LearnPlace {
 /// Returns the value of the name `{id}` in an address.
 fn id_in(address: &str, template: &PathTemplate, request_path: &str) -> Option<Vec<u8>> {
     let path = location::path_of(address, request_path);
-    let values = template.values(&path)?;
+    let values = template.values_of(&path, Reading::default())?;
     let id = template.names().position(|name| name == "id")?;
     Some(values.get(id)?.to_vec())
 }

@@ -8,7 +8,7 @@ use http::request::Parts;
 use crate::id_set::IdSet;
 use crate::learn::counters::LearnCounters;
 use crate::learn::place::LearnPlace;
-use crate::path::PathTemplate;
+use crate::path::{PathTemplate, Reading};
 
 /// Requests whose successful answers teach ids.
 ///
@@ -67,7 +67,7 @@ impl LearnRule {
     /// Tests whether the answer to a request may teach ids.
     pub(super) fn matches(&self, parts: &Parts) -> bool {
         (self.methods.is_empty() || self.methods.contains(&parts.method))
-            && self.path.values(parts.uri.path()).is_some()
+            && self.path.values_of(parts.uri.path(), Reading::default()).is_some()
     }
 
     pub(super) fn needs_request_body(&self) -> bool {

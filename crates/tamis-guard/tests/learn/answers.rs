@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
-use tamis_guard::NotLearnt;
+use tamis_guard::{NotLearnt, RefuseReason};
 
 use crate::scripted::*;
 
@@ -52,10 +52,14 @@ async fn an_id_in_the_negative_cache_passes_after_it_is_created_again() {
         Method::POST => created(Script::whole("{\"data\":{\"id\":500}}")),
         _ => Response::builder().status(404).body(Script::default()).unwrap(),
     });
-    assert_eq!(guarded.get("/products/500").await, 404);
-    assert!(!guarded.knows("500"));
+    let refused = || guarded.layer.routes()[0].counters.refused(RefuseReason::Negative);
+    for expected in [0, 1] {
+        assert_eq!(guarded.get("/products/500").await, 404);
+        assert_eq!(refused(), expected);
+    }
     guarded.post("/products", "").await;
-    assert!(guarded.knows("500"));
+    guarded.get("/products/500").await;
+    assert_eq!(refused(), 1, "the id exists again");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Hasher, Plan};
 use tamis_formats::TamisFile;
 use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source};
-use tamis_guard::{IdSet, IdType, SnapshotOptions, SyncState};
+use tamis_guard::{IdSet, IdType, RequestKey, SnapshotOptions, SyncState};
 
 use crate::checker::{Committed, Dir, Random, check, id_set, integers, knows, options};
 use crate::checker::{wait, wait_synced, wait_until};
@@ -105,12 +105,13 @@ fn an_id_that_is_created_again_passes_after_a_404() {
     let source = start(&ids, &path, FileFormat::Lines);
     wait_synced(&source);
     let (early, late) = (ids.passed(b"1"), ids.passed(b"2"));
-    ids.not_found(b"1", early);
-    assert!(!knows(&ids, 1) && knows(&ids, 2));
+    let request = RequestKey::of(&http::Request::new(()).into_parts().0).unwrap();
+    ids.not_found(b"1", early, request);
+    assert!(ids.is_not_found(b"1", request) && !ids.is_not_found(b"2", request));
     replace(&path, lines([1, 2, 3]));
     wait(&source, "the new list", |status| status.generations == 2);
-    ids.not_found(b"2", late);
-    assert!(knows(&ids, 1) && knows(&ids, 2));
+    ids.not_found(b"2", late, request);
+    assert!(!ids.is_not_found(b"1", request) && !ids.is_not_found(b"2", request));
 }
 
 #[test]

@@ -1,0 +1,217 @@
+//! Requests that the service answered with 404, although the filter has their id.
+//!
+//! Such an answer may depend on more than the id: on the path as it is written, the query, the host,
+//! a cookie or a token. So an answer counts only for the same request again: its
+//! [`RequestKey`] must be equal. Otherwise one client could make an id unreachable for all others,
+//! with a request such as `/products/7/` that the service does not know.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use http::header::HeaderName;
+use http::request::Parts;
+use moka::sync::Cache;
+use smallvec::SmallVec;
+
+/// How many change counters there are. Ids that share a counter delay each other's entries.
+const COUNTERS: usize = 1 << 14;
+
+/// The most requests that are kept for one id.
+const MAX_KEYS: usize = 16;
+
+/// Headers whose values differ from request to request, and on which no answer 404 depends.
+const IGNORED: [&str; 13] = [
+    "age",
+    "b3",
+    "cache-control",
+    "if-modified-since",
+    "if-none-match",
+    "pragma",
+    "range",
+    "referer",
+    "traceparent",
+    "tracestate",
+    "x-b3-traceid",
+    "x-b3-spanid",
+    "x-request-id",
+];
+
+/// What makes two requests the same: the method, the target, and the headers on which an answer may
+/// depend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestKey(u64);
+
+impl RequestKey {
+    /// Returns the key of a request. Returns `None` for methods other than GET and HEAD, whose
+    /// answers are not kept.
+    #[must_use]
+    pub fn of(parts: &Parts) -> Option<Self> {
+        // A secret key: an attacker cannot choose two requests with the same hash.
+        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            return None;
+        }
+        let mut hasher = HASHER.build_hasher();
+        let mut write = |bytes: &[u8]| {
+            hasher.write(bytes);
+            // No byte of a head has this value, so that the parts cannot move.
+            hasher.write_u8(0xff);
+        };
+        write(parts.method.as_str().as_bytes());
+        write(parts.uri.authority().map_or(&b""[..], |host| host.as_str().as_bytes()));
+        write(parts.uri.path_and_query().map_or(&b""[..], |path| path.as_str().as_bytes()));
+        for (name, value) in &parts.headers {
+            if !is_ignored(name) {
+                write(name.as_str().as_bytes());
+                write(value.as_bytes());
+            }
+        }
+        Some(Self(hasher.finish()))
+    }
+}
+
+fn is_ignored(name: &HeaderName) -> bool {
+    IGNORED.contains(&name.as_str())
+}
+
+/// An id that passed, before its request reached the service.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    version: u32,
+}
+
+/// The requests that were answered with 404 a short time ago, by their ids.
+#[derive(Debug)]
+pub(crate) struct NegativeCache {
+    /// `None` if it is turned off.
+    cache: Option<Cache<Box<[u8]>, SmallVec<[RequestKey; 1]>>>,
+    versions: Box<[AtomicU32]>,
+}
+
+impl NegativeCache {
+    /// Creates a cache for at most `ids` ids, each of which stays for `ttl`. 0 turns it off.
+    pub(crate) fn new(ids: u64, ttl: Duration) -> Self {
+        let cache = || Cache::builder().max_capacity(ids).time_to_live(ttl).build();
+        Self {
+            cache: (ids > 0).then(cache),
+            versions: (0..COUNTERS).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    /// Tests whether a request was answered with 404.
+    pub(crate) fn contains(&self, id: &[u8], key: RequestKey) -> bool {
+        let keys = self.cache.as_ref().and_then(|cache| cache.get(id));
+        keys.is_some_and(|keys| keys.contains(&key))
+    }
+
+    /// Tests whether any request for an id was answered with 404.
+    pub(crate) fn contains_any(&self, id: &[u8]) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.contains_key(id))
+    }
+
+    /// Returns what must be known when a request for an id passes, to learn from its answer.
+    pub(crate) fn passed(&self, id: &[u8]) -> Passed {
+        Passed { version: self.version(id).load(Ordering::Acquire) }
+    }
+
+    /// Records that a request was answered with 404, unless the id was created meanwhile.
+    pub(crate) fn insert(&self, id: &[u8], passed: Passed, key: RequestKey) {
+        let Some(cache) = &self.cache else { return };
+        let is_same = || self.version(id).load(Ordering::Acquire) == passed.version;
+        if !is_same() {
+            return;
+        }
+        let mut keys = cache.get(id).unwrap_or_default();
+        if keys.contains(&key) || keys.len() >= MAX_KEYS {
+            return;
+        }
+        keys.push(key);
+        cache.insert(id.into(), keys);
+        // A change between the test and the line above has not found the entry.
+        if !is_same() {
+            cache.invalidate(id);
+        }
+    }
+
+    /// Forgets an id, because it exists now.
+    pub(crate) fn remove(&self, id: &[u8]) {
+        // The counter changes before the cache, so that a late 404 of the id is not kept.
+        self.version(id).fetch_add(1, Ordering::AcqRel);
+        if let Some(cache) = &self.cache {
+            cache.invalidate(id);
+        }
+    }
+
+    /// Forgets all ids.
+    pub(crate) fn clear(&self) {
+        // As in `remove`, for each id.
+        for version in &self.versions {
+            version.fetch_add(1, Ordering::AcqRel);
+        }
+        if let Some(cache) = &self.cache {
+            cache.invalidate_all();
+        }
+    }
+
+    fn version(&self, id: &[u8]) -> &AtomicU32 {
+        // FNV-1a. An attacker who aims at one counter only keeps ids out of the cache.
+        let hash = id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        &self.versions[(hash >> 32) as usize % COUNTERS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn key(uri: &str, headers: &[(&str, &str)]) -> RequestKey {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        RequestKey::of(&request.body(()).unwrap().into_parts().0).unwrap()
+    }
+
+    #[test]
+    fn only_the_same_request_has_the_same_key() {
+        let plain = key("/products/7", &[("host", "a"), ("cookie", "user=1")]);
+        assert_eq!(plain, key("/products/7", &[("host", "a"), ("cookie", "user=1")]));
+        let traced = [("host", "a"), ("cookie", "user=1"), ("x-request-id", "5")];
+        assert_eq!(plain, key("/products/7", &traced));
+        for (uri, headers) in [
+            ("/products/7/", &[("host", "a"), ("cookie", "user=1")][..]),
+            ("/products/7?", &[("host", "a"), ("cookie", "user=1")]),
+            ("/products/7", &[("host", "b"), ("cookie", "user=1")]),
+            ("/products/7", &[("host", "a"), ("cookie", "user=2")]),
+            ("/products/7", &[("host", "a"), ("token", "user=1")]),
+            ("/products/7", &[("host", "a")]),
+        ] {
+            assert_ne!(plain, key(uri, headers), "{uri} {headers:?}");
+        }
+        let post = Request::builder().method("POST").uri("/products/7").body(()).unwrap();
+        assert_eq!(RequestKey::of(&post.into_parts().0), None);
+    }
+
+    #[test]
+    fn an_id_that_was_created_meanwhile_is_not_kept() {
+        let cache = NegativeCache::new(10, Duration::from_secs(60));
+        let (one, two) = (key("/1", &[]), key("/2", &[]));
+        let passed = cache.passed(b"7");
+        cache.insert(b"7", passed, one);
+        assert!(cache.contains(b"7", one) && !cache.contains(b"7", two));
+        cache.remove(b"7");
+        cache.insert(b"7", passed, one);
+        assert!(!cache.contains_any(b"7"));
+        cache.insert(b"7", cache.passed(b"7"), two);
+        assert!(cache.contains(b"7", two));
+        cache.clear();
+        assert!(!cache.contains_any(b"7"));
+    }
+}
