@@ -3,7 +3,6 @@
 //! `cargo xtask test` installs PostgreSQL and runs them.
 
 #[path = "../sources/checker.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
 mod checker;
 mod definitions;
 mod faults;

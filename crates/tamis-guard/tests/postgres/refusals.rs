@@ -175,7 +175,8 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
     ] {
         refusal(&of("kinds", column), id, "which holds no ids of the configured type");
     }
-    let url = |url: String| PostgresOptions { url, ..shop.options.clone() };
+    let good = shop.options.clone();
+    let url = |url: String| PostgresOptions { url, ..good.clone() };
     refusal(&url("postgres://a@127.0.0.1:1/shop".to_owned()), integers(), "cannot be read");
     refusal(&url("mysql://a".to_owned()), integers(), "the URL of the database");
     refusal(&url("postgres://127.0.0.1/shop".to_owned()), integers(), "names no user");

@@ -161,7 +161,7 @@ impl<'r> Follower<'r> {
         mut event: Event,
         stream: &mut ChangeStream,
     ) -> Result<bool, SourceError> {
-        for _ in 0..BATCH {
+        for applied in 1.. {
             match event {
                 Event::Decoded { end, wants_reply } => {
                     self.position = self.position.max(end);
@@ -176,7 +176,7 @@ impl<'r> Follower<'r> {
                     Effect::OtherTable => return Ok(false),
                 },
             }
-            if !stream.has_next() {
+            if applied == BATCH || !stream.has_next() {
                 break;
             }
             event = stream.next().await?;
