@@ -16,6 +16,8 @@ mod error;
 mod file;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod push;
 mod run;
 #[cfg(feature = "sqlite")]
@@ -34,6 +36,8 @@ pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresAudit, PostgresOptions};
 pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
@@ -81,6 +85,18 @@ impl Source {
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, mysql::MysqlReader::new(mysql))
+    }
+
+    /// Starts a source that reads ids from a table of PostgreSQL and follows its changes by logical
+    /// replication.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn postgres(ids: Arc<IdSet>, postgres: PostgresOptions, options: SourceOptions) -> Self {
+        Self::start(ids, options, postgres::PostgresReader::new(postgres))
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

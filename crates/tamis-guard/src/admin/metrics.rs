@@ -36,7 +36,7 @@ pub(super) fn text(guard: &GuardHandle) -> String {
 /// A gauge of a set of ids: its name, help, and value. `None` is left out.
 type Gauge = (&'static str, &'static str, fn(&GuardSet) -> Option<f64>);
 
-const GAUGES: [Gauge; 8] = [
+const GAUGES: [Gauge; 9] = [
     ("tamis_guard_items", "Ids that exist", |set| Some(set.ids.generation().items() as f64)),
     ("tamis_guard_deleted_items", "Deleted ids that the filter still has", |set| {
         Some(set.ids.generation().deleted() as f64)
@@ -52,6 +52,9 @@ const GAUGES: [Gauge; 8] = [
     }),
     ("tamis_guard_lag_seconds", "Age of the knowledge about the source in seconds", |set| {
         seconds(set.status.as_ref()?.lag)
+    }),
+    ("tamis_guard_lag_bytes", "Bytes of the log of changes that are not yet applied", |set| {
+        Some(set.status.as_ref()?.lag_bytes? as f64)
     }),
     ("tamis_guard_generation_age_seconds", "Age of the generation in use in seconds", |set| {
         seconds(set.status.as_ref()?.generation_age)

@@ -55,6 +55,7 @@ fn set(set: &GuardSet) -> Value {
         "planned_rate": generation.rate(),
         "estimated_rate": generation.estimate_rate(),
         "lag_seconds": seconds(status.and_then(|status| status.lag)),
+        "lag_bytes": status.and_then(|status| status.lag_bytes),
         "generation_age_seconds": seconds(status.and_then(|status| status.generation_age)),
         "generations": status.map(|status| status.generations),
         "items_read": status.map(|status| status.items_read),

@@ -182,6 +182,12 @@ pub(super) enum Source {
         column: String,
         server_id: Option<u32>,
     },
+    Postgres {
+        url: Secret,
+        table: String,
+        column: String,
+        publication: Option<String>,
+    },
 }
 
 /// A column of a CSV file: its name, or its number from 1.

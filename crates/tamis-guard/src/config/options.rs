@@ -280,9 +280,19 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             options.server_id = *server_id;
             SourceConfig::Mysql(options)
         }
+        #[cfg(feature = "postgres")]
+        file::Source::Postgres { url, table, column, publication } => {
+            let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
+            set_to(&mut options.publication, publication.clone());
+            SourceConfig::Postgres(options)
+        }
         #[cfg(not(feature = "mysql"))]
         file::Source::Mysql { .. } => {
             return Err(wrong("source.kind", "this build reads no MySQL databases"));
+        }
+        #[cfg(not(feature = "postgres"))]
+        file::Source::Postgres { .. } => {
+            return Err(wrong("source.kind", "this build reads no PostgreSQL databases"));
         }
         #[cfg(not(feature = "sqlite"))]
         file::Source::Sqlite { .. } => {

@@ -9,6 +9,8 @@ use crate::id::IdType;
 use crate::id_set::{IdSet, IdSetOptions};
 #[cfg(feature = "mysql")]
 use crate::source::MysqlAudit;
+#[cfg(feature = "postgres")]
+use crate::source::PostgresAudit;
 #[cfg(feature = "sqlite")]
 use crate::source::SqliteAudit;
 use crate::source::{AuditSource, Source, SourceError, SourceOptions};
@@ -37,6 +39,8 @@ pub(crate) enum SourceConfig {
     File(crate::source::FileOptions),
     #[cfg(feature = "mysql")]
     Mysql(crate::source::MysqlOptions),
+    #[cfg(feature = "postgres")]
+    Postgres(crate::source::PostgresOptions),
     #[cfg(feature = "sqlite")]
     Sqlite(crate::source::SqliteOptions),
 }
@@ -48,6 +52,8 @@ impl SourceConfig {
             Self::File(file) => Box::new(file.clone()),
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => Box::new(PostgresAudit::open(postgres, id)?),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Box::new(SqliteAudit::open(sqlite, id)?),
         })
@@ -57,6 +63,8 @@ impl SourceConfig {
         match self {
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Source::mysql(ids, mysql.clone(), options),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => Source::postgres(ids, postgres.clone(), options),
             Self::File(file) => Source::file(ids, file.clone(), options),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Source::sqlite(ids, sqlite.clone(), options),

@@ -191,6 +191,18 @@ impl Run {
         Ok(true)
     }
 
+    /// Reports an error that does not end the read.
+    #[cfg(feature = "postgres")]
+    pub(super) fn report(&self, error: &SourceError) {
+        self.progress.lock().fail(error);
+    }
+
+    /// Reports how many bytes of the log of changes are not yet applied. `None` if it is unknown.
+    #[cfg(feature = "postgres")]
+    pub(super) fn lag_bytes(&self, bytes: Option<u64>) {
+        self.progress.lock().lag_bytes = bytes;
+    }
+
     pub(super) fn count(&self, rows: Rows) {
         self.progress.lock().count(rows);
     }

@@ -23,6 +23,9 @@ pub struct SourceStatus {
     /// The age of the knowledge: all ids that were committed longer ago are known. `None` before the
     /// first complete read, and after changes were lost.
     pub lag: Option<Duration>,
+    /// How many bytes of the log of changes are not yet applied. `None` if the source has no such
+    /// log, or does not know its end.
+    pub lag_bytes: Option<u64>,
     /// When the last successful read ended.
     pub last_success: Option<Instant>,
     /// The last error. `None` after a successful read.
@@ -34,6 +37,7 @@ pub struct SourceStatus {
 pub(super) struct Progress {
     /// All ids that were committed before are known.
     pub(super) known_until: Option<Instant>,
+    pub(super) lag_bytes: Option<u64>,
     pub(super) generations: u64,
     /// When the generation in use was published.
     pub(super) published: Option<Instant>,
@@ -73,6 +77,7 @@ impl Progress {
             generation_age: self.published.map(|moment| moment.elapsed()),
             failures: self.failures,
             lag: self.known_until.map(|moment| moment.elapsed()),
+            lag_bytes: self.lag_bytes,
             last_success: self.last_success,
             last_error: self.last_error.clone(),
         }

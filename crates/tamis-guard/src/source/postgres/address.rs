@@ -1,0 +1,157 @@
+//! The address of the server, and connections to it.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config, NoTls};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::source::error::SourceError;
+use crate::source::postgres::explain::explained;
+use crate::source::postgres::options::PostgresOptions;
+
+/// A connection: over TCP or a Unix socket, plain or in TLS.
+pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+/// What the URL of the settings says. It has the password.
+#[derive(Clone)]
+pub(super) struct Address {
+    config: Config,
+    pub(super) user: String,
+    pub(super) database: String,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+impl Address {
+    pub(super) fn new(options: &PostgresOptions) -> Result<Self, SourceError> {
+        let refuse = |message: String| SourceError::Preflight(message);
+        let mut config: Config = options.url.parse().map_err(|error: tokio_postgres::Error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            let cause = cause.unwrap_or_else(|| error.to_string());
+            refuse(format!("the URL of the database: {cause}"))
+        })?;
+        let missing = |what, form| {
+            refuse(format!("the URL of the database names no {what}; write postgres://{form}"))
+        };
+        let user = config.get_user().map(str::to_owned);
+        let user = user.ok_or_else(|| missing("user", "USER:PASSWORD@host/database"))?;
+        let database = config.get_dbname().filter(|it| !it.is_empty()).map(str::to_owned);
+        let database =
+            database.ok_or_else(|| missing("database", "user:password@host/DATABASE"))?;
+        let hosts = config.get_hosts().len();
+        if hosts == 0 {
+            return Err(missing("host", "user:password@HOST/database"));
+        }
+        if ![0, 1, hosts].contains(&config.get_ports().len()) {
+            return Err(refuse("the URL of the database needs one port for each host".to_owned()));
+        }
+        // Like many drivers, `prefer` would accept every certificate. TLS is verified or absent.
+        let tls = match config.get_ssl_mode() {
+            SslMode::Require => Some(client_config()?),
+            _ => None,
+        };
+        // The transport does it.
+        config.ssl_mode(SslMode::Disable);
+        if config.get_application_name().is_none() {
+            config.application_name("tamis-guard");
+        }
+        Ok(Self { config, user, database, tls })
+    }
+
+    /// Returns the number of hosts.
+    pub(super) fn hosts(&self) -> usize {
+        self.config.get_hosts().len()
+    }
+
+    /// Returns the password, or an empty one.
+    pub(super) fn password(&self) -> &[u8] {
+        self.config.get_password().unwrap_or_default()
+    }
+
+    /// Connects to one of the hosts.
+    pub(super) async fn connect(&self, host: usize) -> Result<Box<dyn Transport>, SourceError> {
+        let ports = self.config.get_ports();
+        let port = *ports.get(host).or(ports.first()).unwrap_or(&5432);
+        let name = match &self.config.get_hosts()[host] {
+            Host::Tcp(name) => name,
+            #[cfg(unix)]
+            Host::Unix(folder) => {
+                let path = folder.join(format!(".s.PGSQL.{port}"));
+                let stream = UnixStream::connect(&path).await;
+                let stream = stream.map_err(|error| refused(&path.display(), &error))?;
+                return Ok(Box::new(stream));
+            }
+        };
+        let broken = |error: io::Error| refused(&format!("{name}:{port}"), &error);
+        let mut stream = TcpStream::connect((&**name, port)).await.map_err(broken)?;
+        stream.set_nodelay(true).map_err(broken)?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        let mut request = BytesMut::new();
+        frontend::ssl_request(&mut request);
+        stream.write_all(&request).await.map_err(broken)?;
+        if stream.read_u8().await.map_err(broken)? != b'S' {
+            let message = "the server has no TLS; set `ssl = on` there, or remove sslmode=require";
+            return Err(SourceError::Preflight(message.to_owned()));
+        }
+        let server = ServerName::try_from(name.clone());
+        let server = server.map_err(|error| SourceError::Connect(format!("{name}: {error}")))?;
+        let stream = TlsConnector::from(Arc::clone(tls)).connect(server, stream).await;
+        Ok(Box::new(stream.map_err(broken)?))
+    }
+
+    /// Opens a connection for queries to one of the hosts.
+    pub(super) async fn client(&self, host: usize) -> Result<Client, SourceError> {
+        let transport = self.connect(host).await?;
+        let connected = self.config.connect_raw(transport, NoTls).await;
+        let (client, connection) = connected.map_err(|error| explained(&error))?;
+        tokio::spawn(async move {
+            // Queries report the error.
+            _ = connection.await;
+        });
+        // A read must not be cut short: neither by a limit of time nor by policies for rows.
+        let settings = "SET row_security = off; SET statement_timeout = 0; SET lock_timeout = 0; \
+            SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0";
+        client.batch_execute(settings).await.map_err(|error| explained(&error))?;
+        Ok(client)
+    }
+}
+
+fn refused(address: &dyn fmt::Display, error: &io::Error) -> SourceError {
+    SourceError::Connect(format!("{address}: {error}"))
+}
+
+/// Trusts the certificates of the system.
+fn client_config() -> Result<Arc<ClientConfig>, SourceError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let message = "the system has no certificates to trust; install the package \
+            ca-certificates, or name a file with the variable SSL_CERT_FILE";
+        return Err(SourceError::Preflight(message.to_owned()));
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has suites for both versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}

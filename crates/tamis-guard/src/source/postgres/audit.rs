@@ -1,0 +1,59 @@
+//! The ids of a table for an audit.
+
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::id::IdType;
+use crate::source::audit_source::AuditSource;
+use crate::source::error::SourceError;
+use crate::source::postgres::address::Address;
+use crate::source::postgres::bulk::Bulk;
+use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::server::{Server, in_time};
+
+/// How long the server may take to answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Reads the ids of a table for an audit.
+#[derive(Debug)]
+pub struct PostgresAudit {
+    address: Address,
+    options: PostgresOptions,
+    id: IdType,
+    runtime: Runtime,
+}
+
+impl PostgresAudit {
+    /// Connects to the server and finds the column.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`] if the server cannot be reached, or refuses.
+    ///
+    /// # Panics
+    ///
+    /// If it is called from an asynchronous task.
+    pub fn open(options: &PostgresOptions, id: &IdType) -> Result<Self, SourceError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let address = Address::new(options)?;
+        runtime.block_on(in_time(LIMIT, Server::open(&address, options, id, LIMIT)))?;
+        Ok(Self { address, options: options.clone(), id: id.clone(), runtime })
+    }
+}
+
+impl AuditSource for PostgresAudit {
+    /// Reads all ids from one snapshot.
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        self.runtime.block_on(async {
+            let server = Server::open(&self.address, &self.options, &self.id, LIMIT).await?;
+            let bulk = Bulk::open(&self.address, server.host, None).await?;
+            let each = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
+            bulk.each_row(&server.table, each).await
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The stream of changes.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::{Buf as _, Bytes};
+use postgres_protocol::escape::escape_identifier;
+
+use crate::source::error::SourceError;
+use crate::source::postgres::explain::SessionError;
+use crate::source::postgres::lsn::Lsn;
+use crate::source::postgres::pgoutput::{Change, decode};
+use crate::source::postgres::session::Session;
+use crate::source::postgres::slot::Slot;
+
+/// The time from one confirmation to the next.
+const CONFIRM_AFTER: Duration = Duration::from_secs(1);
+
+/// The server counts microseconds since the year 2000.
+const EPOCH: Duration = Duration::from_secs(946_684_800);
+
+/// What the stream has.
+#[derive(Debug)]
+pub(super) enum Event {
+    Change(Change),
+    /// The server has decoded the log up to a place, and has sent all changes before it.
+    Decoded {
+        end: Lsn,
+        wants_reply: bool,
+    },
+}
+
+/// The changes after the point of a slot. The follower knows no more of the connection than this.
+pub(super) struct ChangeStream {
+    session: Session,
+    user: String,
+    confirmed: Lsn,
+    confirmed_at: Instant,
+}
+
+impl ChangeStream {
+    /// Starts the stream of a publication. The snapshot of the slot ends.
+    pub(super) async fn start(
+        mut session: Session,
+        slot: &Slot,
+        publication: &str,
+        user: &str,
+    ) -> Result<Self, SourceError> {
+        let publications = escape_identifier(publication).replace('\'', "''");
+        let command = format!(
+            "START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names '{}')",
+            slot.name, slot.point, publications
+        );
+        session.start(&command).await.map_err(|error| error.explained(user))?;
+        let (confirmed, confirmed_at) = (slot.point, Instant::now());
+        Ok(Self { session, user: user.to_owned(), confirmed, confirmed_at })
+    }
+
+    /// Returns the next event. If the future is dropped, no event is lost.
+    pub(super) async fn next(&mut self) -> Result<Event, SourceError> {
+        let chunk = self.session.chunk().await;
+        let chunk = chunk.map_err(|error| error.explained(&self.user))?;
+        let malformed = || SourceError::Connect("the stream of changes is malformed".to_owned());
+        event(chunk).ok_or_else(malformed)
+    }
+
+    /// Tests whether the next event has already been received.
+    pub(super) fn has_next(&self) -> bool {
+        self.session.has_chunk()
+    }
+
+    /// Tells the server that it may delete the log before a place, unless it was told a moment ago.
+    pub(super) async fn confirm_soon(&mut self, end: Lsn) -> Result<(), SourceError> {
+        if end > self.confirmed && self.confirmed_at.elapsed() >= CONFIRM_AFTER {
+            self.confirm(end).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the server that it may delete the log before a place.
+    pub(super) async fn confirm(&mut self, end: Lsn) -> Result<(), SourceError> {
+        (self.confirmed, self.confirmed_at) = (end, Instant::now());
+        let sent = self.session.send_chunk(&confirmation(end)).await;
+        sent.map_err(|error: SessionError| error.explained(&self.user))
+    }
+}
+
+/// Decodes a chunk of the stream; `None` if it is malformed.
+fn event(mut chunk: Bytes) -> Option<Event> {
+    match chunk.try_get_u8().ok()? {
+        b'w' => {
+            // The places of the record and of the end of the log, and the time. Changes of a
+            // transaction have no useful places: the commit has.
+            chunk.try_get_u64().ok()?;
+            chunk.try_get_u64().ok()?;
+            chunk.try_get_u64().ok()?;
+            Some(Event::Change(decode(chunk).ok()?))
+        }
+        b'k' => {
+            let end = Lsn(chunk.try_get_u64().ok()?);
+            chunk.try_get_u64().ok()?;
+            Some(Event::Decoded { end, wants_reply: chunk.try_get_u8().ok()? != 0 })
+        }
+        _ => None,
+    }
+}
+
+/// Encodes a status: what is written, flushed and applied, the time, and no wish for an answer.
+fn confirmation(end: Lsn) -> Vec<u8> {
+    let since = SystemTime::UNIX_EPOCH + EPOCH;
+    let now = SystemTime::now().duration_since(since).unwrap_or_default();
+    let mut message = vec![b'r'];
+    for number in [end.0, end.0, end.0, now.as_micros() as u64] {
+        message.extend(number.to_be_bytes());
+    }
+    message.push(0);
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_decoded_and_hostile_ones_are_not() {
+        let alive = b"k\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\x07\x01";
+        let event = |bytes: &[u8]| event(Bytes::copy_from_slice(bytes));
+        assert!(matches!(
+            event(alive),
+            Some(Event::Decoded { end: Lsn(0x100), wants_reply: true })
+        ));
+        let mut change = [b'w'].to_vec();
+        change.extend([0; 24]);
+        assert!(event(&change).is_none());
+        change.extend(b"O\0\0");
+        assert!(matches!(event(&change), Some(Event::Change(Change::Other))));
+        for wrong in [&b""[..], b"x", b"k", &alive[..17], b"w\0"] {
+            assert!(event(wrong).is_none(), "{wrong:?}");
+        }
+        assert_eq!(confirmation(Lsn(1)).len(), 34);
+    }
+}

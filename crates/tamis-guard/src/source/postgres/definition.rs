@@ -1,0 +1,67 @@
+//! What the catalog says about the table, and what the log and the slot are at the same moment.
+//!
+//! Parameters of the SQL: `$1` the schema, `$2` the table, `$3` the column, `$4` the publication, `$5`
+//! the slot.
+
+/// The relation that the name means, and all of its partitions.
+pub(super) const TREE: &str = "WITH RECURSIVE named AS (
+    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2
+  ), tree (oid) AS (
+    SELECT oid FROM named
+    UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid
+  )";
+
+/// Tests whether the log has the id of a row of the relation `c` that is deleted.
+pub(super) const HAS_IDENTITY: &str = "CASE c.relreplident
+    WHEN 'f' THEN true WHEN 'n' THEN false
+    ELSE EXISTS (SELECT FROM pg_index x JOIN pg_attribute k ON k.attrelid = x.indrelid
+      AND k.attnum = ANY ((x.indkey::int2[])[0 : x.indnkeyatts - 1])
+      WHERE x.indrelid = c.oid AND k.attname = $3
+      AND CASE c.relreplident WHEN 'd' THEN x.indisprimary ELSE x.indisreplident END)
+    END";
+
+/// Indexes of the relation `c` that allow each id at most once, at every moment.
+pub(super) const UNIQUE_INDEXES: &str = "FROM pg_index x
+    JOIN pg_attribute k ON k.attrelid = x.indrelid AND k.attnum = x.indkey[0]
+    WHERE x.indrelid = c.oid AND k.attname = $3 AND x.indisunique AND x.indimmediate
+    AND x.indisvalid AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 1";
+
+/// Returns the query of a [`Look`]. Rows of the catalog that are replaced get another `xmin`.
+pub(super) fn look_sql() -> String {
+    format!(
+        "{TREE}, relations AS (
+    SELECT c.oid, c.relfilenode, concat_ws(':', c.oid, c.relkind, c.relpersistence,
+      a.attnum, a.atttypid, a.xmin, {HAS_IDENTITY}, i.inhparent, i.xmin) AS definition
+    FROM tree JOIN pg_class c ON c.oid = tree.oid
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
+    LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+  ), publication AS (SELECT p.oid, p.xmin FROM pg_publication p WHERE p.pubname = $4)
+  SELECT pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn()::text,
+    EXISTS (SELECT FROM pg_replication_slots s WHERE s.slot_name = $5::text AND s.active),
+    hashtextextended(concat_ws('/',
+      (SELECT string_agg(r.definition, ' ' ORDER BY r.oid) FROM relations r),
+      EXISTS (SELECT FROM named JOIN pg_class c ON c.oid = named.oid
+        WHERE EXISTS (SELECT {UNIQUE_INDEXES})),
+      (SELECT concat_ws(':', p.oid, p.xmin) FROM publication p),
+      (SELECT string_agg(concat_ws(':', r.oid, r.xmin), ' ' ORDER BY r.oid)
+        FROM pg_publication_rel r JOIN publication p ON p.oid = r.prpubid
+        JOIN tree ON tree.oid = r.prrelid),
+      (SELECT string_agg(concat_ws(':', s.oid, s.xmin), ' ' ORDER BY s.oid)
+        FROM pg_publication_namespace s JOIN publication p ON p.oid = s.pnpubid)
+    ) COLLATE \"C\", 0),
+    hashtextextended((SELECT string_agg(r.relfilenode::text, ' ' ORDER BY r.oid)
+      FROM relations r) COLLATE \"C\", 0)"
+    )
+}
+
+/// What the table is, as hashes: two tables or states of one differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Definition {
+    /// The relation, its column, publication and partitions. After a change, the stream may have
+    /// missed ids.
+    pub(super) identity: i64,
+    /// The files. New ones are the work of `TRUNCATE`, `VACUUM FULL` and the like: there is no new id
+    /// that the stream does not have.
+    pub(super) files: Option<i64>,
+}

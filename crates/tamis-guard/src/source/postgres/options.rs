@@ -1,0 +1,42 @@
+//! The settings of a PostgreSQL source.
+
+use std::fmt;
+
+/// The settings of a source in PostgreSQL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// The server, the user and the database: `postgres://user:password@host:5432/shop`. With
+    /// `?sslmode=require` the connections use TLS, and the certificate of the server is verified.
+    /// With several hosts, the first one is used that is no standby.
+    pub url: String,
+    /// The table, as `table` or `schema.table`. Names with dots stand in double quotes.
+    pub table: String,
+    /// The column with the ids. It is an integer, a text, or a `uuid`.
+    pub column: String,
+    /// The publication that has the table.
+    pub publication: String,
+}
+
+impl PostgresOptions {
+    /// Returns the usual settings for a column of ids. The publication is `tamis_guard`.
+    #[must_use]
+    pub fn new(url: &str, table: &str, column: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            table: table.to_owned(),
+            column: column.to_owned(),
+            publication: "tamis_guard".to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may have a password.
+        f.debug_struct("PostgresOptions")
+            .field("table", &self.table)
+            .field("column", &self.column)
+            .field("publication", &self.publication)
+            .finish_non_exhaustive()
+    }
+}

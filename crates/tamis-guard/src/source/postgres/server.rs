@@ -1,0 +1,171 @@
+//! The connection for queries: the table, the end of the log, and what blocks a slot.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_postgres::{Client, Statement};
+
+use crate::id::IdType;
+use crate::source::error::SourceError;
+use crate::source::postgres::address::Address;
+use crate::source::postgres::definition::{Definition, TREE, look_sql};
+use crate::source::postgres::explain::explained;
+use crate::source::postgres::lsn::Lsn;
+use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::preflight::{Settings, check_settings, find_table};
+use crate::source::postgres::table::{Table, check_table};
+
+/// A connection for queries.
+pub(super) struct Server {
+    client: Client,
+    look: Statement,
+    /// The host of the URL that is no standby.
+    pub(super) host: usize,
+    pub(super) table: Table,
+    pub(super) definition: Definition,
+    publication: String,
+    settings: Settings,
+    /// How long an answer may take.
+    limit: Duration,
+}
+
+/// The state of the server at a moment.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The end of the log. Commits that the server has confirmed are before it.
+    pub(super) end: Lsn,
+    /// The part of the log that is on disk. The server sends no more than this.
+    pub(super) flushed: Lsn,
+    pub(super) definition: Definition,
+}
+
+/// Connects to the first host that is no standby.
+pub(super) async fn connect(address: &Address) -> Result<(Client, usize), SourceError> {
+    let mut failure = None;
+    for host in 0..address.hosts() {
+        let found = async {
+            let client = address.client(host).await?;
+            let sql = "SELECT pg_is_in_recovery()";
+            let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
+            if row.get(0) {
+                let message = "the server is a standby; name the primary in the URL";
+                return Err(SourceError::Preflight(message.to_owned()));
+            }
+            Ok(client)
+        };
+        match found.await {
+            Ok(client) => return Ok((client, host)),
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.expect("the URL has a host"))
+}
+
+impl Server {
+    /// Connects, and refuses a server whose stream would not have all changes of the table.
+    pub(super) async fn open(
+        address: &Address,
+        options: &PostgresOptions,
+        id: &IdType,
+        limit: Duration,
+    ) -> Result<Self, SourceError> {
+        let (client, host) = connect(address).await?;
+        let settings = check_settings(&client).await?;
+        let name = find_table(&client, &options.table).await?;
+        let look = client.prepare(&look_sql()).await.map_err(|error| explained(&error))?;
+        // Before the checks: what changes during them is noticed later.
+        let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
+        let row = client.query_one(&look, &parameters.each_ref().map(|it| it as _)).await;
+        let definition = definition(&row.map_err(|error| explained(&error))?);
+        let table = check_table(&client, &name, options, id).await?;
+        let publication = options.publication.clone();
+        Ok(Self { client, look, host, table, definition, publication, settings, limit })
+    }
+
+    /// Waits for an answer, but not longer than the limit: a source must end when it is stopped.
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        in_time(self.limit, answer).await
+    }
+
+    /// Returns the state of the server. It fails if the slot is not there: then the connection has
+    /// reached another server, or the server has ended the stream.
+    pub(super) async fn look(&self, slot: &str) -> Result<Look, SourceError> {
+        let table = &self.table;
+        let parameters = [&*table.schema, &*table.name, &*table.column, &*self.publication, slot];
+        let parameters = parameters.each_ref().map(|it| it as _);
+        let row = self.client.query_one(&self.look, &parameters);
+        let row = self.in_time(async { row.await.map_err(|error| explained(&error)) }).await?;
+        if !row.get::<_, bool>(2) {
+            return Err(lost_slot());
+        }
+        let place = |column| {
+            let text: &str = row.get(column);
+            let lsn = text.parse::<Lsn>();
+            lsn.map_err(|_| SourceError::Connect(format!("{text} is no place in the log")))
+        };
+        let end = place(0)?.end_of_record(self.settings.page, self.settings.segment);
+        Ok(Look { end, flushed: place(1)?, definition: definition(&row) })
+    }
+
+    /// Tests whether this server has a slot.
+    pub(super) async fn check_slot(&self, slot: &str) -> Result<(), SourceError> {
+        self.look(slot).await.map(drop)
+    }
+
+    /// Lets the server write its log to disk soon. A transaction that is open may be at the end of
+    /// the log for long, and on a quiet server nothing else writes its records to disk.
+    pub(super) async fn flush_log(&self) {
+        let sql = "SELECT pg_logical_emit_message(false, 'tamis_guard', '')";
+        // If the user must not do it, the records are written later.
+        _ = self
+            .in_time(async {
+                self.client.query_one(sql, &[]).await.map_err(|error| explained(&error))
+            })
+            .await;
+    }
+
+    /// Returns the processes for whose transactions another process waits.
+    pub(super) async fn blockers(&self, process: i32) -> Result<Vec<i32>, SourceError> {
+        let row = async {
+            let sql = "SELECT pg_blocking_pids($1)";
+            self.client.query_one(sql, &[&process]).await.map_err(|error| explained(&error))
+        };
+        Ok(self.in_time(row).await?.get(0))
+    }
+
+    /// Returns about how many rows the table has.
+    pub(super) async fn rows(&self) -> Result<u64, SourceError> {
+        let sql = format!(
+            "{TREE} SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::float8
+             FROM tree JOIN pg_class c ON c.oid = tree.oid WHERE c.relkind = 'r'"
+        );
+        let row = async {
+            let table = &self.table;
+            let row = self.client.query_one(&sql, &[&table.schema, &table.name]).await;
+            row.map_err(|error| explained(&error))
+        };
+        let rows: f64 = self.in_time(row).await?.get(0);
+        Ok(rows as u64)
+    }
+}
+
+fn definition(row: &tokio_postgres::Row) -> Definition {
+    Definition { identity: row.get(3), files: row.get(4) }
+}
+
+fn lost_slot() -> SourceError {
+    SourceError::Connect("the server has ended the replication slot, or is another server".into())
+}
+
+/// Waits for an answer, but not longer than `limit`.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, SourceError>>,
+) -> Result<T, SourceError> {
+    let late = |_| SourceError::Connect("the server does not answer".to_owned());
+    timeout(limit, answer).await.map_err(late)?
+}

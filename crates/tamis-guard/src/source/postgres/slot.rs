@@ -1,0 +1,92 @@
+//! The temporary replication slot.
+
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::source::error::SourceError;
+use crate::source::postgres::address::Address;
+use crate::source::postgres::explain::SessionError;
+use crate::source::postgres::lsn::Lsn;
+use crate::source::postgres::server::Server;
+use crate::source::postgres::session::Session;
+use crate::source::run::Run;
+
+/// A slot that ends with its connection.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) name: String,
+    /// The snapshot has the transactions before this point, and the stream has the later ones.
+    pub(super) point: Lsn,
+    /// The name of the snapshot. It exists until the next command on the connection.
+    pub(super) snapshot: String,
+}
+
+/// Creates a slot on a connection of its own. The server waits until all transactions end that are
+/// open now. If they take long, the status of the source names them.
+pub(super) async fn create_slot(
+    run: &Run,
+    server: &Server,
+    address: &Address,
+) -> Result<(Session, Slot), SourceError> {
+    let mut session = server.in_time(Session::open(address, server.host)).await?;
+    let name = random_name();
+    let process = session.process;
+    let command =
+        format!("CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')");
+    let rows = {
+        let mut created = std::pin::pin!(session.query(&command));
+        let mut ticks = interval(Duration::from_millis(200));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut reported, mut tick) = (Vec::new(), 0_u32);
+        loop {
+            tokio::select! {
+                rows = &mut created => break rows,
+                _ = ticks.tick() => {
+                    if run.is_stopped() {
+                        return Err(SourceError::Stopped);
+                    }
+                    tick = tick.wrapping_add(1);
+                    // A second after the beginning, and then every two seconds.
+                    if tick % 10 == 5 {
+                        let blockers = server.blockers(process).await?;
+                        if !blockers.is_empty() && blockers != reported {
+                            run.report(&waits_for(&blockers));
+                            reported = blockers;
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let rows = rows.map_err(|error| error.explained(&address.user))?;
+    let slot = rows.first().and_then(|row| slot(row)).ok_or_else(|| {
+        SessionError::broken("the server describes no slot").explained(&address.user)
+    })?;
+    // The two connections may have reached different servers behind one address.
+    server.check_slot(&slot.name).await?;
+    Ok((session, slot))
+}
+
+/// Reads the answer: the name, the point, the snapshot, and the plugin.
+fn slot(row: &[Option<String>]) -> Option<Slot> {
+    let [Some(name), Some(point), Some(snapshot), _] = row else { return None };
+    let point = point.parse().ok()?;
+    Some(Slot { name: name.clone(), point, snapshot: snapshot.clone() })
+}
+
+fn random_name() -> String {
+    let mut random = [0; 8];
+    // Without random bytes, two sources might choose the same name, and the server refuses one.
+    _ = getrandom::fill(&mut random);
+    format!("tamis_guard_{:016x}", u64::from_le_bytes(random))
+}
+
+fn waits_for(blockers: &[i32]) -> SourceError {
+    let list = blockers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    SourceError::Preflight(format!(
+        "the server creates the replication slot when the transactions of these processes end: \
+         {list}; end them, such as with: SELECT pg_terminate_backend({})",
+        blockers[0]
+    ))
+}

@@ -1,0 +1,311 @@
+//! The table, its column of ids and its publication, and the SQL that mends what is missing.
+
+use tokio_postgres::{Client, Error, Row};
+
+use crate::id::IdType;
+use crate::source::error::SourceError;
+use crate::source::postgres::column::ColumnKind;
+use crate::source::postgres::definition::{HAS_IDENTITY, TREE, UNIQUE_INDEXES};
+use crate::source::postgres::explain::explained;
+use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::preflight::TableName;
+
+/// The table and its column of ids.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) schema: String,
+    pub(super) name: String,
+    pub(super) column: String,
+    /// The number of the relation. The stream uses it.
+    pub(super) relation: u32,
+    /// The number of the type of the column.
+    pub(super) column_type: u32,
+    pub(super) kind: ColumnKind,
+    /// True if no two rows have the same id. Only then a deleted row is a deleted id.
+    pub(super) is_unique: bool,
+    /// The command that reads all ids.
+    pub(super) copy: String,
+}
+
+/// Refuses a table whose changes the stream would not have in full.
+pub(super) async fn check_table(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+    id: &IdType,
+) -> Result<Table, SourceError> {
+    let check = Check { client, name, options, quoted: quoted(client, name, options).await? };
+    let is_partitioned = check.kind()?;
+    let column = check.column(id).await?;
+    check.grants().await?;
+    let relations = check.relations().await?;
+    check.publication(is_partitioned, &relations).await?;
+    let Quoted { table, column: id_column, .. } = &check.quoted;
+    let copy = if is_partitioned {
+        format!("COPY (SELECT {id_column} FROM {table}) TO STDOUT")
+    } else {
+        format!("COPY {table} ({id_column}) TO STDOUT")
+    };
+    Ok(Table {
+        schema: name.schema.clone(),
+        name: name.table.clone(),
+        column: options.column.clone(),
+        relation: name.relation,
+        column_type: column.type_number,
+        kind: column.kind,
+        is_unique: relations.is_unique && column.kind.is_one_to_one(id),
+        copy,
+    })
+}
+
+/// Names as SQL writes them.
+struct Quoted {
+    table: String,
+    column: String,
+    publication: String,
+    schema: String,
+    user: String,
+}
+
+async fn quoted(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+) -> Result<Quoted, SourceError> {
+    let sql = "SELECT format('%I.%I', $1::text, $2::text), quote_ident($3), quote_ident($4),
+        quote_ident($1), quote_ident(current_user)";
+    let names = [&name.schema, &name.table, &options.column, &options.publication];
+    let row = client.query_one(sql, &names.each_ref().map(|it| *it as _)).await;
+    let row = row.map_err(failed)?;
+    Ok(Quoted {
+        table: row.get(0),
+        column: row.get(1),
+        publication: row.get(2),
+        schema: row.get(3),
+        user: row.get(4),
+    })
+}
+
+struct Check<'c> {
+    client: &'c Client,
+    name: &'c TableName,
+    options: &'c PostgresOptions,
+    quoted: Quoted,
+}
+
+struct Column {
+    type_number: u32,
+    kind: ColumnKind,
+}
+
+/// What is known about the table and its partitions.
+struct Relations {
+    /// True if an index of the table itself is unique.
+    is_unique: bool,
+    /// True if the log has the id and no other column of each deleted row. Then the publication may
+    /// have only this column.
+    may_list_column: bool,
+}
+
+fn refuse<T>(message: String) -> Result<T, SourceError> {
+    Err(SourceError::Preflight(message))
+}
+
+fn failed(error: Error) -> SourceError {
+    explained(&error)
+}
+
+impl Check<'_> {
+    /// Runs a query with the schema, the table and the column as its parameters.
+    async fn query(&self, sql: &str) -> Result<Vec<Row>, SourceError> {
+        let names = [&self.name.schema, &self.name.table, &self.options.column];
+        let rows = self.client.query(sql, &names.each_ref().map(|it| *it as _)).await;
+        rows.map_err(failed)
+    }
+
+    /// Returns true for a table with partitions.
+    fn kind(&self) -> Result<bool, SourceError> {
+        let what = match &*self.name.kind {
+            "r" => return Ok(false),
+            "p" => return Ok(true),
+            "v" => "a view",
+            "m" => "a materialized view",
+            "f" => "a foreign table",
+            _ => "no table",
+        };
+        refuse(format!("{} is {what}, whose changes are not in the log", self.quoted.table))
+    }
+
+    async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
+        let Quoted { table, column, .. } = &self.quoted;
+        let sql = "SELECT a.attname, a.atttypid, b.typname,
+              format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true)
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            JOIN pg_type t ON t.oid = a.atttypid
+            JOIN pg_type b ON b.oid = COALESCE(NULLIF(t.typbasetype, 0), t.oid)
+            LEFT JOIN pg_collation l ON l.oid = a.attcollation
+            WHERE n.nspname = $1 AND c.relname = $2 AND $3::text IS NOT NULL ORDER BY a.attnum";
+        let columns = self.query(sql).await?;
+        let Some(row) = columns.iter().find(|row| row.get::<_, &str>(0) == self.options.column)
+        else {
+            let names: Vec<&str> = columns.iter().map(|row| row.get(0)).collect();
+            let names = names.join(", ");
+            return refuse(format!("the table {table} has no column {column}; it has: {names}"));
+        };
+        let (base, full): (&str, &str) = (row.get(2), row.get(3));
+        let Some(kind) = ColumnKind::of(base).filter(|kind| kind.fits(id)) else {
+            return refuse(format!(
+                "the column {column} is {full}, which holds no ids of the configured type; \
+                 integers, text, varchar, char and uuid are possible"
+            ));
+        };
+        if !row.get::<_, bool>(4) {
+            return refuse(format!(
+                "the column {column} has a collation for which different texts are equal; \
+                 the guard compares bytes"
+            ));
+        }
+        Ok(Column { type_number: row.get(1), kind })
+    }
+
+    async fn grants(&self) -> Result<(), SourceError> {
+        let Quoted { table, schema, user, .. } = &self.quoted;
+        let sql = "SELECT has_schema_privilege(n.oid, 'USAGE'),
+              has_column_privilege(c.oid, a.attnum, 'SELECT'), row_security_active(c.oid)
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3
+            WHERE n.nspname = $1 AND c.relname = $2";
+        for row in self.query(sql).await? {
+            if !row.get::<_, bool>(0) {
+                return refuse(format!(
+                    "the user {user} may not use the schema {schema}; \
+                     run: GRANT USAGE ON SCHEMA {schema} TO {user}"
+                ));
+            }
+            if !row.get::<_, bool>(1) {
+                return refuse(format!(
+                    "the user {user} may not read the table {table}; \
+                     run: GRANT SELECT ON {table} TO {user}"
+                ));
+            }
+            if row.get(2) {
+                return refuse(format!(
+                    "policies for rows hide rows of {table} from the user {user}; \
+                     run: ALTER ROLE {user} BYPASSRLS"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the table and its partitions.
+    async fn relations(&self) -> Result<Relations, SourceError> {
+        let sql = format!(
+            "{TREE} SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind::text,
+              c.relpersistence::text, {HAS_IDENTITY},
+              EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indnkeyatts = 1
+                AND CASE c.relreplident WHEN 'd' THEN x.indisprimary
+                  WHEN 'i' THEN x.indisreplident ELSE false END),
+              EXISTS (SELECT {UNIQUE_INDEXES}),
+              (SELECT quote_ident(o.relname) FROM pg_class o WHERE o.oid = (
+                SELECT x.indexrelid {UNIQUE_INDEXES} AND k.attnotnull LIMIT 1))
+            FROM tree JOIN pg_class c ON c.oid = tree.oid
+            JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY c.oid"
+        );
+        let mut relations = Relations { is_unique: false, may_list_column: true };
+        let rows = self.query(&sql).await?;
+        let table = &self.quoted.table;
+        for row in &rows {
+            let (name, kind): (&str, &str) = (row.get(1), row.get(2));
+            let is_table = row.get::<_, u32>(0) == self.name.relation;
+            if is_table {
+                relations.is_unique = row.get(6);
+            } else if self.name.kind == "r" {
+                return refuse(format!(
+                    "the table {name} inherits from {table}, and its rows are not in the stream of \
+                     {table}; use partitions, or run: ALTER TABLE {name} NO INHERIT {table}"
+                ));
+            }
+            if kind == "f" {
+                return refuse(format!(
+                    "the partition {name} is a foreign table, whose changes are not in the log"
+                ));
+            }
+            if row.get::<_, &str>(3) != "p" {
+                return refuse(format!(
+                    "the log has no changes of {name}; run: ALTER TABLE {name} SET LOGGED"
+                ));
+            }
+            // Only relations with rows have an identity.
+            if kind == "p" {
+                continue;
+            }
+            if !row.get::<_, bool>(4) {
+                let index: Option<&str> = row.get(7);
+                let identity = index.map_or("FULL".to_owned(), |it| format!("USING INDEX {it}"));
+                return refuse(format!(
+                    "the log has no ids of rows that are deleted from {name}; \
+                     run: ALTER TABLE {name} REPLICA IDENTITY {identity}"
+                ));
+            }
+            relations.may_list_column &= row.get::<_, bool>(5);
+        }
+        // Without partitions it is unknown what the first one will log.
+        relations.may_list_column &= rows.iter().any(|row| row.get::<_, &str>(2) == "r");
+        Ok(relations)
+    }
+
+    async fn publication(
+        &self,
+        is_partitioned: bool,
+        relations: &Relations,
+    ) -> Result<(), SourceError> {
+        let Quoted { table, column, publication, .. } = &self.quoted;
+        // With a list of columns, the server sends the ids alone.
+        let list = if relations.may_list_column { format!(" ({column})") } else { String::new() };
+        let sql = "SELECT p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+              p.pubviaroot, t.tablename IS NOT NULL, $4 = ANY (t.attnames), t.rowfilter
+            FROM pg_publication p LEFT JOIN pg_publication_tables t
+            ON t.pubname = p.pubname AND t.schemaname = $2 AND t.tablename = $3
+            WHERE p.pubname = $1";
+        let Self { name, options, .. } = self;
+        let names = [&options.publication, &name.schema, &name.table, &options.column];
+        let row = self.client.query_opt(sql, &names.each_ref().map(|it| *it as _)).await;
+        let Some(row) = row.map_err(failed)? else {
+            let with =
+                if is_partitioned { " WITH (publish_via_partition_root = true)" } else { "" };
+            return refuse(format!(
+                "there is no publication {publication}; as the owner of the table, \
+                 run: CREATE PUBLICATION {publication} FOR TABLE {table}{list}{with}"
+            ));
+        };
+        if !row.get::<_, bool>(0) {
+            return refuse(format!(
+                "the publication {publication} does not have all changes; run: ALTER PUBLICATION \
+                 {publication} SET (publish = 'insert, update, delete, truncate')"
+            ));
+        }
+        if is_partitioned && !row.get::<_, bool>(1) {
+            return refuse(format!(
+                "the publication {publication} has partitions and not the table {table}; run: \
+                 ALTER PUBLICATION {publication} SET (publish_via_partition_root = true)"
+            ));
+        }
+        let add = format!("ALTER PUBLICATION {publication} ADD TABLE {table}{list}");
+        if !row.get::<_, bool>(2) {
+            return refuse(format!("the publication {publication} has no {table}; run: {add}"));
+        }
+        let what = if row.get::<_, Option<&str>>(4).is_some() {
+            "omits rows of"
+        } else if row.get::<_, Option<bool>>(3) == Some(true) {
+            return Ok(());
+        } else {
+            "has no ids of"
+        };
+        refuse(format!(
+            "the publication {publication} {what} {table}; \
+             run: ALTER PUBLICATION {publication} DROP TABLE {table}; {add}"
+        ))
+    }
+}

@@ -1,0 +1,121 @@
+//! What happens to the definition of the table. The stream does not have it.
+
+use tamis_guard::SyncState;
+
+use crate::checker::{id_set, integers, knows, wait, wait_synced, wait_until};
+use crate::server::start;
+use crate::stories::shop;
+
+#[test]
+fn a_table_that_is_replaced_or_emptied_is_read_again() {
+    let mut shop = shop();
+    shop.fill(1, 100);
+    shop.session.run(
+        "CREATE TABLE new_products (LIKE products INCLUDING ALL);
+        ALTER PUBLICATION tamis_guard ADD TABLE new_products (id);
+        INSERT INTO new_products SELECT 'a', id FROM generate_series(1000, 1100) id",
+    );
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run(
+        "BEGIN; ALTER TABLE products RENAME TO old_products;
+        ALTER TABLE new_products RENAME TO products; COMMIT;
+        INSERT INTO products VALUES ('after', 2000)",
+    );
+    wait_until(&source, "swapped", || knows(&ids, 1000) && knows(&ids, 2000) && !knows(&ids, 100));
+    wait_synced(&source);
+    let before = source.status().generations;
+    shop.session.run("INSERT INTO old_products VALUES ('other table', 3000)");
+    shop.session.run("TRUNCATE products");
+    shop.session.run("INSERT INTO products VALUES ('after', 1001)");
+    wait_until(&source, "truncated", || !knows(&ids, 1000) && knows(&ids, 1001));
+    assert!(source.status().generations > before && !knows(&ids, 3000));
+    wait_synced(&source);
+}
+
+#[test]
+fn ids_that_change_without_rows_in_the_stream_are_read_again() {
+    let mut shop = shop();
+    shop.fill(1, 100);
+    // The server keeps the type of a column in a list.
+    shop.session.run("ALTER PUBLICATION tamis_guard SET TABLE products");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("ALTER TABLE products ALTER COLUMN id TYPE int USING id + 1000");
+    wait_until(&source, "rewritten", || knows(&ids, 1001) && !knows(&ids, 1));
+    wait_synced(&source);
+    shop.session.run("INSERT INTO products VALUES ('new', 5)");
+    wait_until(&source, "inserted", || knows(&ids, 5));
+    // The same type again.
+    shop.session.run("ALTER TABLE products ALTER COLUMN id TYPE int USING id + 1000");
+    wait_until(&source, "rewritten", || knows(&ids, 2001) && !knows(&ids, 5));
+    wait_synced(&source);
+    let before = source.status().generations;
+    shop.session.run("VACUUM FULL products");
+    wait(&source, "new files", |status| status.generations > before);
+    assert!(knows(&ids, 2001) && ids.state() == SyncState::Synced);
+}
+
+#[test]
+fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    let failure = |what: &str, part: &str| {
+        wait(&source, what, |status| {
+            status.last_error.as_ref().is_some_and(|error| error.contains(part))
+        });
+        assert_eq!(ids.state(), SyncState::Stale);
+        assert!(knows(&ids, 5), "the ids stay");
+    };
+    shop.session.run("ALTER TABLE products RENAME COLUMN id TO product");
+    failure("renamed", "has no column id; it has: name, product");
+    shop.session.run("ALTER TABLE products RENAME COLUMN product TO id");
+    wait_synced(&source);
+    shop.session.run("ALTER TABLE products RENAME TO other");
+    failure("another name", "there is no table products");
+    shop.session.run("ALTER TABLE other RENAME TO products");
+    wait_synced(&source);
+    shop.session.run("ALTER PUBLICATION tamis_guard DROP TABLE products");
+    failure("not published", "ALTER PUBLICATION tamis_guard ADD TABLE public.products (id)");
+    shop.session.run("INSERT INTO products VALUES ('unseen', 500)");
+    shop.session.run("ALTER PUBLICATION tamis_guard ADD TABLE public.products (id)");
+    wait_until(&source, "published again", || knows(&ids, 500));
+    wait_synced(&source);
+    shop.session.run("DROP PUBLICATION tamis_guard");
+    failure("no publication", "CREATE PUBLICATION tamis_guard FOR TABLE public.products (id)");
+    shop.session.run("CREATE PUBLICATION tamis_guard FOR ALL TABLES");
+    wait_synced(&source);
+    // Other columns do not matter.
+    let before = source.status().generations;
+    shop.session.run("ALTER TABLE products ADD COLUMN price int, DROP COLUMN name");
+    shop.session.run("INSERT INTO products VALUES (501)");
+    wait_until(&source, "another column", || knows(&ids, 501));
+    assert_eq!(source.status().generations, before);
+}
+
+#[test]
+fn a_table_whose_index_is_dropped_deletes_no_ids() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE loose (id int); ALTER TABLE loose REPLICA IDENTITY FULL;
+        CREATE UNIQUE INDEX one ON loose (id); ALTER PUBLICATION tamis_guard ADD TABLE loose;
+        INSERT INTO loose VALUES (1), (2)",
+    );
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.table("loose"));
+    wait_synced(&source);
+    shop.session.run("DELETE FROM loose WHERE id = 1");
+    wait_until(&source, "deleted", || !knows(&ids, 1));
+    let before = source.status().generations;
+    shop.session.run("DROP INDEX one; INSERT INTO loose VALUES (2)");
+    wait(&source, "read again", |status| status.generations > before);
+    wait_synced(&source);
+    shop.session.run("DELETE FROM loose WHERE ctid = '(0,2)'; INSERT INTO loose VALUES (3)");
+    wait_until(&source, "a later row", || knows(&ids, 3));
+    assert!(knows(&ids, 2));
+}

@@ -1,0 +1,13 @@
+//! Ids in PostgreSQL, with real servers that the tests start.
+//!
+//! `cargo xtask test` installs PostgreSQL and runs them.
+
+#[path = "../sources/checker.rs"]
+mod checker;
+mod definitions;
+mod faults;
+mod refusals;
+mod server;
+mod stories;
+#[path = "../support/tcp_proxy.rs"]
+mod tcp_proxy;

@@ -1,0 +1,244 @@
+//! What the source refuses, and whether the SQL in its messages mends it.
+
+use std::sync::Arc;
+
+use tamis_guard::source::{PostgresOptions, Source};
+use tamis_guard::{IdType, SyncState};
+
+use crate::checker::{id_set, integers, knows, options, wait, wait_synced, wait_until};
+use crate::server::{Server, Session, start, text};
+use crate::stories::shop;
+
+/// Returns the message with which a source refuses.
+fn refusal(postgres: &PostgresOptions, id: IdType, expected: &str) -> String {
+    let ids = id_set(id);
+    let source = Source::postgres(Arc::clone(&ids), postgres.clone(), options());
+    let status = wait(&source, expected, |status| status.failures > 0);
+    let error = status.last_error.unwrap();
+    assert!(error.contains(expected), "{expected}: {error}");
+    assert_eq!(ids.state(), SyncState::Warming);
+    error
+}
+
+/// Returns the SQL of a message.
+fn sql(message: &str) -> &str {
+    message.split_once("run: ").unwrap_or_else(|| panic!("{message}")).1
+}
+
+/// Runs the SQL of messages until there is none. Returns the commands.
+fn mend(session: &mut Session, postgres: &PostgresOptions) -> Vec<String> {
+    let mut commands = Vec::new();
+    loop {
+        let ids = id_set(integers());
+        let source = start(&ids, postgres);
+        let status = wait(&source, "an answer", |status| {
+            status.failures > 0 || status.state == SyncState::Synced
+        });
+        if status.failures == 0 {
+            return commands;
+        }
+        assert!(commands.len() < 10, "{commands:?} {status:?}");
+        let message = status.last_error.unwrap();
+        session.run(sql(&message));
+        commands.push(sql(&message).to_owned());
+    }
+}
+
+#[test]
+fn the_sql_of_the_messages_mends_what_is_missing() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE SCHEMA \"Other\"; CREATE UNLOGGED TABLE \"Other\".\"user\" (
+          shop int, \"Id\" int NOT NULL UNIQUE, PRIMARY KEY (shop, \"Id\"));
+        ALTER TABLE \"Other\".\"user\" DROP CONSTRAINT user_pkey;
+        ALTER TABLE \"Other\".\"user\" ADD PRIMARY KEY (shop);
+        INSERT INTO \"Other\".\"user\" VALUES (1, 5);
+        ALTER TABLE \"Other\".\"user\" ENABLE ROW LEVEL SECURITY",
+    );
+    let user = format!("U{}", shop.name);
+    shop.session.run(&format!("CREATE USER \"{user}\" PASSWORD 'geheim'"));
+    let url = shop.options.url.replace("postgres@", &format!("{user}:geheim@"));
+    let mut postgres = PostgresOptions::new(&url, "Other.user", "Id");
+    postgres.publication = "My guard".to_owned();
+    assert_eq!(
+        mend(&mut shop.session, &postgres),
+        [
+            "GRANT USAGE ON SCHEMA \"Other\" TO \"USER\"".replace("USER", &user),
+            "GRANT SELECT ON \"Other\".\"user\" TO \"USER\"".replace("USER", &user),
+            "ALTER ROLE \"USER\" BYPASSRLS".replace("USER", &user),
+            "ALTER TABLE \"Other\".\"user\" SET LOGGED".to_owned(),
+            "ALTER TABLE \"Other\".\"user\" REPLICA IDENTITY USING INDEX \"user_Id_key\""
+                .to_owned(),
+            "CREATE PUBLICATION \"My guard\" FOR TABLE \"Other\".\"user\" (\"Id\")".to_owned(),
+            "ALTER ROLE \"USER\" REPLICATION".replace("USER", &user),
+        ]
+    );
+    let ids = id_set(integers());
+    let source = start(&ids, &postgres);
+    wait_synced(&source);
+    assert!(knows(&ids, 5));
+    let wrong = PostgresOptions { url: url.replace("geheim", "falsch"), ..postgres.clone() };
+    refusal(&wrong, integers(), "password authentication failed");
+    assert!(!format!("{postgres:?} {:?}", source.status()).contains("geheim"));
+}
+
+#[test]
+fn publications_that_omit_changes_are_refused_and_mended() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY HASH (id);
+        CREATE TABLE parts1 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+        CREATE TABLE plain (id int); CREATE TABLE wide (id int UNIQUE, b int PRIMARY KEY);
+        ALTER TABLE wide REPLICA IDENTITY FULL",
+    );
+    for (table, publication, expected) in [
+        (
+            "products",
+            "FOR TABLE products (id) WITH (publish = 'insert, update')",
+            &["ALTER PUBLICATION p SET (publish = 'insert, update, delete, truncate')"][..],
+        ),
+        (
+            "products",
+            "FOR TABLE products WHERE (id > 5)",
+            &["ALTER PUBLICATION p DROP TABLE public.products; \
+               ALTER PUBLICATION p ADD TABLE public.products (id)"],
+        ),
+        (
+            "products",
+            "FOR TABLE products (name)",
+            &["ALTER PUBLICATION p DROP TABLE public.products; \
+               ALTER PUBLICATION p ADD TABLE public.products (id)"],
+        ),
+        ("products", "FOR TABLE wide", &["ALTER PUBLICATION p ADD TABLE public.products (id)"]),
+        ("products", "FOR TABLES IN SCHEMA public", &[]),
+        (
+            "parts",
+            "FOR TABLE parts",
+            &["ALTER PUBLICATION p SET (publish_via_partition_root = true)"],
+        ),
+        (
+            "plain",
+            "FOR TABLE products",
+            &[
+                "ALTER TABLE public.plain REPLICA IDENTITY FULL",
+                "ALTER PUBLICATION p ADD TABLE public.plain",
+            ],
+        ),
+        ("wide", "FOR TABLE products", &["ALTER PUBLICATION p ADD TABLE public.wide"]),
+    ] {
+        shop.session
+            .run(&format!("DROP PUBLICATION IF EXISTS p; CREATE PUBLICATION p {publication}"));
+        let mut postgres = shop.table(table);
+        postgres.publication = "p".to_owned();
+        assert_eq!(mend(&mut shop.session, &postgres), expected, "{table} {publication}");
+        // Programs may still write.
+        let row = if table == "wide" { "VALUES (1, 1)" } else { "(id) VALUES (1)" };
+        shop.session.run(&format!("INSERT INTO {table} {row}"));
+        shop.session.run(&format!("UPDATE {table} SET id = 2; DELETE FROM {table}"));
+    }
+    shop.session.run("DROP PUBLICATION p");
+    let mut parts = shop.table("parts");
+    parts.publication = "p".to_owned();
+    let created = "CREATE PUBLICATION p FOR TABLE public.parts (id) \
+        WITH (publish_via_partition_root = true)";
+    assert_eq!(mend(&mut shop.session, &parts), [created]);
+}
+
+#[test]
+fn tables_and_columns_that_cannot_be_followed_are_refused() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE VIEW seen AS SELECT * FROM products;
+        CREATE SCHEMA away; CREATE TABLE away.far (id int PRIMARY KEY);
+        CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent);
+        CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+        CREATE TABLE kinds (n numeric, f float8, j json, t text COLLATE loose, u uuid, i int)",
+    );
+    let of = |table: &str, column: &str| PostgresOptions {
+        column: column.to_owned(),
+        ..shop.table(table)
+    };
+    refusal(&of("nothing", "id"), integers(), "there is no table nothing");
+    refusal(&of("a.b.c", "id"), integers(), "write table or schema.table");
+    refusal(&of("far", "id"), integers(), "set table to away.far");
+    refusal(&of("seen", "id"), integers(), "public.seen is a view");
+    refusal(&of("parent", "id"), integers(), "ALTER TABLE public.child NO INHERIT public.parent");
+    refusal(&of("products", "no"), integers(), "has no column no; it has: name, id");
+    refusal(&of("kinds", "t"), text(), "different texts are equal");
+    for (column, id) in [
+        ("n", integers()),
+        ("f", integers()),
+        ("j", text()),
+        ("t", integers()),
+        ("u", text()),
+        ("i", IdType::Uuid),
+    ] {
+        refusal(&of("kinds", column), id, "which holds no ids of the configured type");
+    }
+    let good = shop.options.clone();
+    let url = |url: String| PostgresOptions { url, ..good.clone() };
+    refusal(&url("postgres://a@127.0.0.1:1/shop".to_owned()), integers(), "cannot be read");
+    refusal(&url("mysql://a".to_owned()), integers(), "the URL of the database");
+    refusal(&url("postgres://127.0.0.1/shop".to_owned()), integers(), "names no user");
+    refusal(&url(shop.options.url.replace(&shop.name, "")), integers(), "names no database");
+    refusal(&url(shop.options.url.clone() + "?sslmode=require"), integers(), "has no TLS");
+    shop.session.run(&format!(
+        "CREATE DATABASE latin{} ENCODING LATIN1 LOCALE 'C' TEMPLATE template0",
+        shop.name
+    ));
+    let latin = shop.options.url.replace(&shop.name, &format!("latin{}", shop.name));
+    refusal(&url(latin), integers(), "must be UTF8");
+    let two = shop.options.url.replace("postgres@", "postgres@127.0.0.1:1,");
+    shop.fill(1, 5);
+    let ids = id_set(integers());
+    wait_synced(&start(&ids, &url(two)));
+    assert!(knows(&ids, 5));
+}
+
+#[test]
+fn users_with_an_old_hash_of_the_password_may_log_in() {
+    let mut shop = shop();
+    shop.session.run(
+        "SET password_encryption = md5; CREATE USER old REPLICATION PASSWORD 'geheim';
+        GRANT SELECT ON products TO old",
+    );
+    let url = shop.options.url.replace("postgres@", "old:geheim@");
+    let ids = id_set(integers());
+    wait_synced(&start(&ids, &PostgresOptions { url, ..shop.options.clone() }));
+}
+
+#[test]
+fn servers_without_changes_in_the_log_are_refused() {
+    for (setting, expected) in [
+        ("wal_level=replica", "ALTER SYSTEM SET wal_level = 'logical'"),
+        ("max_replication_slots=0", "ALTER SYSTEM SET max_replication_slots = N"),
+        ("max_wal_senders=0", "ALTER SYSTEM SET max_wal_senders = N"),
+    ] {
+        let server = Server::start_with(&[setting]);
+        refusal(&server.shop().options, integers(), expected);
+    }
+    let server = Server::start_with(&["max_replication_slots=1"]);
+    let mut shop = server.shop();
+    shop.fill(1, 10);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    refusal(&shop.options, integers(), "ALTER SYSTEM SET max_replication_slots = N");
+    // A second generation needs a second slot. Without one, the first generation stays in use.
+    source.rebuild();
+    wait(&source, "no slot", |status| status.failures > 0);
+    shop.fill(11, 11);
+    wait_until(&source, "inserted", || knows(&ids, 11));
+    assert_eq!(ids.state(), SyncState::Synced, "{:?}", source.status());
+}
+
+#[test]
+fn a_standby_is_refused() {
+    let server = Server::start();
+    let shop = server.shop();
+    let standby = server.standby();
+    let url =
+        shop.options.url.replace(&server.address().to_string(), &standby.address().to_string());
+    let postgres = PostgresOptions { url, ..shop.options.clone() };
+    refusal(&postgres, integers(), "is a standby");
+}

@@ -1,0 +1,389 @@
+//! What happens to the rows, and what the source must know of it.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tamis_guard::source::{AuditSource as _, PostgresAudit, Source, SourceOptions};
+use tamis_guard::{IdType, SyncState};
+
+use crate::checker::{
+    Committed, Random, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
+};
+use crate::server::{Server, Session, Shop, start, text};
+
+/// Returns a database of the server that most tests share.
+pub fn shop() -> Shop {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(Server::start).shop()
+}
+
+#[test]
+fn rows_of_the_table_are_ids() {
+    let mut shop = shop();
+    shop.fill(1, 5000);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    let status = wait_synced(&source);
+    assert_eq!((status.items_read, status.generations), (5000, 1), "{status:?}");
+    assert!((1..=5000).all(|id| knows(&ids, id)) && !knows(&ids, 5001));
+    shop.session.run("INSERT INTO products VALUES ('new', 5001), ('new', 5002)");
+    wait_until(&source, "inserted", || knows(&ids, 5002));
+    shop.session.run("DELETE FROM products WHERE id = 5001");
+    wait_until(&source, "deleted", || !knows(&ids, 5001));
+    shop.session.run("UPDATE products SET id = 6000 WHERE id = 5002");
+    wait_until(&source, "changed", || knows(&ids, 6000) && !knows(&ids, 5002));
+    shop.session.run("UPDATE products SET name = 'other' WHERE id = 6000");
+    shop.session.run("BEGIN; INSERT INTO products VALUES ('never', 7000); ROLLBACK");
+    shop.session.run(
+        "BEGIN; INSERT INTO products VALUES ('kept', 7001); SAVEPOINT a;
+        INSERT INTO products VALUES ('never', 7002); DELETE FROM products WHERE id = 6000;
+        ROLLBACK TO a; DELETE FROM products WHERE id = 1; COMMIT",
+    );
+    wait_until(&source, "after the savepoint", || knows(&ids, 7001) && !knows(&ids, 1));
+    assert!(knows(&ids, 6000) && !knows(&ids, 7000) && !knows(&ids, 7002));
+    let status = wait(&source, "no lag", |status| status.lag_bytes == Some(0));
+    assert_eq!(status.generations, 1, "{status:?}");
+    source.stop();
+    assert_eq!(ids.state(), SyncState::Stale);
+}
+
+#[test]
+fn the_promise_holds_while_rows_change() {
+    let mut shop = shop();
+    shop.fill(1, 20_000);
+    let (ids, committed) = (id_set(integers()), Committed::default());
+    committed.insert(1..=20_000);
+    let source = start(&ids, &shop.options);
+    let mut random = Random(7);
+    let mut next = 20_001;
+    check(&source, &ids, &committed, || {
+        let end = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < end {
+            shop.session.run("BEGIN");
+            let (mut new, mut gone) = (Vec::new(), Vec::new());
+            for _ in 0..=random.below(10) {
+                match random.below(4) {
+                    0 => {
+                        let Some(id) = committed.pick(&mut random) else { continue };
+                        committed.remove([id]);
+                        shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
+                        gone.push(id);
+                    }
+                    // A row that a transaction deletes and inserts again exists all the time.
+                    1 => {
+                        let Some(id) = committed.pick(&mut random) else { continue };
+                        shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
+                        shop.session.run(&format!("INSERT INTO products VALUES ('again', {id})"));
+                    }
+                    _ => {
+                        shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
+                        new.push(next);
+                        next += 1;
+                    }
+                }
+            }
+            if random.below(5) == 0 {
+                shop.session.run("ROLLBACK");
+                committed.insert(gone);
+            } else {
+                shop.session.run("COMMIT");
+                committed.insert(new);
+            }
+            if random.below(20) == 0 {
+                source.rebuild();
+            }
+        }
+    });
+    let last = committed.ids();
+    wait_until(&source, "all are known", || last.iter().all(|id| knows(&ids, id)));
+    source.rebuild();
+    wait(&source, "read again", |status| status.generations > 1);
+    assert!(last.iter().all(|id| knows(&ids, id)));
+}
+
+#[test]
+fn writers_during_a_long_read_lose_no_id() {
+    let mut shop = shop();
+    shop.fill(1, 300_000);
+    let (ids, committed) = (id_set(integers()), Committed::default());
+    committed.insert((1..=300_000).step_by(1000));
+    let source = start(&ids, &shop.options);
+    let mut next = 1_000_000;
+    let is_read = || source.status().generations > 1;
+    check(&source, &ids, &committed, || {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !is_read() {
+            assert!(Instant::now() < end, "{:?}", source.status());
+            let gone = next - 900_000 + 1;
+            shop.session.run(&format!(
+                "BEGIN; INSERT INTO products VALUES ('new', {next});
+                DELETE FROM products WHERE id = {gone} AND id % 1000 != 1; COMMIT"
+            ));
+            committed.insert([next]);
+            next += 1;
+            if source.status().generations == 1 {
+                source.rebuild();
+            }
+        }
+    });
+    wait_until(&source, "all are known", || (1_000_000..next).all(|id| knows(&ids, id)));
+    assert!(!knows(&ids, 100_002) && knows(&ids, 100_001));
+}
+
+#[test]
+fn texts_and_uuids_are_read_alike_from_rows_and_the_stream() {
+    let mut shop = shop();
+    shop.session.run(
+        r"CREATE TABLE words (id varchar(40) PRIMARY KEY);
+        CREATE TABLE codes (id char(8) PRIMARY KEY);
+        CREATE TABLE uuids (n int, id uuid PRIMARY KEY);
+        CREATE DOMAIN small_id AS smallint;
+        CREATE TABLE small (id small_id PRIMARY KEY);
+        ALTER PUBLICATION tamis_guard ADD TABLE words, codes, uuids, small;
+        INSERT INTO words VALUES ('产品'), ('a b'), (E'a\\b\tc\nd'), ('\N'), ('x ');
+        INSERT INTO codes VALUES ('ab'), ('c d');
+        INSERT INTO uuids VALUES (1, 'AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA');
+        INSERT INTO small VALUES (7)",
+    );
+    let tables = ["words", "codes", "uuids", "small"];
+    let types = [text(), text(), IdType::Uuid, integers()];
+    let sets = types.map(id_set);
+    let sources: Vec<_> =
+        sets.iter().zip(tables).map(|(set, table)| start(set, &shop.table(table))).collect();
+    sources.iter().for_each(|source| _ = wait_synced(source));
+    shop.session.run(
+        r"INSERT INTO words VALUES ('新'), (E'e\\f\tg\nh'), ('y ');
+        INSERT INTO codes VALUES ('ef'); INSERT INTO small VALUES (8);
+        INSERT INTO uuids VALUES (1, 'BBBBBBBB-BBBB-BBBB-BBBB-BBBBBBBBBBBB')",
+    );
+    let uuid = |digit: &str| digit.repeat(32);
+    let expected: [&[&str]; 4] = [
+        &["产品", "a b", "a\\b\tc\nd", r"\N", "x ", "新", "e\\f\tg\nh", "y "],
+        &["ab", "c d", "ef"],
+        &[&uuid("a"), &uuid("B")],
+        &["7", "8"],
+    ];
+    for ((set, source), known) in sets.iter().zip(&sources).zip(expected) {
+        for id in known {
+            wait_until(source, id, || knows(set, id));
+        }
+    }
+    assert!(!knows(&sets[0], "x") && !knows(&sets[1], "ab      "));
+    shop.session.run("DELETE FROM codes WHERE id = 'ab'; DELETE FROM uuids");
+    wait_until(&sources[1], "deleted", || !knows(&sets[1], "ab"));
+    wait_until(&sources[2], "deleted", || !knows(&sets[2], uuid("a")));
+}
+
+#[test]
+fn a_deleted_row_is_a_deleted_id_only_if_the_id_is_unique() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE reviews (id int, product int); ALTER TABLE reviews REPLICA IDENTITY FULL;
+        ALTER PUBLICATION tamis_guard ADD TABLE reviews;
+        INSERT INTO reviews VALUES (1, 5), (2, 5), (3, 6)",
+    );
+    let mut options = shop.table("reviews");
+    options.column = "product".to_owned();
+    let ids = id_set(integers());
+    let source = start(&ids, &options);
+    wait_synced(&source);
+    shop.session.run("DELETE FROM reviews WHERE id IN (1, 3); INSERT INTO reviews VALUES (4, 7)");
+    wait_until(&source, "a later row", || knows(&ids, 7));
+    assert!(knows(&ids, 5) && knows(&ids, 6), "another row may have it");
+    source.rebuild();
+    wait_until(&source, "read again", || !knows(&ids, 6));
+    assert!(knows(&ids, 5));
+    // The order of the rows in a transaction does not matter.
+    shop.session.run("INSERT INTO products VALUES ('a', 1), ('b', 2), ('c', 3)");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("UPDATE products SET id = -id; UPDATE products SET id = 1 - id");
+    wait_until(&source, "moved", || knows(&ids, 4) && !knows(&ids, 1));
+    assert!(knows(&ids, 2) && knows(&ids, 3));
+}
+
+#[test]
+fn cascaded_deletes_and_deletes_of_triggers_are_in_the_stream() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE brands (id int PRIMARY KEY);
+        CREATE TABLE cars (id int PRIMARY KEY, brand int REFERENCES brands ON DELETE CASCADE);
+        ALTER PUBLICATION tamis_guard ADD TABLE cars;
+        INSERT INTO brands VALUES (1), (2); INSERT INTO cars VALUES (10, 1), (20, 2);
+        CREATE FUNCTION copy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          INSERT INTO cars VALUES (NEW.id + 1, NULL); RETURN NULL; END $$;
+        CREATE TRIGGER copy AFTER UPDATE ON brands FOR EACH ROW EXECUTE FUNCTION copy()",
+    );
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.table("cars"));
+    wait_synced(&source);
+    shop.session.run("DELETE FROM brands WHERE id = 1");
+    wait_until(&source, "cascaded", || !knows(&ids, 10));
+    shop.session.run("UPDATE brands SET id = 2");
+    wait_until(&source, "the trigger", || knows(&ids, 3));
+    assert!(knows(&ids, 20));
+}
+
+#[test]
+fn a_large_transaction_is_one_step() {
+    let mut shop = shop();
+    shop.fill(1, 1000);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("BEGIN; DELETE FROM products");
+    shop.fill(500, 50_000);
+    let mut other = Session::open(&shop.options.url);
+    other.run("INSERT INTO products VALUES ('other', 90000)");
+    wait_until(&source, "another transaction", || knows(&ids, 90_000));
+    assert!((1..=1000).all(|id| knows(&ids, id)), "nothing is committed");
+    assert!(!knows(&ids, 40_000));
+    shop.session.run("COMMIT");
+    wait_until(&source, "committed", || (1..500).all(|id| !knows(&ids, id)));
+    assert!((500..=50_000).all(|id| knows(&ids, id)));
+    assert_eq!(source.status().generations, 1);
+}
+
+#[test]
+fn prepared_transactions_change_nothing_before_their_commit() {
+    let server = Server::start_with(&["max_prepared_transactions=5"]);
+    let mut shop = server.shop();
+    shop.fill(1, 10);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    let delete = |id| format!("BEGIN; DELETE FROM products WHERE id = {id}");
+    shop.session.run(&(delete(5) + "; PREPARE TRANSACTION 'a'"));
+    shop.session.run(&(delete(6) + "; PREPARE TRANSACTION 'b'"));
+    shop.fill(60, 60);
+    wait_until(&source, "a later transaction", || knows(&ids, 60));
+    assert!(knows(&ids, 5) && knows(&ids, 6));
+    shop.session.run("ROLLBACK PREPARED 'a'");
+    shop.session.run("COMMIT PREPARED 'b'");
+    wait_until(&source, "committed", || !knows(&ids, 6));
+    assert!(knows(&ids, 5));
+}
+
+#[test]
+fn an_open_transaction_at_the_end_of_the_log_does_not_make_the_set_stale() {
+    let server = Server::start_with(&["checkpoint_timeout=1h", "autovacuum=off"]);
+    let mut shop = server.shop();
+    let ids = id_set(integers());
+    let options = SourceOptions { stale_after: Duration::from_secs(3), ..options() };
+    let source = Source::postgres(Arc::clone(&ids), shop.options.clone(), options);
+    wait_synced(&source);
+    shop.session.run("BEGIN; INSERT INTO products VALUES ('open', 5)");
+    let end = Instant::now() + options.stale_after + Duration::from_secs(1);
+    while Instant::now() < end {
+        assert_eq!(ids.state(), SyncState::Synced, "{:?}", source.status());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    shop.session.run("COMMIT");
+    wait_until(&source, "committed", || knows(&ids, 5));
+}
+
+#[test]
+fn a_commit_that_is_not_on_disk_yet_is_known_in_time() {
+    let mut shop = shop();
+    let (ids, committed) = (id_set(integers()), Committed::default());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("SET synchronous_commit = off");
+    check(&source, &ids, &committed, || {
+        for id in 1..300 {
+            shop.session.run(&format!("INSERT INTO products VALUES ('fast', {id})"));
+            committed.insert([id]);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+}
+
+#[test]
+fn the_source_names_the_transactions_for_which_the_server_waits() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.session.run("BEGIN; INSERT INTO products VALUES ('open', 5)");
+    let process = shop.session.value("SELECT pg_backend_pid()");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    let status = wait(&source, "blocked", |status| status.last_error.is_some());
+    let error = status.last_error.unwrap();
+    assert!(error.contains(&format!("pg_terminate_backend({process})")), "{error}");
+    shop.session.run("COMMIT");
+    wait_synced(&source);
+    assert!(knows(&ids, 5));
+}
+
+#[test]
+fn the_rows_of_a_partitioned_table_are_ids() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE orders (id int PRIMARY KEY, note text) PARTITION BY RANGE (id);
+        CREATE TABLE orders1 PARTITION OF orders FOR VALUES FROM (0) TO (100);
+        CREATE TABLE orders2 (note text, id int NOT NULL PRIMARY KEY);
+        ALTER TABLE orders ATTACH PARTITION orders2 FOR VALUES FROM (100) TO (200);
+        CREATE PUBLICATION parts FOR TABLE orders (id) WITH (publish_via_partition_root = true);
+        INSERT INTO orders VALUES (1), (2), (101), (102)",
+    );
+    let mut options = shop.table("orders");
+    options.publication = "parts".to_owned();
+    let ids = id_set(integers());
+    let source = start(&ids, &options);
+    wait_synced(&source);
+    assert!([1, 2, 101, 102].iter().all(|id| knows(&ids, id)));
+    shop.session.run("INSERT INTO orders VALUES (3), (103); DELETE FROM orders WHERE id = 101");
+    wait_until(&source, "changed", || knows(&ids, 103) && !knows(&ids, 101));
+    // The row moves to the other partition.
+    shop.session.run("UPDATE orders SET id = 150 WHERE id = 2");
+    wait_until(&source, "moved", || knows(&ids, 150) && !knows(&ids, 2));
+    assert_eq!(source.status().generations, 1);
+    // The stream does not have the rows that come with a partition.
+    shop.session.run("CREATE TABLE orders3 (id int PRIMARY KEY, note text)");
+    shop.session.run("INSERT INTO orders3 VALUES (201)");
+    shop.session.run("ALTER TABLE orders ATTACH PARTITION orders3 FOR VALUES FROM (200) TO (300)");
+    wait_until(&source, "attached", || knows(&ids, 201));
+    wait_synced(&source);
+    shop.session.run("INSERT INTO orders VALUES (202)");
+    wait_until(&source, "inserted", || knows(&ids, 202));
+    let before = source.status().generations;
+    shop.session.run("TRUNCATE orders1");
+    wait_until(&source, "truncated", || !knows(&ids, 1));
+    assert!(source.status().generations > before && knows(&ids, 102));
+}
+
+#[test]
+fn several_sources_and_audits_may_read_one_table() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    let sets = [id_set(integers()), id_set(integers())];
+    let sources = [start(&sets[0], &shop.options), start(&sets[1], &shop.options)];
+    sources.iter().for_each(|source| _ = wait_synced(source));
+    Session::open(&shop.options.url).run("INSERT INTO products VALUES ('b', 11)");
+    for (source, ids) in sources.iter().zip(&sets) {
+        wait_until(source, "inserted", || knows(ids, 11));
+    }
+    let mut audit = PostgresAudit::open(&shop.options, &integers()).unwrap();
+    let mut rows = Vec::new();
+    let mut each = |row: &[u8]| {
+        rows.push(String::from_utf8(row.to_vec()).unwrap());
+        Ok(())
+    };
+    audit.each_row(&mut each).unwrap();
+    rows.sort_by_key(|row| row.parse::<u64>().unwrap());
+    assert_eq!(rows, (1..=11).map(|id| id.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
+fn many_deletions_cost_a_read_of_all_ids() {
+    let mut shop = shop();
+    shop.fill(1, 5000);
+    let ids = id_set(integers());
+    let options = SourceOptions { max_deleted: 0.5, ..options() };
+    let source = Source::postgres(Arc::clone(&ids), shop.options.clone(), options);
+    wait_synced(&source);
+    shop.session.run("DELETE FROM products WHERE id > 1000");
+    wait(&source, "read again", |status| status.generations == 2);
+    wait_until(&source, "without deleted ids", || ids.generation().deleted() == 0);
+    assert!(knows(&ids, 1000) && !knows(&ids, 1001));
+}
