@@ -20,11 +20,18 @@
 //! statement that it does not understand: one that changes the table's definition, replaces or empties
 //! the table, or changes rows in the statement format. The set is stale until then.
 //!
+//! A snapshot keeps the end of a transaction in the log. A source that starts goes on there. See
+//! `snapshot.rs` for the consistency. The log is the one that the writer read if it is that of the
+//! same server, if its file was created at the same time, and if it has the end of the snapshot. If
+//! not, or if the table has other columns, the source reads all ids.
+//!
 //! InnoDB does not log rows that a foreign key deletes (`ON DELETE CASCADE`). Such an id passes until
 //! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
 
 mod audit;
+mod bulk;
 mod follower;
+mod log_place;
 mod options;
 mod server;
 mod statement;
@@ -58,5 +65,9 @@ impl Reader for MysqlReader {
         let result = runtime.block_on(self.follower.follow(run));
         runtime.shutdown_timeout(Duration::from_millis(100));
         result
+    }
+
+    fn stop(&mut self, run: &Run) {
+        self.follower.stop(run);
     }
 }

@@ -6,6 +6,7 @@
 #[allow(dead_code)]
 mod checker;
 mod faults;
+mod restarts;
 mod server;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]

@@ -5,8 +5,9 @@ use tokio::runtime::{Builder, Runtime};
 use crate::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
+use crate::source::mysql::bulk::each_row;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, each_row};
+use crate::source::mysql::server::{Server, connect};
 use crate::source::mysql::table::Table;
 
 /// Reads the ids of a table for an audit.
@@ -41,9 +42,10 @@ impl AuditSource for MysqlAudit {
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        self.runtime.block_on(each_row(&self.options, &self.table, |text| match text {
-            Some(text) => each(text),
-            None => Ok(()),
-        }))
+        self.runtime.block_on(async {
+            let mut connection = connect(&self.options).await?;
+            let row = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
+            each_row(&mut connection, &self.table, "TRUE", row).await
+        })
     }
 }

@@ -1,21 +1,27 @@
 //! Follows the binary log.
 
+mod resume;
+
 use std::collections::HashSet;
 use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use mysql_async::binlog::events::{Event, EventData, RowsEventData};
 use mysql_async::{BinlogStream, BinlogStreamRequest};
+use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::source::error::SourceError;
+use crate::source::mysql::bulk::Bulk;
+use crate::source::mysql::log_place::{LogPlace, Position};
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Position, Server, connect, explained_stream, read_all};
+use crate::source::mysql::server::{Server, connect, explained_stream};
 use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
 use crate::source::run::Run;
+use crate::source::snapshots::Snapshots;
 
 /// The deletions of a transaction that wait for its commit. With more, all ids are read again.
 const MAX_DELETED: usize = 1 << 20;
@@ -29,10 +35,19 @@ const HARMLESS_OF_MARIADB: [u8; 5] = [160, 161, 162, 163, 164];
 pub(super) struct Follower {
     options: MysqlOptions,
     server_id: u32,
-    /// The server, and the end of its last transaction that was applied.
-    known: Option<(String, Position)>,
+    /// The end of the last transaction that was applied.
+    known: Arc<Mutex<Option<LogPlace>>>,
     /// Where the stream is.
     position: Position,
+    /// When the server created this file.
+    created: Option<u32>,
+    /// The columns of the table.
+    shape: String,
+    snapshots: Snapshots,
+    /// The end of the snapshot that is being continued.
+    snapshot_end: Option<LogPlace>,
+    /// True from the load of the snapshot until the set is synced.
+    is_resuming: bool,
     /// The deletions of the present transaction.
     deleted: HashSet<Vec<u8>>,
     /// The end of a compressed transaction whose events are being applied.
@@ -41,9 +56,9 @@ pub(super) struct Follower {
     is_current: bool,
     /// True if all ids must be read again.
     needs_read: bool,
+    /// True while all ids are read.
+    is_reading: bool,
 }
-
-type FullRead<'r> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + 'r>>;
 
 impl Follower {
     pub(super) fn new(options: MysqlOptions) -> Self {
@@ -53,14 +68,20 @@ impl Follower {
         // The upper half: replicas of people have small numbers.
         let server_id = options.server_id.unwrap_or(u32::from_le_bytes(random) | 1 << 31);
         Self {
+            snapshots: Snapshots::new(options.snapshot.clone(), options.identity()),
             options,
             server_id,
-            known: None,
+            known: Arc::default(),
             position: Position::default(),
+            created: None,
+            shape: String::new(),
+            snapshot_end: None,
+            is_resuming: false,
             deleted: HashSet::new(),
             payload_end: None,
             is_current: false,
             needs_read: true,
+            is_reading: false,
         }
     }
 
@@ -75,18 +96,15 @@ impl Follower {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked: Option<(Instant, Position)> = None;
         let mut answered = Instant::now();
-        let mut full_read: Option<FullRead<'_>> = None;
+        // The largest end of the log that the server has told.
+        let mut newest = self.position.clone();
+        let mut full_read: Option<Bulk> = None;
         // The end of the log after the read of all ids.
         let mut end: Option<Position> = None;
         loop {
             if self.needs_read && full_read.is_none() {
-                (self.needs_read, end) = (false, None);
-                let generation = run.start_generation(server.rows().await)?;
-                let (options, table) = (options.clone(), server.table.clone());
-                full_read =
-                    Some(Box::pin(
-                        async move { read_all(run, &options, &table, generation).await },
-                    ));
+                (self.needs_read, self.is_reading, end) = (false, true, None);
+                full_read = Some(in_time(limit, Bulk::start(run, &options, &mut server)).await?);
             }
             tokio::select! {
                 event = stream.next() => {
@@ -94,7 +112,7 @@ impl Follower {
                     let event = event.map_err(|error| self.broken(run, &error))?;
                     self.apply(run, &event, &stream, &server.table)?;
                 }
-                read = async { full_read.as_mut().expect("tested").await }, if full_read.is_some() => {
+                read = async { full_read.as_mut().expect("tested").finish(run).await }, if full_read.is_some() => {
                     read?;
                     full_read = None;
                     end = Some(in_time(limit, server.position(&options)).await?);
@@ -103,10 +121,19 @@ impl Follower {
                     if run.is_stopped() {
                         return Err(SourceError::Stopped);
                     }
-                    self.needs_read |= full_read.is_none() && end.is_none() && run.is_rebuild_due();
+                    self.needs_read |= !self.is_reading && run.is_rebuild_due();
+                    if self.is_saveable() && self.snapshots.is_due() {
+                        let (position, end) = self.places();
+                        self.snapshots.save(run, position, end);
+                    }
                     if asked.is_none() {
                         let moment = Instant::now();
-                        asked = Some((moment, in_time(limit, server.position(&options)).await?));
+                        let at = in_time(limit, server.position(&options)).await?;
+                        if !at.has_reached(&newest) {
+                            return Err(self.begun_again(run));
+                        }
+                        newest.clone_from(&at);
+                        asked = Some((moment, at));
                         answered = Instant::now();
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));
@@ -116,17 +143,20 @@ impl Follower {
             if self.needs_read {
                 // The table may be another one.
                 if !self.is_current {
-                    (full_read, end) = (None, None);
+                    (full_read, end, self.is_reading) = (None, None, false);
                     server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+                    self.shape.clone_from(&server.table.shape);
                 }
             } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
-                end = None;
+                (end, self.is_reading) = (None, false);
                 run.publish_generation();
                 self.is_current = true;
             }
             if let Some((moment, _)) = asked.take_if(|(_, at)| self.position.has_reached(at))
                 && self.is_current
+                && self.snapshot_end.is_none()
             {
+                self.is_resuming = false;
                 run.known_until(moment);
             }
         }
@@ -136,16 +166,26 @@ impl Follower {
     async fn find_start(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
         self.deleted.clear();
         self.payload_end = None;
-        match self.known.clone() {
-            Some((identity, position)) if identity == server.identity => self.position = position,
-            _ => {
+        self.created = None;
+        self.shape.clone_from(&server.table.shape);
+        self.load_snapshot(run, server);
+        let known = self.known.lock().clone().filter(|known| known.server == server.identity);
+        match known {
+            Some(known) => self.position = known.position,
+            None => {
                 self.lose(run);
                 self.position = server.position(&self.options).await?;
+                *self.known.lock() = Some(LogPlace {
+                    server: server.identity.clone(),
+                    created: None,
+                    position: self.position.clone(),
+                });
             }
         }
         // A read that was broken off begins again.
-        self.needs_read |= !self.is_current;
-        self.known = Some((server.identity.clone(), self.position.clone()));
+        self.needs_read |= !self.is_current || self.is_reading;
+        self.is_reading = false;
+        self.find_end(run);
         Ok(())
     }
 
@@ -164,6 +204,8 @@ impl Follower {
         run.lost();
         self.is_current = false;
         self.needs_read = true;
+        self.snapshot_end = None;
+        self.is_resuming = false;
     }
 
     /// Returns the error of a broken stream.
@@ -172,7 +214,11 @@ impl Follower {
             && server.code == 1236
         {
             // The server has deleted this part of the log.
-            self.known = None;
+            *self.known.lock() = None;
+            self.refuse_snapshot(
+                run,
+                &format!("the server no longer has its log: {}", server.message),
+            );
             self.lose(run);
         }
         explained_stream(error, "USER", &self.options)
@@ -198,7 +244,11 @@ impl Follower {
                     return Ok(());
                 }
                 self.position = Position { file, offset: rotate.position() };
+                self.find_end(run);
                 return Ok(());
+            }
+            Some(EventData::FormatDescriptionEvent(_)) => {
+                self.check_file(run, event.header().timestamp())?;
             }
             Some(EventData::RowsEvent(rows)) => self.apply_rows(run, &rows, stream, table)?,
             Some(EventData::XidEvent(_)) => ends_transaction = true,
@@ -250,12 +300,17 @@ impl Follower {
             self.position.offset = if is_wrapped { offset + (1 << 32) } else { offset };
         }
         if ends_transaction {
+            // Under the lock, so that the end of a snapshot is not before a deletion in it.
+            let mut known = self.known.lock();
             for id in self.deleted.drain() {
                 run.ids.delete(&id);
             }
-            if let Some((_, position)) = &mut self.known {
-                position.clone_from(&self.position);
+            if let Some(known) = &mut *known {
+                known.position.clone_from(&self.position);
+                known.created = self.created;
             }
+            drop(known);
+            self.find_end(run);
         }
         Ok(())
     }

@@ -1,40 +1,17 @@
 //! The SQL side: what the server must allow, its position in the log, and the read of all ids.
 
-use std::sync::Arc;
-
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
 
-use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
+use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::table::{ColumnKind, Table};
-use crate::source::run::Run;
-use crate::source::status::Rows;
-
-/// A place in the binary log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) file: Vec<u8>,
-    pub(super) offset: u64,
-}
-
-impl Position {
-    /// Tests whether this place is at or after another one of the same server. The files have
-    /// increasing numbers.
-    pub(super) fn has_reached(&self, other: &Self) -> bool {
-        let number = |file: &[u8]| -> u64 {
-            let digits = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
-            std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-        };
-        (number(&self.file), self.offset) >= (number(&other.file), other.offset)
-    }
-}
+use crate::source::mysql::table::{ColumnKind, Table, quoted};
 
 /// A connection for queries.
 pub(super) struct Server {
-    connection: Conn,
+    pub(super) connection: Conn,
     /// What tells the server from another one behind the same address.
     pub(super) identity: String,
     pub(super) table: Table,
@@ -218,11 +195,14 @@ async fn table(
     };
     match kind {
         Some(kind) if fits(kind) => Ok(Table {
+            has_index: has_index(connection, database, name, &columns[place].0).await?,
             database: database.to_owned(),
             name: name.clone(),
+            column: column.clone(),
             columns: columns.len(),
             id: place,
             kind,
+            shape: format!("{columns:?}"),
         }),
         _ => refuse(format!(
             "the column {column} is {full} {charset}, which holds no ids of the configured type; \
@@ -231,60 +211,16 @@ async fn table(
     }
 }
 
-/// Returns a name as SQL writes it.
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-/// Passes the id of each row to `each`, over a connection of its own, from one snapshot. `None`
-/// stands for NULL.
-pub(super) async fn each_row(
-    options: &MysqlOptions,
-    table: &Table,
-    mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
-) -> Result<(), SourceError> {
-    let mut connection = connect(options).await?;
-    let sql = format!(
-        "SELECT {} FROM {}.{}",
-        quoted(&options.column),
-        quoted(&table.database),
-        quoted(&table.name)
-    );
-    let broken = |error: Error| SourceError::Connect(error.to_string());
-    let mut result = connection.query_iter(sql).await.map_err(broken)?;
-    let mut count = 0_u64;
-    while let Some(row) = result.next().await.map_err(broken)? {
-        each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
-        count += 1;
-        if count.is_multiple_of(1024) {
-            // The log is followed meanwhile.
-            tokio::task::yield_now().await;
-        }
-    }
-    drop(result);
-    _ = connection.disconnect().await;
-    Ok(())
-}
-
-/// Reads all ids into a generation.
-pub(super) async fn read_all(
-    run: &Run,
-    options: &MysqlOptions,
-    table: &Table,
-    generation: Arc<Generation>,
-) -> Result<(), SourceError> {
-    let mut rows = Rows::default();
-    each_row(options, table, |text| {
-        if run.is_stopped() {
-            return Err(SourceError::Stopped);
-        }
-        rows.add(match text {
-            Some(text) => run.load(&generation, text)?,
-            None => false,
-        });
-        Ok(())
-    })
-    .await?;
-    run.count(rows);
-    Ok(())
+/// Tests whether an index begins with a column.
+async fn has_index(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, CheckError> {
+    let sql = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE BINARY TABLE_SCHEMA = ? \
+        AND BINARY TABLE_NAME = ? AND BINARY COLUMN_NAME = ? AND SEQ_IN_INDEX = 1 \
+        AND INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
 }

@@ -11,11 +11,17 @@ use mysql_async::binlog::value::BinlogValue;
 pub(super) struct Table {
     pub(super) database: String,
     pub(super) name: String,
+    /// The name of the column of ids.
+    pub(super) column: String,
+    /// True if an index begins with this column.
+    pub(super) has_index: bool,
     /// The number of columns.
     pub(super) columns: usize,
     /// The place of the id among them, from 0.
     pub(super) id: usize,
     pub(super) kind: ColumnKind,
+    /// The names and types of all columns.
+    pub(super) shape: String,
 }
 
 /// How a column stores ids.
@@ -74,6 +80,11 @@ impl ColumnKind {
 pub(super) struct NoColumn;
 
 impl Table {
+    /// Returns the name of the table as SQL writes it.
+    pub(super) fn quoted(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.name))
+    }
+
     /// Returns the text of the id in a row; `None` for NULL.
     pub(super) fn id_of(&self, row: &BinlogRow) -> Result<Option<Vec<u8>>, NoColumn> {
         if row.len() != self.columns {
@@ -85,6 +96,11 @@ impl Table {
             None => Ok(None),
         }
     }
+}
+
+/// Returns a name as SQL writes it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
 }
 
 #[cfg(test)]
