@@ -202,6 +202,7 @@ async fn table(
             columns: columns.len(),
             id: place,
             kind,
+            is_trimmed: kind == ColumnKind::Uuid && data == "binary",
             shape: format!("{columns:?}"),
         }),
         _ => refuse(format!(

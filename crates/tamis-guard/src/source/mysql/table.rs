@@ -20,6 +20,8 @@ pub(super) struct Table {
     /// The place of the id among them, from 0.
     pub(super) id: usize,
     pub(super) kind: ColumnKind,
+    /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
+    pub(super) is_trimmed: bool,
     /// The names and types of all columns.
     pub(super) shape: String,
 }
@@ -75,6 +77,9 @@ impl ColumnKind {
     }
 }
 
+/// The length of a UUID.
+const UUID_BYTES: usize = 16;
+
 /// A row without the column of ids: the table has changed, or the log has not all columns.
 #[derive(Debug)]
 pub(super) struct NoColumn;
@@ -91,6 +96,11 @@ impl Table {
             return Err(NoColumn);
         }
         match row.as_ref(self.id) {
+            Some(BinlogValue::Value(Value::Bytes(bytes))) if self.is_trimmed => {
+                let mut bytes = bytes.clone();
+                bytes.resize(bytes.len().max(UUID_BYTES), 0);
+                Ok(self.kind.text(&Value::Bytes(bytes)).map(Cow::into_owned))
+            }
             Some(BinlogValue::Value(value)) => Ok(self.kind.text(value).map(Cow::into_owned)),
             Some(_) => Err(NoColumn),
             None => Ok(None),
