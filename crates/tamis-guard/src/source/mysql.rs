@@ -31,6 +31,7 @@
 mod audit;
 mod bulk;
 mod follower;
+mod log_filter;
 mod log_place;
 mod options;
 mod server;

@@ -5,6 +5,7 @@ use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
 
 use crate::id::IdType;
 use crate::source::error::SourceError;
+use crate::source::mysql::log_filter::{filtered, unlogged_updates};
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
@@ -107,6 +108,11 @@ impl Server {
         let row = row.ok_or_else(off)?;
         let file = row.get::<Vec<u8>, _>(0).ok_or_else(off)?;
         let offset = row.get::<u64, _>(1).ok_or_else(off)?;
+        let names = |column| row.get_opt::<String, _>(column).and_then(Result::ok);
+        let [only, ignored] = [names(2), names(3)].map(Option::unwrap_or_default);
+        if let Some(message) = filtered(&self.table.database, &only, &ignored) {
+            return Err(SourceError::Preflight(message));
+        }
         Ok(Position { file, offset })
     }
 }
@@ -161,6 +167,9 @@ async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
                 .to_owned(),
         );
     }
+    if let Some(message) = unlogged_updates(connection).await? {
+        return refuse(message);
+    }
     Ok(format!("{id} {host} {port}"))
 }
 
@@ -178,6 +187,17 @@ async fn table(
         connection.exec(sql, (database, &options.table)).await?;
     let refuse = |message: String| Err(CheckError::Setting(message));
     let (name, column) = (&options.table, &options.column);
+    let sql = "SELECT TABLE_TYPE FROM information_schema.TABLES \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+    let kind: Option<String> = connection.exec_first(sql, (database, name)).await?;
+    let kind = kind.unwrap_or_default();
+    // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
+    if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&*kind) {
+        return refuse(format!(
+            "{database}.{name} is a {kind}, and the binary log has only rows of tables; name the \
+             table that has the ids"
+        ));
+    }
     if columns.is_empty() {
         return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
     }
