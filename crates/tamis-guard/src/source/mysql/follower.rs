@@ -342,6 +342,8 @@ impl Follower {
             if before == after {
                 continue;
             }
+            // Another row may have the id.
+            let before = before.filter(|_| table.is_unique);
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
                 self.deleted.insert(id.into_owned());
             }

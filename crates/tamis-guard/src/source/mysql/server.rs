@@ -189,12 +189,12 @@ async fn table(
     let (name, column) = (&options.table, &options.column);
     let sql = "SELECT TABLE_TYPE FROM information_schema.TABLES \
         WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
-    let kind: Option<String> = connection.exec_first(sql, (database, name)).await?;
-    let kind = kind.unwrap_or_default();
+    let table_type: Option<String> = connection.exec_first(sql, (database, name)).await?;
+    let table_type = table_type.unwrap_or_default();
     // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
-    if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&*kind) {
+    if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&*table_type) {
         return refuse(format!(
-            "{database}.{name} is a {kind}, and the binary log has only rows of tables; name the \
+            "{database}.{name} is a {table_type}, and the binary log has only rows of tables; name the \
              table that has the ids"
         ));
     }
@@ -216,6 +216,9 @@ async fn table(
     match kind {
         Some(kind) if fits(kind) => Ok(Table {
             has_index: has_index(connection, database, name, &columns[place].0).await?,
+            // The log also has deletions of old rows, whose ids may still exist.
+            is_unique: table_type != "SYSTEM VERSIONED"
+                && is_unique(connection, database, name, &columns[place].0).await?,
             database: database.to_owned(),
             name: name.clone(),
             column: column.clone(),
@@ -242,6 +245,22 @@ async fn has_index(
     let sql = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE BINARY TABLE_SCHEMA = ? \
         AND BINARY TABLE_NAME = ? AND BINARY COLUMN_NAME = ? AND SEQ_IN_INDEX = 1 \
         AND INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
+}
+
+/// Tests whether a unique index has a column and no other one. NULL, which it may have several
+/// times, is no id.
+async fn is_unique(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, CheckError> {
+    let sql = "SELECT COUNT(*) FROM (SELECT INDEX_NAME FROM information_schema.STATISTICS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? AND NON_UNIQUE = 0 \
+        GROUP BY INDEX_NAME HAVING COUNT(*) = 1 \
+        AND SUM(BINARY COLUMN_NAME = ? AND SUB_PART IS NULL) = 1) AS indexes_of_column";
     let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
     Ok(count.is_some_and(|count| count > 0))
 }

@@ -15,6 +15,8 @@ pub(super) struct Table {
     pub(super) column: String,
     /// True if an index begins with this column.
     pub(super) has_index: bool,
+    /// True if no two rows have the same id.
+    pub(super) is_unique: bool,
     /// The number of columns.
     pub(super) columns: usize,
     /// The place of the id among them, from 0.
