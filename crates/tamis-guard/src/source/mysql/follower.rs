@@ -255,6 +255,12 @@ impl Follower {
             Some(EventData::QueryEvent(query)) => match meaning(&query.query(), &table.name) {
                 Statement::Begin => {}
                 Statement::Commit | Statement::Other => ends_transaction = true,
+                // The rows may exist again, or still. Their ids pass until all are read.
+                Statement::RollbackTo => self.deleted.clear(),
+                Statement::Rollback => {
+                    self.deleted.clear();
+                    ends_transaction = true;
+                }
                 Statement::TwoPhase => {
                     // The deletions may never be committed. Their ids pass until all are read.
                     self.deleted.clear();
