@@ -1,6 +1,7 @@
 //! Follows the binary log.
 
 mod resume;
+mod two_phase;
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use mysql_async::binlog::events::{Event, EventData, RowsEventData};
+use mysql_async::prelude::Queryable as _;
 use mysql_async::{BinlogStream, BinlogStreamRequest};
 use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -50,6 +52,10 @@ pub(super) struct Follower {
     is_resuming: bool,
     /// The deletions of the present transaction.
     deleted: HashSet<Vec<u8>>,
+    /// The transactions in two phases whose rows the newest generation has.
+    prepared: HashSet<String>,
+    /// True if the storage engine may commit a transaction after the log has it.
+    is_late: bool,
     /// The end of a compressed transaction whose events are being applied.
     payload_end: Option<u64>,
     /// True if the generation in use has all ids up to the position.
@@ -78,6 +84,8 @@ impl Follower {
             snapshot_end: None,
             is_resuming: false,
             deleted: HashSet::new(),
+            prepared: HashSet::new(),
+            is_late: false,
             payload_end: None,
             is_current: false,
             needs_read: true,
@@ -104,6 +112,7 @@ impl Follower {
         loop {
             if self.needs_read && full_read.is_none() {
                 (self.needs_read, self.is_reading, end) = (false, true, None);
+                self.prepared.clear();
                 full_read = Some(in_time(limit, Bulk::start(run, &options, &mut server)).await?);
             }
             tokio::select! {
@@ -190,8 +199,12 @@ impl Follower {
     }
 
     async fn open_stream(&self) -> Result<BinlogStream, SourceError> {
-        let connection = connect(&self.options).await?;
+        let mut connection = connect(&self.options).await?;
         let user = connection.opts().user().unwrap_or_default().to_owned();
+        // MariaDB replaces GTIDs for clients that do not declare that they read them, and fails at
+        // those of transactions in two phases. 4 is the level of GTIDs. MySQL ignores the variable.
+        let declared = connection.query_drop("SET @mariadb_slave_capability = 4").await;
+        declared.map_err(|error| explained_stream(&error, &user, &self.options))?;
         let request = BinlogStreamRequest::new(self.server_id)
             .with_filename(&self.position.file)
             .with_pos(self.position.offset);
@@ -262,9 +275,8 @@ impl Follower {
                     ends_transaction = true;
                 }
                 Statement::TwoPhase => {
-                    // The deletions may never be committed. Their ids pass until all are read.
-                    self.deleted.clear();
                     ends_transaction = true;
+                    self.apply_two_phase(run, &query.query());
                 }
                 Statement::Unexplained => {
                     ends_transaction = true;
