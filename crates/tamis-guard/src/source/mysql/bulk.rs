@@ -23,7 +23,7 @@ use crate::generation::Generation;
 use crate::id_set::IdSet;
 use crate::source::error::SourceError;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, connect};
+use crate::source::mysql::server::{Server, connect_to};
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
 use crate::source::run::{Run, load_row};
 use crate::source::status::Rows;
@@ -50,6 +50,8 @@ pub(super) struct Bulk {
 struct Job {
     options: MysqlOptions,
     table: Table,
+    /// What tells the server from another one.
+    identity: String,
     /// The condition of each range.
     ranges: Vec<String>,
     /// The number of ranges that threads have taken.
@@ -72,6 +74,7 @@ impl Bulk {
         let job = Arc::new(Job {
             options: options.clone(),
             table: server.table.clone(),
+            identity: server.identity.clone(),
             ranges: ranges(&quoted(&options.column), &bounds),
             taken: AtomicUsize::new(0),
             generation: run.start_generation(rows)?,
@@ -182,7 +185,7 @@ impl Job {
 
     async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
         let mut rows = Rows::default();
-        let mut connection = match connect(&self.options).await {
+        let mut connection = match connect_to(&self.options, &self.identity).await {
             Ok(connection) => connection,
             // The server may allow fewer connections. The first thread then reads all ranges.
             Err(_) if !is_first => return Ok(rows),

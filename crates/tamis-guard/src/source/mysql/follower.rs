@@ -19,7 +19,7 @@ use crate::source::error::SourceError;
 use crate::source::mysql::bulk::Bulk;
 use crate::source::mysql::log_place::{LogPlace, Position};
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, connect, explained_stream};
+use crate::source::mysql::server::{Server, check_identity, connect_to, explained_stream};
 use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
 use crate::source::run::Run;
@@ -99,7 +99,7 @@ impl Follower {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let mut server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
         in_time(limit, self.find_start(run, &mut server)).await?;
-        let mut stream = in_time(limit, self.open_stream()).await?;
+        let mut stream = in_time(limit, self.open_stream(&server)).await?;
         let mut ticks = interval(run.options.interval.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked: Option<(Instant, Position)> = None;
@@ -153,7 +153,10 @@ impl Follower {
                 // The table may be another one.
                 if !self.is_current {
                     (full_read, end, self.is_reading) = (None, None, false);
-                    server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+                    let again =
+                        in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+                    check_identity(&server.identity, &again.identity)?;
+                    server = again;
                     self.shape.clone_from(&server.table.shape);
                 }
             } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
@@ -198,8 +201,8 @@ impl Follower {
         Ok(())
     }
 
-    async fn open_stream(&self) -> Result<BinlogStream, SourceError> {
-        let mut connection = connect(&self.options).await?;
+    async fn open_stream(&self, server: &Server) -> Result<BinlogStream, SourceError> {
+        let mut connection = connect_to(&self.options, &server.identity).await?;
         let user = connection.opts().user().unwrap_or_default().to_owned();
         // MariaDB replaces GTIDs for clients that do not declare that they read them, and fails at
         // those of transactions in two phases. 4 is the level of GTIDs. MySQL ignores the variable.

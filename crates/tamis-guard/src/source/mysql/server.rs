@@ -28,6 +28,39 @@ pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError>
     Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
 }
 
+/// Connects to a server that is known already, and to no other one behind its address.
+pub(super) async fn connect_to(
+    options: &MysqlOptions,
+    identity: &str,
+) -> Result<Conn, SourceError> {
+    let mut connection = connect(options).await?;
+    let user = connection.opts().user().unwrap_or_default().to_owned();
+    let other = self::identity(&mut connection).await;
+    check_identity(identity, &other.map_err(|error| explained(&error, &user, options))?)?;
+    Ok(connection)
+}
+
+/// Refuses another server: its log and its rows do not fit to what is known.
+pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
+    if other == known {
+        return Ok(());
+    }
+    Err(SourceError::Connect(format!(
+        "a further connection has reached another server ({other}) than the first one ({known}); \
+         write the address of one server in the URL, not that of a load balancer"
+    )))
+}
+
+/// Returns what tells the server from another one behind the same address: its name, its port, its
+/// number, and the number that the server has given itself.
+async fn identity(connection: &mut Conn) -> Result<String, Error> {
+    let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+        ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
+    let mut values: Vec<(String, String)> = connection.query(sql).await?;
+    values.sort();
+    Ok(values.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" "))
+}
+
 /// Returns an error with the SQL that mends it.
 pub(super) fn explained(error: &Error, user: &str, options: &MysqlOptions) -> SourceError {
     let Error::Server(server) = error else { return SourceError::Connect(error.to_string()) };
@@ -131,10 +164,9 @@ impl From<Error> for CheckError {
 /// Refuses a server whose log is incomplete. Returns its identity.
 async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
     let settings = "SELECT CAST(@@log_bin AS CHAR), @@global.binlog_format, \
-        @@global.binlog_row_image, CAST(@@server_id AS CHAR), @@hostname, CAST(@@port AS CHAR)";
-    type Settings = (String, String, String, String, String, String);
-    let settings: Option<Settings> = connection.query_first(settings).await?;
-    let Some((log, format, image, id, host, port)) = settings else {
+        @@global.binlog_row_image";
+    let settings: Option<(String, String, String)> = connection.query_first(settings).await?;
+    let Some((log, format, image)) = settings else {
         return Err(CheckError::Setting("the server tells no settings".to_owned()));
     };
     let refuse = |message: String| Err(CheckError::Setting(message));
@@ -170,7 +202,7 @@ async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
     if let Some(message) = unlogged_updates(connection).await? {
         return refuse(message);
     }
-    Ok(format!("{id} {host} {port}"))
+    Ok(identity(connection).await?)
 }
 
 /// Finds the column of ids.
