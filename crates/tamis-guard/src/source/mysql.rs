@@ -8,6 +8,7 @@
 //! * **No id is missing.** A row that is committed before the position and exists until the end is
 //!   in the snapshot of the read. A row that is committed later is in the log after the position,
 //!   and the generation gets all changes of the log.
+//!   See `visible.rs` for the moment from which a query sees what the log has.
 //! * **Deleted ids stay deleted.** The read may find a row that is deleted a moment later. The log
 //!   has the deletion, and [`Generation::load`](crate::Generation::load) does not undo it.
 //! * **A transaction is one step.** Its new ids are inserted at once. Its deletions wait for the
@@ -37,6 +38,7 @@ mod options;
 mod server;
 mod statement;
 mod table;
+mod visible;
 
 use std::time::Duration;
 

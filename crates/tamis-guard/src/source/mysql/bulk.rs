@@ -25,6 +25,7 @@ use crate::source::error::SourceError;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::{Server, connect_to};
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
+use crate::source::mysql::visible::Visible;
 use crate::source::run::{Run, load_row};
 use crate::source::status::Rows;
 
@@ -52,6 +53,8 @@ struct Job {
     table: Table,
     /// What tells the server from another one.
     identity: String,
+    /// What each thread waits for before it reads.
+    visible: Visible,
     /// The condition of each range.
     ranges: Vec<String>,
     /// The number of ranges that threads have taken.
@@ -67,6 +70,7 @@ impl Bulk {
         run: &Run,
         options: &MysqlOptions,
         server: &mut Server,
+        visible: Visible,
     ) -> Result<Self, SourceError> {
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
@@ -75,6 +79,7 @@ impl Bulk {
             options: options.clone(),
             table: server.table.clone(),
             identity: server.identity.clone(),
+            visible,
             ranges: ranges(&quoted(&options.column), &bounds),
             taken: AtomicUsize::new(0),
             generation: run.start_generation(rows)?,
@@ -191,6 +196,7 @@ impl Job {
             Err(_) if !is_first => return Ok(rows),
             Err(error) => return Err(error),
         };
+        self.visible.wait(&mut connection).await?;
         while let Some(range) = self.ranges.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
             each_row(&mut connection, &self.table, range, |text| {
                 rows.add(match text {

@@ -22,6 +22,7 @@ use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::{Server, check_identity, connect_to, explained_stream};
 use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
+use crate::source::mysql::visible::Visible;
 use crate::source::run::Run;
 use crate::source::snapshots::Snapshots;
 
@@ -113,7 +114,10 @@ impl Follower {
             if self.needs_read && full_read.is_none() {
                 (self.needs_read, self.is_reading, end) = (false, true, None);
                 self.prepared.clear();
-                full_read = Some(in_time(limit, Bulk::start(run, &options, &mut server)).await?);
+                let is_late = std::mem::take(&mut self.is_late);
+                let visible = Visible { place: self.position.clone(), is_late };
+                let read = Bulk::start(run, &options, &mut server, visible);
+                full_read = Some(in_time(limit, read).await?);
             }
             tokio::select! {
                 event = stream.next() => {
