@@ -3,6 +3,7 @@
 mod audit;
 mod check;
 
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 
@@ -205,9 +206,14 @@ fn serve(args: &Args) -> CommandResult {
         }
         let report = tokio::spawn(report_states(handle.clone()));
         tell_systemd();
-        let stop = signals.wait_for_stop(handle, args.settings.config.clone());
+        let stop = signals.wait_for_stop(handle.clone(), args.settings.config.clone());
         let cut = guard.run(stop).await;
         report.abort();
+        for set in handle.sets() {
+            if let Some(error) = set.status.and_then(|status| status.snapshots.last_error) {
+                tracing::warn!(ids = %set.name, %error, "the last snapshot is not written");
+            }
+        }
         if cut > 0 {
             tracing::warn!(connections = cut, "connections were cut at the end of the time");
         }
@@ -220,24 +226,30 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Writes to the log when a set of ids changes its state, and when a source fails.
+/// Writes to the log when a set of ids changes its state, and when a source or a snapshot fails.
 async fn report_states(handle: GuardHandle) {
-    let mut known = std::collections::HashMap::new();
+    let mut known: HashMap<String, (SyncState, [Option<String>; 3])> = HashMap::new();
     loop {
         for set in handle.sets() {
             let Some(status) = set.status else { continue };
-            let now = (status.state, status.last_error.clone());
-            let before = known.insert(set.name.clone(), now.clone());
-            if before.as_ref() == Some(&now) {
-                continue;
-            }
             let (name, items) = (&set.name, set.ids.generation().items());
-            if let Some(error) = &now.1 {
-                tracing::warn!(ids = %name, %error, "the source of ids failed");
+            let errors = [status.last_error, status.snapshots.unused, status.snapshots.last_error];
+            let before = known.insert(set.name.clone(), (status.state, errors.clone()));
+            let (before, reported) =
+                before.map_or((None, Default::default()), |it| (Some(it.0), it.1));
+            let messages = [
+                "the source of ids failed",
+                "the snapshot is not used: all ids are read",
+                "the snapshot is not written",
+            ];
+            for ((error, reported), message) in errors.iter().zip(reported).zip(messages) {
+                if let Some(error) = error.as_ref().filter(|it| reported.as_ref() != Some(it)) {
+                    tracing::warn!(ids = %name, %error, "{message}");
+                }
             }
-            match now.0 {
-                _ if before.is_some_and(|before| before.0 == now.0) => {}
-                SyncState::Warming => tracing::info!(ids = %name, "all ids are being read"),
+            match status.state {
+                state if before == Some(state) => {}
+                SyncState::Warming => tracing::info!(ids = %name, "the source is being read"),
                 SyncState::Synced => tracing::info!(ids = %name, items, "the ids are synced"),
                 SyncState::Stale => tracing::warn!(ids = %name, items, "the ids are stale"),
             }

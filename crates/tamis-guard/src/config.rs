@@ -15,4 +15,4 @@ mod units;
 pub use checked::Config;
 pub use error::ConfigError;
 pub use one_route::OneRoute;
-pub(crate) use set::SetConfig;
+pub(crate) use set::{SetConfig, SnapshotsConfig};

@@ -82,8 +82,10 @@ impl Guard {
         // Its task ends with this set.
         let mut admin = tokio::task::JoinSet::new();
         if let Some(server) = self.admin {
-            admin.spawn(server.run(self.handle));
+            admin.spawn(server.run(self.handle.clone()));
         }
-        self.proxy.run(shutdown).await
+        let cut = self.proxy.run(shutdown).await;
+        self.handle.stop().await;
+        cut
     }
 }

@@ -20,6 +20,8 @@ pub enum GuardError {
     },
     /// The token of a set is empty.
     NoToken(String),
+    /// The folder of the snapshots cannot be used.
+    Snapshots(String),
 }
 
 impl fmt::Display for GuardError {
@@ -28,6 +30,7 @@ impl fmt::Display for GuardError {
             Self::Proxy(error) => error.fmt(f),
             Self::Plan { set, error } => write!(f, "ids.{set}: {error}"),
             Self::NoToken(set) => write!(f, "ids.{set}.push.token: must not be empty"),
+            Self::Snapshots(error) => write!(f, "snapshots.folder: {error}"),
         }
     }
 }
@@ -37,7 +40,7 @@ impl std::error::Error for GuardError {
         match self {
             Self::Proxy(error) => Some(error),
             Self::Plan { error, .. } => Some(error),
-            Self::NoToken(_) => None,
+            Self::NoToken(_) | Self::Snapshots(_) => None,
         }
     }
 }

@@ -54,7 +54,15 @@ impl GuardHandle {
         drop(state);
         // Here the sources end that nobody uses any more. They may take a while.
         drop(old);
-        Ok((!is_same).then_some("the settings of [proxy] and [admin] change with a restart"))
+        Ok((!is_same)
+            .then_some("the settings of [proxy], [admin] and [snapshots] change with a restart"))
+    }
+
+    /// Stops the sources, which write their last snapshots. Waits for them.
+    pub(crate) async fn stop(&self) {
+        let sets = self.state.lock().sets.clone();
+        // A panic of the task is none of the guard.
+        _ = tokio::task::spawn_blocking(move || sets.stop()).await;
     }
 
     /// Returns the sets of ids, in the order of their names.

@@ -2,16 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::config::{Config, SetConfig};
+use crate::config::{Config, SetConfig, SnapshotsConfig};
 use crate::guard_error::GuardError;
 use crate::id_set::IdSet;
+use crate::snapshot::{SnapshotFolder, SnapshotOptions};
 use crate::source::{PushSource, Source, SourceStatus};
 
 /// The sets of ids of a configuration, with sources that run. Dropping it stops them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GuardSets {
     sets: BTreeMap<String, RunningSet>,
+    snapshots: Option<Snapshots>,
+}
+
+/// Where the sources write snapshots. The folder is locked until all sets are dropped.
+#[derive(Clone, Debug)]
+struct Snapshots {
+    folder: Arc<SnapshotFolder>,
+    every: Duration,
 }
 
 /// A set of ids of a running guard.
@@ -34,20 +44,35 @@ struct RunningSet {
     push: Option<Arc<PushSource>>,
 }
 
+impl Snapshots {
+    fn open(config: &SnapshotsConfig) -> Result<Self, GuardError> {
+        let folder = SnapshotFolder::open(&config.folder).map_err(GuardError::Snapshots)?;
+        Ok(Self { folder: Arc::new(folder), every: config.every })
+    }
+
+    fn of_set(&self, name: &str) -> SnapshotOptions {
+        SnapshotOptions { every: self.every, ..SnapshotOptions::new(self.folder.file_of(name)) }
+    }
+}
+
 impl GuardSets {
     /// Starts the sources of all sets.
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if a token is empty, or there is no memory.
+    /// [`GuardError`] if a token is empty, the folder of the snapshots cannot be used, or there is no
+    /// memory.
     ///
     /// # Panics
     ///
     /// If the system cannot start a thread.
     pub fn start(config: &Config) -> Result<Self, GuardError> {
-        let start =
-            |(name, set): (&String, &SetConfig)| Ok((name.clone(), RunningSet::start(name, set)?));
-        Ok(Self { sets: config.set_configs().map(start).collect::<Result<_, GuardError>>()? })
+        let snapshots = config.snapshots().map(Snapshots::open).transpose()?;
+        let start = |(name, set): (&String, &SetConfig)| {
+            Ok((name.clone(), RunningSet::start(name, set, snapshots.as_ref())?))
+        };
+        let sets = config.set_configs().map(start).collect::<Result<_, GuardError>>()?;
+        Ok(Self { sets, snapshots })
     }
 
     /// Returns the sets, in the order of their names.
@@ -62,6 +87,15 @@ impl GuardSets {
         self.sets.iter().map(set).collect()
     }
 
+    /// Stops all sources. They write their last snapshots at the same time.
+    pub(crate) fn stop(&self) {
+        std::thread::scope(|threads| {
+            for source in self.sets.values().filter_map(|set| set.source.as_ref()) {
+                threads.spawn(|| source.end());
+            }
+        });
+    }
+
     /// Returns the sets of another configuration. A set with the same settings is the same one.
     pub(crate) fn changed_to(&self, old: &Config, new: &Config) -> Result<Self, GuardError> {
         let mut sets = BTreeMap::new();
@@ -69,11 +103,11 @@ impl GuardSets {
             let kept = self.sets.get(name).filter(|_| new.has_same_set(old, name));
             let running = match kept {
                 Some(kept) => kept.clone(),
-                None => RunningSet::start(name, set)?,
+                None => RunningSet::start(name, set, self.snapshots.as_ref())?,
             };
             sets.insert(name.clone(), running);
         }
-        Ok(Self { sets })
+        Ok(Self { sets, snapshots: self.snapshots.clone() })
     }
 
     /// Replaces the lists of allowed and denied ids.
@@ -96,7 +130,11 @@ impl GuardSets {
 }
 
 impl RunningSet {
-    fn start(name: &str, config: &SetConfig) -> Result<Self, GuardError> {
+    fn start(
+        name: &str,
+        config: &SetConfig,
+        snapshots: Option<&Snapshots>,
+    ) -> Result<Self, GuardError> {
         let set = || name.to_owned();
         let ids = IdSet::new(config.options.clone());
         let ids = Arc::new(ids.map_err(|error| GuardError::Plan { set: set(), error })?);
@@ -106,7 +144,10 @@ impl RunningSet {
         let push = push.transpose().map_err(|_| GuardError::NoToken(set()))?.map(Arc::new);
         let options = config.source_options;
         let source = config.source.as_ref();
-        let source = source.map(|source| Arc::new(source.start(Arc::clone(&ids), options)));
+        let source = source.map(|source| {
+            let snapshot = snapshots.map(|snapshots| snapshots.of_set(name));
+            Arc::new(source.start(Arc::clone(&ids), options, snapshot))
+        });
         Ok(Self { ids, source, push })
     }
 }

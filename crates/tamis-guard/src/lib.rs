@@ -75,7 +75,7 @@ pub use refusal::Refusal;
 pub use route::{Required, Route, RouteId};
 #[cfg(feature = "single-flight")]
 pub use single_flight::SingleFlight;
-pub use snapshot::{SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
+pub use snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
 pub use state::{Policies, Policy, SyncState};
 pub use tamis::PlanError;
 pub use verdict::{PassReason, RefuseReason, Verdict};

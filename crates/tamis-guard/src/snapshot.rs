@@ -12,8 +12,13 @@
 //! tombstone. An id without such a change has its state at the position: its bits were set before
 //! the file was begun, and bits stay set.
 //!
-//! An id may have a wrong state until all changes that the writer had applied are applied again.
-//! The reader is not synced before that.
+//! An id may have a wrong state until all changes that the writer had applied are applied again:
+//! the file may have the tombstone of an id that a later change, also applied by the writer, has
+//! inserted again. So the writer takes a second position after it has copied the tombstones, the
+//! end. No change in the file is after the end. The reader is not synced before it has applied all
+//! changes up to the end. If the stream does not have the end, it is not the stream that the writer
+//! read, for example because the source lost its last changes in a crash. The reader then reads all
+//! ids.
 //!
 //! # Layout
 //!
@@ -23,7 +28,8 @@
 //! | --- | --- |
 //! | 8 | magic number `89 54 47 55 41 52 44 0a` |
 //! | 4 | version: 1 |
-//! | 8 | time of creation, in milliseconds since 1970 |
+//! | 8 | time at which the file was written, in milliseconds since 1970 |
+//! | 8 | time at which all ids were read, in milliseconds since 1970 |
 //! | text | type of the ids |
 //! | text | identity of the source |
 //! | text | position in the source's change stream |
@@ -34,24 +40,29 @@
 //! | | each filter: number of ids (u64), length (u64), a Tamis file |
 //! | 8 | number of deleted ids |
 //! | | each deleted id: a text |
+//! | text | end: the position after the copy |
 //! | 8 | XXH3 of all bytes before |
 
 mod error;
 mod fields;
+#[cfg(feature = "config")]
+mod folder;
 mod head;
 mod store;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 
 pub use error::SnapshotError;
 use fields::{FieldReader, FieldWriter};
-pub use head::SnapshotHead;
+#[cfg(feature = "config")]
+pub(crate) use folder::{SnapshotFolder, file_name};
+pub use head::{Snapshot, SnapshotHead};
 pub use store::{SnapshotOptions, SnapshotStore};
 
 use crate::generation::Generation;
@@ -68,20 +79,28 @@ const MAX_PARTS: u32 = 64;
 
 impl Generation {
     /// Writes the generation, while other threads may change it. The caller must have taken the
-    /// position before this call. Copies one part at a time.
+    /// position before this call. `end` returns the position of the last change that was applied;
+    /// it is called after the copy. Copies one part at a time.
     ///
     /// The bytes contain the secret hash key of the generation.
     ///
     /// # Errors
     ///
     /// The errors of `out`; [`io::ErrorKind::OutOfMemory`] if there is no memory for a copy;
-    /// [`io::ErrorKind::InvalidInput`] for a text of `head` over 64 KiB.
-    pub fn write_snapshot(&self, head: &SnapshotHead, out: impl Write) -> io::Result<()> {
+    /// [`io::ErrorKind::InvalidInput`] for a text of `head` or an end over 64 KiB.
+    pub fn write_snapshot(
+        &self,
+        head: &SnapshotHead,
+        end: impl FnOnce() -> Vec<u8>,
+        out: impl Write,
+    ) -> io::Result<()> {
         let mut out = FieldWriter::new(out);
         out.bytes(&MAGIC)?;
         out.u32(VERSION)?;
-        let created = head.created.duration_since(UNIX_EPOCH).unwrap_or_default();
-        out.u64(created.as_millis() as u64)?;
+        for time in [head.created, head.built] {
+            let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+            out.u64(since.as_millis() as u64)?;
+        }
         out.text(head.ids.as_bytes())?;
         out.text(head.source.as_bytes())?;
         out.text(&head.position)?;
@@ -101,9 +120,12 @@ impl Generation {
         }
         let deleted = self.tombstones().copy();
         out.u64(deleted.len() as u64)?;
+        // After the last copy.
+        let end = end();
         for id in deleted {
             out.text(&id)?;
         }
+        out.text(&end)?;
         out.finish()
     }
 
@@ -113,15 +135,13 @@ impl Generation {
     /// # Errors
     ///
     /// [`SnapshotError`] unless the bytes are exactly one undamaged snapshot.
-    pub fn read_snapshot(
-        stream: impl Read,
-        max_bytes: u64,
-    ) -> Result<(SnapshotHead, Self), SnapshotError> {
+    pub fn read_snapshot(stream: impl Read, max_bytes: u64) -> Result<Snapshot, SnapshotError> {
         let mut fields = FieldReader::new(stream, max_bytes);
         let head = read_head(&mut fields)?;
         let generation = read_generation(&mut fields)?;
+        let end = fields.text()?;
         fields.finish()?;
-        Ok((head, generation))
+        Ok(Snapshot { head, generation, end })
     }
 }
 
@@ -145,15 +165,20 @@ fn read_head(fields: &mut FieldReader<impl Read>) -> Result<SnapshotHead, Snapsh
     if version != VERSION {
         return Err(SnapshotError::Version { found: version, known: VERSION });
     }
-    let created = Duration::from_millis(fields.u64()?);
-    let created = UNIX_EPOCH.checked_add(created).ok_or(SnapshotError::Invalid("time"))?;
+    let (created, built) = (read_time(fields)?, read_time(fields)?);
     let utf8 = |bytes, field| String::from_utf8(bytes).map_err(|_| SnapshotError::Invalid(field));
     Ok(SnapshotHead {
         ids: utf8(fields.text()?, "type of the ids")?,
         source: utf8(fields.text()?, "source")?,
         position: fields.text()?,
         created,
+        built,
     })
+}
+
+fn read_time(fields: &mut FieldReader<impl Read>) -> Result<SystemTime, SnapshotError> {
+    let since = Duration::from_millis(fields.u64()?);
+    UNIX_EPOCH.checked_add(since).ok_or(SnapshotError::Invalid("time"))
 }
 
 fn read_generation(fields: &mut FieldReader<impl Read>) -> Result<Generation, SnapshotError> {

@@ -20,6 +20,8 @@ mod mysql;
 mod postgres;
 mod push;
 mod run;
+mod snapshot_record;
+mod snapshots;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod status;
@@ -42,7 +44,7 @@ pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{ChangeColumn, SqliteAudit, SqliteOptions};
-pub use status::SourceStatus;
+pub use status::{SnapshotStatus, SourceStatus};
 
 use crate::id_set::IdSet;
 use run::{Reader, Run};
@@ -51,7 +53,7 @@ use run::{Reader, Run};
 #[derive(Debug)]
 pub struct Source {
     run: Arc<Run>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Source {
@@ -107,6 +109,7 @@ impl Source {
             asked: AtomicU64::new(0),
             progress: Mutex::default(),
             wake: Condvar::new(),
+            snapshots: Arc::default(),
         });
         let worker = Arc::clone(&run);
         let watcher = Arc::clone(&run);
@@ -117,13 +120,14 @@ impl Source {
             spawn("guard-source", Box::new(move || worker.work(&mut reader))),
             spawn("guard-watch", Box::new(move || watcher.watch())),
         ];
-        Self { run, threads }
+        Self { run, threads: Mutex::new(threads) }
     }
 
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
-        self.run.progress.lock().status(self.run.ids.state())
+        let snapshots = self.run.snapshots.status();
+        SourceStatus { snapshots, ..self.run.progress.lock().status(self.run.ids.state()) }
     }
 
     /// Asks the source to read all ids into a new generation, at the next
@@ -139,17 +143,24 @@ impl Source {
     }
 }
 
-impl Drop for Source {
-    fn drop(&mut self) {
+impl Source {
+    /// Stops the source, and waits for its threads and its last snapshot.
+    pub(crate) fn end(&self) {
         // Release: pairs with the acquire of `is_stopped`.
         self.run.is_stopped.store(true, Ordering::Release);
         // The lock orders the store before a wait that has tested it.
         drop(self.run.progress.lock());
         self.run.wake.notify_all();
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.lock().drain(..) {
             // The worker's panic has made the set stale.
             let _ = thread.join();
         }
         self.run.lost();
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.end();
     }
 }

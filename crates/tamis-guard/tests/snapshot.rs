@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tamis::{AnyFilter, Hasher, Plan};
 use tamis_guard::{
-    Generation, IdSetOptions, IdType, IntegerForm, SnapshotError, SnapshotHead, SnapshotOptions,
-    SnapshotStore,
+    Generation, IdSetOptions, IdType, IntegerForm, Snapshot, SnapshotError, SnapshotHead,
+    SnapshotOptions, SnapshotStore,
 };
 
 const MAX_BYTES: u64 = 1 << 30;
@@ -35,17 +35,30 @@ fn head() -> SnapshotHead {
         source: "server 7, shop.products".to_owned(),
         position: vec![0, 255, 10],
         created: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
+        built: UNIX_EPOCH + Duration::from_millis(1_600_000_000_456),
     }
 }
 
 fn written(generation: &Generation) -> Vec<u8> {
     let mut bytes = Vec::new();
-    generation.write_snapshot(&head(), &mut bytes).unwrap();
+    generation.write_snapshot(&head(), || b"end".to_vec(), &mut bytes).unwrap();
     bytes
 }
 
-fn read(bytes: &[u8]) -> Result<(SnapshotHead, Generation), SnapshotError> {
+fn read(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
     Generation::read_snapshot(bytes, MAX_BYTES)
+}
+
+/// Writes the snapshot of a source at a position.
+fn save(
+    store: &SnapshotStore,
+    source: &str,
+    ids: &IdSetOptions,
+    position: &[u8],
+    generation: &Generation,
+) -> Result<(), SnapshotError> {
+    let head = SnapshotHead::new(source, ids, position.to_vec(), SystemTime::now());
+    store.save(&head, generation, Vec::new)
 }
 
 /// Returns a generation after random changes, with a filter of a file if `has_base`, and the last
@@ -82,8 +95,9 @@ fn a_snapshot_has_the_answers_of_its_generation() {
     let mut random = Random(7);
     for case in 0..24 {
         let (generation, known) = random_generation(&mut random, case % 2 == 1);
-        let (found, copy) = read(&written(&generation)).unwrap();
-        assert_eq!(found, head());
+        let found = read(&written(&generation)).unwrap();
+        assert_eq!((found.head, &*found.end), (head(), &b"end"[..]));
+        let copy = found.generation;
         for (&i, &exists) in &known {
             assert_eq!(copy.contains(&id(i)), exists, "case {case}, id {i}");
         }
@@ -127,7 +141,7 @@ fn a_snapshot_while_ids_change_has_all_changes_up_to_its_position() {
         while !is_over {
             is_over = writer.is_finished();
             let known = position.load(Ordering::Acquire);
-            let (_, copy) = read(&written(&generation)).unwrap();
+            let copy = read(&written(&generation)).unwrap().generation;
             for i in 0..known {
                 assert_eq!(copy.contains(&id(i)), i % 2 == 0, "id {i} of {known}");
             }
@@ -190,10 +204,10 @@ fn a_store_returns_what_it_saved_to_the_same_source_only() {
     assert!(store.is_due() && store.load("shop", &ids).unwrap().is_none());
     let generation = Generation::new(1, 0.01).unwrap();
     generation.insert(b"7", Some(7)).unwrap();
-    store.save("shop", &ids, b"log 3, byte 500", &generation).unwrap();
+    save(&store, "shop", &ids, b"log 3, byte 500", &generation).unwrap();
     assert!(!store.is_due());
-    let (loaded, position) = store.load("shop", &ids).unwrap().unwrap();
-    assert!(loaded.contains(b"7") && position == b"log 3, byte 500");
+    let loaded = store.load("shop", &ids).unwrap().unwrap();
+    assert!(loaded.generation.contains(b"7") && loaded.head.position == b"log 3, byte 500");
 
     for (source, ids, expected) in [
         ("other", ids.clone(), "another source: shop, and not other"),
@@ -218,16 +232,16 @@ fn a_store_that_cannot_write_keeps_the_old_file() {
     let store = SnapshotStore::new(SnapshotOptions::new(&path));
     let ids = options(IdType::Uuid);
     let generation = Generation::new(1, 0.01).unwrap();
-    store.save("a", &ids, b"1", &generation).unwrap();
+    save(&store, "a", &ids, b"1", &generation).unwrap();
     // A position that the format cannot store fails in the middle of the file.
-    let error = store.save("a", &ids, &[0; 1 << 17], &generation).unwrap_err();
+    let error = save(&store, "a", &ids, &[0; 1 << 17], &generation).unwrap_err();
     assert!(error.to_string().contains("64 KiB"), "{error}");
-    assert_eq!(store.load("a", &ids).unwrap().unwrap().1, b"1");
+    assert_eq!(store.load("a", &ids).unwrap().unwrap().head.position, b"1");
     let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1, "the unfinished file is removed");
 
     let nowhere = SnapshotStore::new(SnapshotOptions::new(folder.path().join("no/a")));
-    let error = nowhere.save("a", &ids, b"1", &generation).unwrap_err().to_string();
+    let error = save(&nowhere, "a", &ids, b"1", &generation).unwrap_err().to_string();
     assert!(error.contains("no/a") && !error.contains("os error"), "{error}");
     let directory = SnapshotStore::new(SnapshotOptions::new(folder.path()));
     assert!(directory.load("a", &ids).is_err());
@@ -246,10 +260,10 @@ fn ten_million_ids() {
     let store = SnapshotStore::new(SnapshotOptions::new(folder.path().join("a")));
     let ids = IdSetOptions { rate: 0.001, ..options(IdType::Uuid) };
     let start = std::time::Instant::now();
-    store.save("a", &ids, b"1", &generation).unwrap();
+    save(&store, "a", &ids, b"1", &generation).unwrap();
     let saved = start.elapsed();
     let start = std::time::Instant::now();
-    let (loaded, _) = store.load("a", &ids).unwrap().unwrap();
+    let loaded = store.load("a", &ids).unwrap().unwrap().generation;
     let bytes = std::fs::metadata(folder.path().join("a")).unwrap().len();
     println!("{bytes} bytes: written in {saved:?}, read in {:?}", start.elapsed());
     assert!(loaded.contains(b"9999999"));

@@ -13,3 +13,6 @@ mod sqlite;
 #[cfg(feature = "sqlite")]
 #[path = "sources/sqlite_faults.rs"]
 mod sqlite_faults;
+#[cfg(feature = "sqlite")]
+#[path = "sources/sqlite_restarts.rs"]
+mod sqlite_restarts;

@@ -59,6 +59,9 @@ const GAUGES: [Gauge; 9] = [
     ("tamis_guard_generation_age_seconds", "Age of the generation in use in seconds", |set| {
         seconds(set.status.as_ref()?.generation_age)
     }),
+    ("tamis_guard_snapshot_age_seconds", "Age of the last snapshot in seconds", |set| {
+        seconds(set.status.as_ref()?.snapshots.age)
+    }),
     ("tamis_guard_is_synced", "1 if the guard has all ids, otherwise 0", |set| {
         Some(f64::from(u8::from(set.ids.state() == SyncState::Synced)))
     }),
@@ -67,11 +70,14 @@ const GAUGES: [Gauge; 9] = [
 /// A counter of a source: its name, help, and value.
 type Counter = (&'static str, &'static str, fn(&SourceStatus) -> u64);
 
-const COUNTERS: [Counter; 4] = [
+const COUNTERS: [Counter; 5] = [
     ("tamis_guard_generations_total", "Generations that were built", |it| it.generations),
     ("tamis_guard_source_failures_total", "Failed reads of a source", |it| it.failures),
     ("tamis_guard_items_read_total", "Ids that were read, in all reads", |it| it.items_read),
     ("tamis_guard_invalid_rows_total", "Rows that are no ids", |it| it.invalid_rows),
+    ("tamis_guard_snapshot_failures_total", "Snapshots that were not written", |it| {
+        it.snapshots.failures
+    }),
 ];
 
 fn seconds(time: Option<Duration>) -> Option<f64> {

@@ -61,6 +61,10 @@ fn set(set: &GuardSet) -> Value {
         "items_read": status.map(|status| status.items_read),
         "invalid_rows": status.map(|status| status.invalid_rows),
         "failures": status.map(|status| status.failures),
+        "snapshot_age_seconds": seconds(status.and_then(|status| status.snapshots.age)),
+        "snapshot_failures": status.map(|status| status.snapshots.failures),
+        "snapshot_error": status.and_then(|status| status.snapshots.last_error.as_ref()),
+        "snapshot_unused": status.and_then(|status| status.snapshots.unused.as_ref()),
         "last_error": status.and_then(|status| status.last_error.as_ref()),
     })
 }

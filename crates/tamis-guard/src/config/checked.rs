@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
-use crate::config::set::{AdminConfig, SetConfig};
+use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig};
 use crate::config::{file, options};
 use crate::id_set::{IdSet, IdSetOptions};
 use crate::layer::GuardLayer;
@@ -45,6 +45,7 @@ pub struct Config {
     proxy: ProxyOptions,
     sets: BTreeMap<String, SetConfig>,
     admin: Option<AdminConfig>,
+    snapshots: Option<SnapshotsConfig>,
 }
 
 impl Config {
@@ -89,7 +90,10 @@ impl Config {
             sets.insert(name.clone(), options::set(name, ids, folder).map_err(value)?);
         }
         let admin = file.admin.as_ref().map(options::admin).transpose().map_err(value)?;
-        let config = Self { file, proxy, sets, admin };
+        let snapshots = file.snapshots.as_ref();
+        let snapshots = snapshots.map(|it| options::snapshots(it, &file.ids, folder));
+        let snapshots = snapshots.transpose().map_err(value)?;
+        let config = Self { file, proxy, sets, admin, snapshots };
         // The routes are made again for the sets of a running guard.
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
@@ -129,9 +133,23 @@ impl Config {
         settings(self) == settings(other)
     }
 
-    /// Tests whether the proxy and the admin server have the same settings in another configuration.
+    /// Tests whether the proxy, the admin server and the snapshots have the same settings in another
+    /// configuration.
     pub(crate) fn has_same_proxy(&self, other: &Self) -> bool {
-        self.file.proxy == other.file.proxy && self.file.admin == other.file.admin
+        self.file.proxy == other.file.proxy
+            && self.file.admin == other.file.admin
+            && self.snapshots == other.snapshots
+    }
+
+    /// Returns the same configuration without snapshots, for a command that reads all ids while a
+    /// guard with the same configuration runs.
+    #[must_use]
+    pub fn without_snapshots(self) -> Self {
+        Self { snapshots: None, ..self }
+    }
+
+    pub(crate) fn snapshots(&self) -> Option<&SnapshotsConfig> {
+        self.snapshots.as_ref()
     }
 
     /// Opens the source of a set for [`audit`](crate::audit()). `None` for a set without a source.

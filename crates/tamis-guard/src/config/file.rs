@@ -21,6 +21,15 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) learn: Vec<Learn>,
     pub(super) admin: Option<Admin>,
+    pub(super) snapshots: Option<Snapshots>,
+}
+
+/// `[snapshots]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Snapshots {
+    pub(super) folder: PathBuf,
+    pub(super) every: Option<Text<Duration>>,
 }
 
 /// `[admin]`

@@ -5,13 +5,14 @@ use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 
 use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::refusal::refusal;
-use crate::config::set::{AdminConfig, SetConfig, SourceConfig};
+use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
 use crate::config::units::{OneOrMany, Size, Text};
 use crate::id::{IdType, IntegerForm};
 use crate::id_set::{IdSet, IdSetOptions};
@@ -22,6 +23,7 @@ use crate::plain_io::PlainIo;
 use crate::proxy::{ProxyOptions, TlsFiles};
 use crate::route::{Required, Route, RouteId};
 use crate::single_flight::SingleFlight;
+use crate::snapshot::{SnapshotOptions, file_name};
 use crate::source::{CsvColumn, FileFormat, FileOptions, SourceOptions};
 use crate::state::Policies;
 
@@ -89,6 +91,22 @@ fn address(field: &str, text: &str) -> Result<SocketAddr, Wrong> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     let message = || format!("{text:?} is not an address; write HOST:PORT such as 0.0.0.0:8080");
     found.ok_or_else(|| wrong(field, message()))
+}
+
+/// Returns the settings of snapshots.
+pub(super) fn snapshots(
+    table: &file::Snapshots,
+    sets: &BTreeMap<String, file::Ids>,
+    folder: &Path,
+) -> Result<SnapshotsConfig, Wrong> {
+    if let Some(set) = sets.keys().find(|set| file_name(set).is_none()) {
+        return Err(wrong(format!("ids.{set}"), "the name is too long for that of a snapshot"));
+    }
+    let every = table.every.map_or(SnapshotOptions::new("").every, |Text(time)| time);
+    if every < Duration::from_secs(1) {
+        return Err(wrong("snapshots.every", "must be at least 1s"));
+    }
+    Ok(SnapshotsConfig { folder: folder.join(&table.folder), every })
 }
 
 /// Returns the settings of a set of ids.

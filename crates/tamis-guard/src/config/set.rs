@@ -2,18 +2,21 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::units::Secret;
 use crate::id::IdType;
 use crate::id_set::{IdSet, IdSetOptions};
+use crate::snapshot::SnapshotOptions;
 #[cfg(feature = "mysql")]
 use crate::source::MysqlAudit;
 #[cfg(feature = "postgres")]
 use crate::source::PostgresAudit;
 #[cfg(feature = "sqlite")]
 use crate::source::SqliteAudit;
-use crate::source::{AuditSource, Source, SourceError, SourceOptions};
+use crate::source::{AuditSource, FileOptions, Source, SourceError, SourceOptions};
 
 /// A set of ids in a configuration.
 #[derive(Clone, Debug)]
@@ -33,10 +36,17 @@ pub(crate) struct AdminConfig {
     pub(crate) token: Option<Secret>,
 }
 
+/// Where snapshots are written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SnapshotsConfig {
+    pub(crate) folder: PathBuf,
+    pub(crate) every: Duration,
+}
+
 /// Where a set has its ids from.
 #[derive(Clone, Debug)]
 pub(crate) enum SourceConfig {
-    File(crate::source::FileOptions),
+    File(FileOptions),
     #[cfg(feature = "mysql")]
     Mysql(crate::source::MysqlOptions),
     #[cfg(feature = "postgres")]
@@ -59,15 +69,25 @@ impl SourceConfig {
         })
     }
 
-    pub(crate) fn start(&self, ids: Arc<IdSet>, options: SourceOptions) -> Source {
-        match self {
+    /// Starts the source. It keeps its ids in `snapshot`, if it can go on from there.
+    pub(crate) fn start(
+        &self,
+        ids: Arc<IdSet>,
+        options: SourceOptions,
+        snapshot: Option<SnapshotOptions>,
+    ) -> Source {
+        match self.clone() {
+            Self::File(file) => Source::file(ids, FileOptions { snapshot, ..file }, options),
             #[cfg(feature = "mysql")]
-            Self::Mysql(mysql) => Source::mysql(ids, mysql.clone(), options),
+            Self::Mysql(mysql) => {
+                Source::mysql(ids, crate::source::MysqlOptions { snapshot, ..mysql }, options)
+            }
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => Source::postgres(ids, postgres.clone(), options),
-            Self::File(file) => Source::file(ids, file.clone(), options),
+            Self::Postgres(postgres) => Source::postgres(ids, postgres, options),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => Source::sqlite(ids, sqlite.clone(), options),
+            Self::Sqlite(sqlite) => {
+                Source::sqlite(ids, crate::source::SqliteOptions { snapshot, ..sqlite }, options)
+            }
         }
     }
 }

@@ -54,6 +54,8 @@ pub enum SnapshotError {
         /// The value that the guard expects.
         expected: String,
     },
+    /// The source does not have the position of the snapshot, or no longer.
+    Outdated(String),
 }
 
 impl fmt::Display for SnapshotError {
@@ -78,6 +80,7 @@ impl fmt::Display for SnapshotError {
             Self::Other { field, found, expected } => {
                 write!(f, "the snapshot has another {field}: {found}, and not {expected}")
             }
+            Self::Outdated(reason) => write!(f, "the snapshot cannot be continued: {reason}"),
         }
     }
 }

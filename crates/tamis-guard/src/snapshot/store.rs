@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tempfile::NamedTempFile;
@@ -12,7 +12,10 @@ use tempfile::NamedTempFile;
 use crate::generation::Generation;
 use crate::id_set::IdSetOptions;
 use crate::snapshot::error::SnapshotError;
-use crate::snapshot::head::SnapshotHead;
+use crate::snapshot::head::{Snapshot, SnapshotHead};
+
+/// How the names of files begin that are being written.
+pub(super) const UNFINISHED: &str = ".tamis-snapshot-";
 
 /// Where and how often snapshots of a set are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +61,8 @@ impl SnapshotStore {
         self.saved.lock().is_none_or(|saved| saved.elapsed() >= self.options.every)
     }
 
-    /// Reads the snapshot, and returns the generation and its position. Returns `None` if there is
-    /// no file. `source` is the identity of the source, and `ids` are the settings of the set.
+    /// Reads the snapshot. Returns `None` if there is no file. `source` is the identity of the
+    /// source, and `ids` are the settings of the set.
     ///
     /// # Errors
     ///
@@ -69,7 +72,7 @@ impl SnapshotStore {
         &self,
         source: &str,
         ids: &IdSetOptions,
-    ) -> Result<Option<(Generation, Vec<u8>)>, SnapshotError> {
+    ) -> Result<Option<Snapshot>, SnapshotError> {
         let fail = |error| SnapshotError::File { path: self.options.path.clone(), error };
         let file = match File::open(&self.options.path) {
             Ok(file) => file,
@@ -81,8 +84,7 @@ impl SnapshotStore {
         if !metadata.is_file() {
             return Err(fail(io::Error::other("not a regular file")));
         }
-        let (head, generation) =
-            Generation::read_snapshot(io::BufReader::new(file), self.options.max_bytes)?;
+        let snapshot = Generation::read_snapshot(io::BufReader::new(file), self.options.max_bytes)?;
         let same = |field, found: &str, expected: &str| match found == expected {
             true => Ok(()),
             false => Err(SnapshotError::Other {
@@ -91,36 +93,31 @@ impl SnapshotStore {
                 expected: expected.escape_debug().to_string(),
             }),
         };
+        let (head, rate) = (&snapshot.head, snapshot.generation.rate_of_parts());
         same("type of ids", &head.ids, &ids.id.to_string())?;
         same("source", &head.source, source)?;
-        same("rate", &generation.rate_of_parts().to_string(), &ids.rate.to_string())?;
+        same("rate", &rate.to_string(), &ids.rate.to_string())?;
         *self.saved.lock() = Some(Instant::now());
-        Ok(Some((generation, head.position)))
+        Ok(Some(snapshot))
     }
 
-    /// Writes a snapshot, and replaces the file when all bytes are on the disk. The caller took
-    /// `position` before this call, and the generation has all changes up to it.
+    /// Writes a snapshot, and replaces the file when all bytes are on the disk. The caller took the
+    /// position of `head` before this call, and the generation has all changes up to it. `end`
+    /// returns the position of the last change that was applied; it is called after the copy.
     ///
     /// # Errors
     ///
     /// [`SnapshotError::File`]. The old file is unchanged.
     pub fn save(
         &self,
-        source: &str,
-        ids: &IdSetOptions,
-        position: &[u8],
+        head: &SnapshotHead,
         generation: &Generation,
+        end: impl FnOnce() -> Vec<u8>,
     ) -> Result<(), SnapshotError> {
         // A failed snapshot is not tried again at once.
         *self.saved.lock() = Some(Instant::now());
-        let head = SnapshotHead {
-            ids: ids.id.to_string(),
-            source: source.to_owned(),
-            position: position.to_vec(),
-            created: SystemTime::now(),
-        };
         let path = &self.options.path;
-        let written = replace(path, |file| generation.write_snapshot(&head, file));
+        let written = replace(path, |file| generation.write_snapshot(head, end, file));
         written.map_err(|error| SnapshotError::File { path: path.clone(), error })
     }
 }
@@ -130,7 +127,7 @@ fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Resu
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     // The file is removed if a step fails.
-    let new = NamedTempFile::with_prefix_in(".tamis-snapshot-", folder)?;
+    let new = NamedTempFile::with_prefix_in(UNFINISHED, folder)?;
     write(new.as_file())?;
     new.as_file().sync_all()?;
     new.persist(path).map_err(|error| error.error)?;

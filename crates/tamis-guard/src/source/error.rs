@@ -8,7 +8,6 @@ use tamis::PlanError;
 use tamis_formats::ReadError;
 
 use crate::plain_io::PlainIo;
-use crate::snapshot::SnapshotError;
 
 /// Why a read of a source failed. The ids in use stay.
 #[derive(Debug)]
@@ -56,8 +55,6 @@ pub enum SourceError {
     Connect(String),
     /// The database does not tell all changes. The text has the SQL that mends it.
     Preflight(String),
-    /// The snapshot cannot be used or written. The source reads all ids.
-    Snapshot(SnapshotError),
     /// The read was stopped.
     Stopped,
 }
@@ -92,7 +89,6 @@ impl fmt::Display for SourceError {
             Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
             Self::Connect(error) => write!(f, "the database cannot be read: {error}"),
             Self::Preflight(message) => f.write_str(message),
-            Self::Snapshot(error) => error.fmt(f),
             Self::Stopped => f.write_str("the source was stopped"),
         }
     }
@@ -105,7 +101,6 @@ impl std::error::Error for SourceError {
             Self::Csv(error) => Some(error),
             Self::Filter(error) => Some(error),
             Self::Plan(error) => Some(error),
-            Self::Snapshot(error) => Some(error),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(error) => Some(error),
             _ => None,

@@ -22,9 +22,10 @@ use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 
 use crate::generation::Generation;
-use crate::snapshot::{SnapshotError, SnapshotOptions, SnapshotStore};
+use crate::snapshot::{SnapshotError, SnapshotOptions};
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
+use crate::source::snapshots::Snapshots;
 use crate::source::status::Rows;
 pub use list::CsvColumn;
 #[cfg(feature = "sqlite")]
@@ -107,21 +108,23 @@ pub(super) struct FileReader {
     published: Option<(Signature, u64)>,
     /// The last signature that differs from it, and when the reader first saw it.
     changed: Option<(Signature, Instant)>,
-    snapshot: Option<SnapshotStore>,
+    snapshots: Snapshots,
 }
 
 impl Reader for FileReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
         let start = Instant::now();
         let signature = Signature::of_path(&self.options.path)?;
-        if self.published.is_none()
-            && let Err(error) = self.load_snapshot(run, signature)
-        {
-            run.progress.lock().fail(&SourceError::Snapshot(error));
+        // Not while the file changes.
+        if self.published.is_none() && self.changed.is_none() {
+            self.load_snapshot(run, signature);
         }
         if self.published.is_some_and(|(published, _)| published == signature) {
             self.changed = None;
             run.known_until(start);
+            if self.snapshots.is_due() {
+                self.snapshots.save(run, Some(signature.to_string().into_bytes()), Vec::new);
+            }
             return if run.is_rebuild_asked() {
                 self.publish(run, signature, start)
             } else {
@@ -142,36 +145,31 @@ impl Reader for FileReader {
         }
         self.publish(run, signature, start)
     }
+
+    fn stop(&mut self, run: &Run) {
+        let signature = self.published.map(|(signature, _)| signature);
+        let position = signature.map(|it| it.to_string().into_bytes());
+        self.snapshots.finish(run, position, Vec::new);
+    }
 }
 
 impl FileReader {
     pub(super) fn new(options: FileOptions) -> Self {
         let is_list = options.format != FileFormat::Filter;
-        let snapshot = options.snapshot.clone().filter(|_| is_list).map(SnapshotStore::new);
-        Self { options, published: None, changed: None, snapshot }
+        let snapshot = options.snapshot.clone().filter(|_| is_list);
+        let snapshots = Snapshots::new(snapshot, options.identity());
+        Self { options, published: None, changed: None, snapshots }
     }
 
     /// Publishes the ids of the snapshot, if the file had this signature when they were read.
-    fn load_snapshot(&mut self, run: &Run, signature: Signature) -> Result<(), SnapshotError> {
-        // Not while the file changes.
-        let store = self.snapshot.as_ref().filter(|_| self.changed.is_none());
-        let Some(store) = store else { return Ok(()) };
-        let loaded = store.load(&self.options.identity(), run.ids.options())?;
-        let Some((generation, position)) = loaded else { return Ok(()) };
-        if position == signature.to_string().as_bytes() {
-            self.published = Some((signature, generation.items()));
-            run.start_generation_from(generation);
-            run.publish_generation();
-        }
-        Ok(())
-    }
-
-    fn save_snapshot(&self, run: &Run, signature: Signature, generation: &Generation) {
-        let Some(store) = &self.snapshot else { return };
-        let (source, position) = (self.options.identity(), signature.to_string());
-        let saved = store.save(&source, run.ids.options(), position.as_bytes(), generation);
-        if let Err(error) = saved {
-            run.progress.lock().fail(&SourceError::Snapshot(error));
+    fn load_snapshot(&mut self, run: &Run, signature: Signature) {
+        let Some(snapshot) = self.snapshots.load(run) else { return };
+        if snapshot.head.position == signature.to_string().as_bytes() {
+            self.published = Some((signature, snapshot.generation.items()));
+            run.publish_snapshot(snapshot);
+        } else {
+            let reason = "the file has changed".to_owned();
+            run.snapshots.refuse(&SnapshotError::Outdated(reason));
         }
     }
 
@@ -205,7 +203,7 @@ impl FileReader {
         self.published = Some((signature, items));
         self.changed = None;
         run.known_until(start);
-        self.save_snapshot(run, signature, &generation);
+        self.snapshots.save(run, Some(signature.to_string().into_bytes()), Vec::new);
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 //! * **No id is missing.** A row that is committed before the position and exists until the end is
 //!   in the snapshot of the read. A row that is committed later is in the log after the position,
 //!   and the generation gets all changes of the log.
+//!   See `visible.rs` for the moment from which a query sees what the log has.
 //! * **Deleted ids stay deleted.** The read may find a row that is deleted a moment later. The log
 //!   has the deletion, and [`Generation::load`](crate::Generation::load) does not undo it.
 //! * **A transaction is one step.** Its new ids are inserted at once. Its deletions wait for the
@@ -20,15 +21,24 @@
 //! statement that it does not understand: one that changes the table's definition, replaces or empties
 //! the table, or changes rows in the statement format. The set is stale until then.
 //!
+//! A snapshot keeps the end of a transaction in the log. A source that starts goes on there. See
+//! `snapshot.rs` for the consistency. The log is the one that the writer read if it is that of the
+//! same server, if its file was created at the same time, and if it has the end of the snapshot. If
+//! not, or if the table has other columns, the source reads all ids.
+//!
 //! InnoDB does not log rows that a foreign key deletes (`ON DELETE CASCADE`). Such an id passes until
 //! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
 
 mod audit;
+mod bulk;
 mod follower;
+mod log_filter;
+mod log_place;
 mod options;
 mod server;
 mod statement;
 mod table;
+mod visible;
 
 use std::time::Duration;
 
@@ -58,5 +68,9 @@ impl Reader for MysqlReader {
         let result = runtime.block_on(self.follower.follow(run));
         runtime.shutdown_timeout(Duration::from_millis(100));
         result
+    }
+
+    fn stop(&mut self, run: &Run) {
+        self.follower.stop(run);
     }
 }

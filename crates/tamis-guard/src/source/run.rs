@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::generation::Generation;
 use crate::id_set::IdSet;
+use crate::snapshot::Snapshot;
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
-use crate::source::status::{Progress, Rows};
+use crate::source::snapshot_record::SnapshotRecord;
+use crate::source::status::{Built, Progress, Rows};
 use crate::state::SyncState;
 
 /// How often a source looks for changes, and how old its knowledge may be.
@@ -52,6 +54,9 @@ const FEW_DELETED: u64 = 1000;
 pub(super) trait Reader: Send + 'static {
     /// Reads what has changed since the last call, and reports it to `run`.
     fn read(&mut self, run: &Run) -> Result<(), SourceError>;
+
+    /// Ends the reader after its last read. It takes a bounded time.
+    fn stop(&mut self, run: &Run);
 }
 
 /// A running source, as its reader sees it.
@@ -64,6 +69,8 @@ pub(super) struct Run {
     pub(super) asked: AtomicU64,
     pub(super) progress: Mutex<Progress>,
     pub(super) wake: Condvar,
+    /// What the thread that writes snapshots reports.
+    pub(super) snapshots: Arc<SnapshotRecord>,
 }
 
 impl Run {
@@ -85,6 +92,7 @@ impl Run {
             self.sleep(pause);
         }
         self.ids.abandon_generation();
+        reader.stop(self);
     }
 
     /// Makes the set stale when the last successful read is too old.
@@ -141,7 +149,7 @@ impl Run {
     /// the generation is old.
     pub(super) fn is_rebuild_asked(&self) -> bool {
         let progress = self.progress.lock();
-        let age = progress.published.map(|published| published.elapsed());
+        let age = progress.built.map(Built::age);
         let is_old =
             self.options.rebuild_after.is_some_and(|after| age.is_some_and(|it| it >= after));
         // Relaxed here and below: the number publishes no other data.
@@ -172,11 +180,28 @@ impl Run {
     }
 
     pub(super) fn publish_generation(&self) {
+        self.publish(Duration::ZERO);
+    }
+
+    /// Publishes the ids of a snapshot. They keep their age and their hash key.
+    pub(super) fn publish_snapshot(&self, snapshot: Snapshot) {
+        let age = SystemTime::now().duration_since(snapshot.head.built).unwrap_or_default();
+        self.start_generation_from(snapshot.generation);
+        self.publish(age);
+    }
+
+    fn publish(&self, age: Duration) {
         self.ids.publish_generation();
         let mut progress = self.progress.lock();
         progress.generations += 1;
         progress.answered = progress.answering;
-        progress.published = Some(Instant::now());
+        progress.built = Some(Built::now(age));
+    }
+
+    /// Returns when the ids of the generation in use were read; `None` before the first.
+    pub(super) fn built(&self) -> Option<SystemTime> {
+        let age = self.progress.lock().built?.age();
+        SystemTime::now().checked_sub(age)
     }
 
     /// Returns the canonical text of an id in a row.
@@ -186,9 +211,7 @@ impl Run {
 
     /// Adds a row of a bulk read to a generation. Returns false if it is no id.
     pub(super) fn load(&self, generation: &Generation, text: &[u8]) -> Result<bool, SourceError> {
-        let Some(id) = self.canonical(text) else { return Ok(false) };
-        generation.load(&id, self.ids.options().id.value_of(&id))?;
-        Ok(true)
+        load_row(&self.ids, generation, text)
     }
 
     /// Reports an error that does not end the read.
@@ -206,4 +229,16 @@ impl Run {
     pub(super) fn count(&self, rows: Rows) {
         self.progress.lock().count(rows);
     }
+}
+
+/// As [`Run::load`], for a thread without the source.
+pub(super) fn load_row(
+    ids: &IdSet,
+    generation: &Generation,
+    text: &[u8],
+) -> Result<bool, SourceError> {
+    let id_type = &ids.options().id;
+    let Some(id) = canonical_row(id_type, text) else { return Ok(false) };
+    generation.load(&id, id_type.value_of(&id))?;
+    Ok(true)
 }

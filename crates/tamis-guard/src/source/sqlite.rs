@@ -12,6 +12,10 @@
 //! exists during the whole read is in one of the chunks. A row that is committed behind the chunk
 //! is found as a change.
 //!
+//! A snapshot keeps the bound of the next poll. A source that starts polls from there, so it finds all
+//! rows that were committed after the last poll. It reads all ids if the file is another one, if the
+//! machine was started again since, or if the schema has changed.
+//!
 //! Another file at the path or a changed schema may be another table. The set is then stale until
 //! all ids are read again. Each statement that changes the schema has this effect, also `VACUUM`
 //! and `CREATE INDEX`.
@@ -57,6 +61,12 @@ impl Reader for SqliteReader {
             }
         }
         result
+    }
+
+    fn stop(&mut self, run: &Run) {
+        if let Some(database) = &self.database {
+            self.follower.stop(run, database);
+        }
     }
 }
 

@@ -30,6 +30,21 @@ pub struct SourceStatus {
     pub last_success: Option<Instant>,
     /// The last error. `None` after a successful read.
     pub last_error: Option<String>,
+    /// The snapshots of the source.
+    pub snapshots: SnapshotStatus,
+}
+
+/// The status of the snapshots of a source.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotStatus {
+    /// The age of the last snapshot; `None` without one.
+    pub age: Option<Duration>,
+    /// The number of snapshots that were not written.
+    pub failures: u64,
+    /// Why the last snapshot was not written. `None` after a successful write.
+    pub last_error: Option<String>,
+    /// Why the source has not continued the snapshot that it found, and has read all ids.
+    pub unused: Option<String>,
 }
 
 /// The record of a source, under its lock.
@@ -39,8 +54,8 @@ pub(super) struct Progress {
     pub(super) known_until: Option<Instant>,
     pub(super) lag_bytes: Option<u64>,
     pub(super) generations: u64,
-    /// When the generation in use was published.
-    pub(super) published: Option<Instant>,
+    /// When the ids of the generation in use were read.
+    pub(super) built: Option<Built>,
     /// The number of requests for a new generation that the one in use answers, and the one that is
     /// being read.
     pub(super) answered: u64,
@@ -74,13 +89,34 @@ impl Progress {
             items_read: self.rows.ids,
             invalid_rows: self.rows.invalid,
             generations: self.generations,
-            generation_age: self.published.map(|moment| moment.elapsed()),
+            generation_age: self.built.map(Built::age),
             failures: self.failures,
             lag: self.known_until.map(|moment| moment.elapsed()),
             lag_bytes: self.lag_bytes,
             last_success: self.last_success,
             last_error: self.last_error.clone(),
+            snapshots: SnapshotStatus::default(),
         }
+    }
+}
+
+/// When the ids of a generation were read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Built {
+    /// When this process published the generation.
+    published: Instant,
+    /// How old it was then, if it is from a snapshot.
+    age: Duration,
+}
+
+impl Built {
+    /// Returns that of a generation that is published now, with ids that were read before.
+    pub(super) fn now(age: Duration) -> Self {
+        Self { published: Instant::now(), age }
+    }
+
+    pub(super) fn age(self) -> Duration {
+        self.published.elapsed().saturating_add(self.age)
     }
 }
 

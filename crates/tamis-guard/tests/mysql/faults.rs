@@ -103,3 +103,21 @@ fn a_log_that_was_deleted_costs_a_read_of_all_ids() {
     wait_synced(&source);
     assert!(knows(&ids, 600) && !knows(&ids, 601));
 }
+
+#[test]
+fn a_log_that_is_begun_again_costs_a_read_of_all_ids() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 100);
+    // The position is behind the beginning of the next log.
+    shop.session.run("FLUSH BINARY LOGS");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("RESET MASTER");
+    shop.session.run("INSERT INTO products VALUES ('new', 500)");
+    wait_until(&source, "read again", || source.status().generations > 1 && knows(&ids, 500));
+    wait_synced(&source);
+    shop.session.run("INSERT INTO products VALUES ('new', 501)");
+    wait_until(&source, "followed", || knows(&ids, 501) && !knows(&ids, 502));
+}

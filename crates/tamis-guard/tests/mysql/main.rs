@@ -8,7 +8,9 @@ mod chaos;
 #[allow(dead_code)]
 mod checker;
 mod faults;
+mod lost_rows;
 mod random_faults;
+mod restarts;
 mod server;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]

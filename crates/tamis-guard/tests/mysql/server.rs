@@ -168,6 +168,36 @@ impl Session {
         self.try_run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
+    /// Returns the first column of a query as bytes.
+    pub fn texts(&mut self, sql: &str) -> Vec<Vec<u8>> {
+        self.runtime.block_on(self.connection.query(sql)).unwrap()
+    }
+
+    /// Ends all streams of the binary log. The server notices a closed one only at its next event.
+    pub fn end_streams(&mut self) {
+        let sql = "SELECT CAST(ID AS CHAR) FROM information_schema.PROCESSLIST
+            WHERE COMMAND LIKE 'Binlog Dump%'";
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let streams = self.texts(sql);
+            if streams.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < end, "the streams do not end");
+            for id in streams {
+                // It may have ended meanwhile.
+                _ = self.try_run(&format!("KILL {}", String::from_utf8(id).unwrap()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns the name of the last file of the binary log.
+    pub fn last_log(&mut self) -> String {
+        let row = self.connection.query_first::<mysql_async::Row, _>("SHOW MASTER STATUS");
+        self.runtime.block_on(row).unwrap().unwrap().get(0).unwrap()
+    }
+
     pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {
         self.runtime.block_on(self.connection.query_drop(sql))
     }

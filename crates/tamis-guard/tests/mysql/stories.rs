@@ -12,7 +12,7 @@ use crate::checker::{
 use crate::server::{Server, Session, Shop, start, text};
 
 /// Returns a database of the server that most tests share.
-fn shop() -> Shop {
+pub fn shop() -> Shop {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(Server::start).shop()
 }
@@ -44,6 +44,39 @@ fn rows_of_the_table_are_ids() {
     assert_eq!(ids.state(), SyncState::Stale);
 }
 
+/// Runs a transaction that inserts, replaces and deletes some rows. New rows begin at `next`.
+pub fn transact(shop: &mut Shop, committed: &Committed, random: &mut Random, next: &mut u64) {
+    shop.session.run("START TRANSACTION");
+    let (mut new, mut gone) = (Vec::new(), Vec::new());
+    for _ in 0..=random.below(10) {
+        match random.below(4) {
+            0 => {
+                let Some(id) = committed.pick(random) else { continue };
+                committed.remove([id]);
+                shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
+                gone.push(id);
+            }
+            // A row that a transaction deletes and inserts again exists all the time.
+            1 => {
+                let Some(id) = committed.pick(random) else { continue };
+                shop.session.run(&format!("REPLACE INTO products VALUES ('again', {id})"));
+            }
+            _ => {
+                shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
+                new.push(*next);
+                *next += 1;
+            }
+        }
+    }
+    if random.below(5) == 0 {
+        shop.session.run("ROLLBACK");
+        committed.insert(gone);
+    } else {
+        shop.session.run("COMMIT");
+        committed.insert(new);
+    }
+}
+
 #[test]
 fn the_promise_holds_while_rows_change() {
     let mut shop = shop();
@@ -55,37 +88,11 @@ fn the_promise_holds_while_rows_change() {
     let mut next = 20_001;
     check(&source, &ids, &committed, || {
         let end = Instant::now() + Duration::from_secs(4);
-        while Instant::now() < end {
-            shop.session.run("START TRANSACTION");
-            let (mut new, mut gone) = (Vec::new(), Vec::new());
-            for _ in 0..=random.below(10) {
-                match random.below(4) {
-                    0 => {
-                        let Some(id) = committed.pick(&mut random) else { continue };
-                        committed.remove([id]);
-                        shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
-                        gone.push(id);
-                    }
-                    // A row that a transaction deletes and inserts again exists all the time.
-                    1 => {
-                        let Some(id) = committed.pick(&mut random) else { continue };
-                        shop.session.run(&format!("REPLACE INTO products VALUES ('again', {id})"));
-                    }
-                    _ => {
-                        shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
-                        new.push(next);
-                        next += 1;
-                    }
-                }
-            }
-            if random.below(5) == 0 {
-                shop.session.run("ROLLBACK");
-                committed.insert(gone);
-            } else {
-                shop.session.run("COMMIT");
-                committed.insert(new);
-            }
-            if random.below(50) == 0 {
+        let mut count = 0;
+        while Instant::now() < end || source.status().generations < 2 {
+            transact(&mut shop, &committed, &mut random, &mut next);
+            count += 1;
+            if count % 50 == 1 {
                 source.rebuild();
             }
         }

@@ -92,9 +92,14 @@ fn a_restart_with_a_snapshot_reads_only_a_list_that_has_changed() {
     assert!(knows(&ids, 4) && !knows(&ids, 3));
     source.stop();
     fs::write(&snapshot, "damaged").unwrap();
-    let (ids, _source, status) = restart();
-    assert_eq!((status.items_read, status.failures), (1, 1));
+    let (ids, source, status) = restart();
+    assert_eq!((status.items_read, status.failures), (1, 0));
+    let unused = status.snapshots.unused.unwrap();
+    assert_eq!(unused, "the snapshot is incomplete");
     assert!(knows(&ids, 4));
+    // It was replaced by a whole one.
+    source.stop();
+    assert_eq!(restart().2.items_read, 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Ids in an SQLite database.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
@@ -69,8 +69,9 @@ pub fn start(ids: &Arc<IdSet>, sqlite: SqliteOptions) -> Source {
 }
 
 /// Inserts, updates and deletes rows in transactions of random sizes.
-fn write(shop: &mut Shop, committed: &Committed, random: &mut Random, time: Duration) {
-    let (start, end) = (Instant::now(), Instant::now() + time);
+pub fn write(shop: &mut Shop, committed: &Committed, random: &mut Random, time: Duration) {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let (start, end) = (START.get_or_init(Instant::now), Instant::now() + time);
     while Instant::now() < end {
         let now = 1_000_000 + start.elapsed().as_micros() as i64;
         let (mut new, mut deleted) = (Vec::new(), Vec::new());

@@ -21,12 +21,17 @@ struct Shared {
 
 impl TcpProxy {
     pub fn start(server: SocketAddr) -> Self {
+        Self::in_turn(vec![server])
+    }
+
+    /// Connects each connection to the next server.
+    pub fn in_turn(servers: Vec<SocketAddr>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared::default());
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
-            for client in listener.incoming() {
+            for (client, server) in listener.incoming().zip(servers.into_iter().cycle()) {
                 let Ok(client) = client else { return };
                 let Ok(server) = TcpStream::connect(server) else { continue };
                 let mut streams = accepting.streams.lock().unwrap();

@@ -5,8 +5,9 @@ use tokio::runtime::{Builder, Runtime};
 use crate::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
+use crate::source::mysql::bulk::each_row;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, each_row};
+use crate::source::mysql::server::{Server, connect_to};
 use crate::source::mysql::table::Table;
 
 /// Reads the ids of a table for an audit.
@@ -14,6 +15,8 @@ use crate::source::mysql::table::Table;
 pub struct MysqlAudit {
     options: MysqlOptions,
     table: Table,
+    /// What tells the server from another one.
+    identity: String,
     runtime: Runtime,
 }
 
@@ -30,8 +33,8 @@ impl MysqlAudit {
     pub fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
-        let table = runtime.block_on(Server::open(options, id))?.table;
-        Ok(Self { options: options.clone(), table, runtime })
+        let Server { table, identity, .. } = runtime.block_on(Server::open(options, id))?;
+        Ok(Self { options: options.clone(), table, identity, runtime })
     }
 }
 
@@ -41,9 +44,10 @@ impl AuditSource for MysqlAudit {
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        self.runtime.block_on(each_row(&self.options, &self.table, |text| match text {
-            Some(text) => each(text),
-            None => Ok(()),
-        }))
+        self.runtime.block_on(async {
+            let mut connection = connect_to(&self.options, &self.identity).await?;
+            let row = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
+            each_row(&mut connection, &self.table, "TRUE", row).await
+        })
     }
 }

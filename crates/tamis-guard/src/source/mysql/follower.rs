@@ -1,21 +1,30 @@
 //! Follows the binary log.
 
+mod resume;
+mod two_phase;
+
 use std::collections::HashSet;
 use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use mysql_async::binlog::events::{Event, EventData, RowsEventData};
+use mysql_async::prelude::Queryable as _;
 use mysql_async::{BinlogStream, BinlogStreamRequest};
+use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::source::error::SourceError;
+use crate::source::mysql::bulk::Bulk;
+use crate::source::mysql::log_place::{LogPlace, Position};
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Position, Server, connect, explained_stream, read_all};
+use crate::source::mysql::server::{Server, check_identity, connect_to, explained_stream};
 use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
+use crate::source::mysql::visible::Visible;
 use crate::source::run::Run;
+use crate::source::snapshots::Snapshots;
 
 /// The deletions of a transaction that wait for its commit. With more, all ids are read again.
 const MAX_DELETED: usize = 1 << 20;
@@ -29,21 +38,34 @@ const HARMLESS_OF_MARIADB: [u8; 5] = [160, 161, 162, 163, 164];
 pub(super) struct Follower {
     options: MysqlOptions,
     server_id: u32,
-    /// The server, and the end of its last transaction that was applied.
-    known: Option<(String, Position)>,
+    /// The end of the last transaction that was applied.
+    known: Arc<Mutex<Option<LogPlace>>>,
     /// Where the stream is.
     position: Position,
+    /// When the server created this file.
+    created: Option<u32>,
+    /// The columns of the table.
+    shape: String,
+    snapshots: Snapshots,
+    /// The end of the snapshot that is being continued.
+    snapshot_end: Option<LogPlace>,
+    /// True from the load of the snapshot until the set is synced.
+    is_resuming: bool,
     /// The deletions of the present transaction.
     deleted: HashSet<Vec<u8>>,
+    /// The transactions in two phases whose rows the newest generation has.
+    prepared: HashSet<String>,
+    /// True if the storage engine may commit a transaction after the log has it.
+    is_late: bool,
     /// The end of a compressed transaction whose events are being applied.
     payload_end: Option<u64>,
     /// True if the generation in use has all ids up to the position.
     is_current: bool,
     /// True if all ids must be read again.
     needs_read: bool,
+    /// True while all ids are read.
+    is_reading: bool,
 }
-
-type FullRead<'r> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + 'r>>;
 
 impl Follower {
     pub(super) fn new(options: MysqlOptions) -> Self {
@@ -53,14 +75,22 @@ impl Follower {
         // The upper half: replicas of people have small numbers.
         let server_id = options.server_id.unwrap_or(u32::from_le_bytes(random) | 1 << 31);
         Self {
+            snapshots: Snapshots::new(options.snapshot.clone(), options.identity()),
             options,
             server_id,
-            known: None,
+            known: Arc::default(),
             position: Position::default(),
+            created: None,
+            shape: String::new(),
+            snapshot_end: None,
+            is_resuming: false,
             deleted: HashSet::new(),
+            prepared: HashSet::new(),
+            is_late: false,
             payload_end: None,
             is_current: false,
             needs_read: true,
+            is_reading: false,
         }
     }
 
@@ -70,23 +100,24 @@ impl Follower {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let mut server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
         in_time(limit, self.find_start(run, &mut server)).await?;
-        let mut stream = in_time(limit, self.open_stream()).await?;
+        let mut stream = in_time(limit, self.open_stream(&server)).await?;
         let mut ticks = interval(run.options.interval.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked: Option<(Instant, Position)> = None;
         let mut answered = Instant::now();
-        let mut full_read: Option<FullRead<'_>> = None;
+        // The largest end of the log that the server has told.
+        let mut newest = self.position.clone();
+        let mut full_read: Option<Bulk> = None;
         // The end of the log after the read of all ids.
         let mut end: Option<Position> = None;
         loop {
             if self.needs_read && full_read.is_none() {
-                (self.needs_read, end) = (false, None);
-                let generation = run.start_generation(server.rows().await)?;
-                let (options, table) = (options.clone(), server.table.clone());
-                full_read =
-                    Some(Box::pin(
-                        async move { read_all(run, &options, &table, generation).await },
-                    ));
+                (self.needs_read, self.is_reading, end) = (false, true, None);
+                self.prepared.clear();
+                let is_late = std::mem::take(&mut self.is_late);
+                let visible = Visible { place: self.position.clone(), is_late };
+                let read = Bulk::start(run, &options, &mut server, visible);
+                full_read = Some(in_time(limit, read).await?);
             }
             tokio::select! {
                 event = stream.next() => {
@@ -94,7 +125,7 @@ impl Follower {
                     let event = event.map_err(|error| self.broken(run, &error))?;
                     self.apply(run, &event, &stream, &server.table)?;
                 }
-                read = async { full_read.as_mut().expect("tested").await }, if full_read.is_some() => {
+                read = async { full_read.as_mut().expect("tested").finish(run).await }, if full_read.is_some() => {
                     read?;
                     full_read = None;
                     end = Some(in_time(limit, server.position(&options)).await?);
@@ -103,10 +134,19 @@ impl Follower {
                     if run.is_stopped() {
                         return Err(SourceError::Stopped);
                     }
-                    self.needs_read |= full_read.is_none() && end.is_none() && run.is_rebuild_due();
+                    self.needs_read |= !self.is_reading && run.is_rebuild_due();
+                    if self.is_saveable() && self.snapshots.is_due() {
+                        let (position, end) = self.places();
+                        self.snapshots.save(run, position, end);
+                    }
                     if asked.is_none() {
                         let moment = Instant::now();
-                        asked = Some((moment, in_time(limit, server.position(&options)).await?));
+                        let at = in_time(limit, server.position(&options)).await?;
+                        if !at.has_reached(&newest) {
+                            return Err(self.begun_again(run));
+                        }
+                        newest.clone_from(&at);
+                        asked = Some((moment, at));
                         answered = Instant::now();
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));
@@ -116,17 +156,23 @@ impl Follower {
             if self.needs_read {
                 // The table may be another one.
                 if !self.is_current {
-                    (full_read, end) = (None, None);
-                    server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+                    (full_read, end, self.is_reading) = (None, None, false);
+                    let again =
+                        in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+                    check_identity(&server.identity, &again.identity)?;
+                    server = again;
+                    self.shape.clone_from(&server.table.shape);
                 }
             } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
-                end = None;
+                (end, self.is_reading) = (None, false);
                 run.publish_generation();
                 self.is_current = true;
             }
             if let Some((moment, _)) = asked.take_if(|(_, at)| self.position.has_reached(at))
                 && self.is_current
+                && self.snapshot_end.is_none()
             {
+                self.is_resuming = false;
                 run.known_until(moment);
             }
         }
@@ -136,22 +182,36 @@ impl Follower {
     async fn find_start(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
         self.deleted.clear();
         self.payload_end = None;
-        match self.known.clone() {
-            Some((identity, position)) if identity == server.identity => self.position = position,
-            _ => {
+        self.created = None;
+        self.shape.clone_from(&server.table.shape);
+        self.load_snapshot(run, server);
+        let known = self.known.lock().clone().filter(|known| known.server == server.identity);
+        match known {
+            Some(known) => self.position = known.position,
+            None => {
                 self.lose(run);
                 self.position = server.position(&self.options).await?;
+                *self.known.lock() = Some(LogPlace {
+                    server: server.identity.clone(),
+                    created: None,
+                    position: self.position.clone(),
+                });
             }
         }
         // A read that was broken off begins again.
-        self.needs_read |= !self.is_current;
-        self.known = Some((server.identity.clone(), self.position.clone()));
+        self.needs_read |= !self.is_current || self.is_reading;
+        self.is_reading = false;
+        self.find_end(run);
         Ok(())
     }
 
-    async fn open_stream(&self) -> Result<BinlogStream, SourceError> {
-        let connection = connect(&self.options).await?;
+    async fn open_stream(&self, server: &Server) -> Result<BinlogStream, SourceError> {
+        let mut connection = connect_to(&self.options, &server.identity).await?;
         let user = connection.opts().user().unwrap_or_default().to_owned();
+        // MariaDB replaces GTIDs for clients that do not declare that they read them, and fails at
+        // those of transactions in two phases. 4 is the level of GTIDs. MySQL ignores the variable.
+        let declared = connection.query_drop("SET @mariadb_slave_capability = 4").await;
+        declared.map_err(|error| explained_stream(&error, &user, &self.options))?;
         let request = BinlogStreamRequest::new(self.server_id)
             .with_filename(&self.position.file)
             .with_pos(self.position.offset);
@@ -164,6 +224,8 @@ impl Follower {
         run.lost();
         self.is_current = false;
         self.needs_read = true;
+        self.snapshot_end = None;
+        self.is_resuming = false;
     }
 
     /// Returns the error of a broken stream.
@@ -172,7 +234,11 @@ impl Follower {
             && server.code == 1236
         {
             // The server has deleted this part of the log.
-            self.known = None;
+            *self.known.lock() = None;
+            self.refuse_snapshot(
+                run,
+                &format!("the server no longer has its log: {}", server.message),
+            );
             self.lose(run);
         }
         explained_stream(error, "USER", &self.options)
@@ -198,17 +264,26 @@ impl Follower {
                     return Ok(());
                 }
                 self.position = Position { file, offset: rotate.position() };
+                self.find_end(run);
                 return Ok(());
+            }
+            Some(EventData::FormatDescriptionEvent(_)) => {
+                self.check_file(run, event.header().timestamp())?;
             }
             Some(EventData::RowsEvent(rows)) => self.apply_rows(run, &rows, stream, table)?,
             Some(EventData::XidEvent(_)) => ends_transaction = true,
             Some(EventData::QueryEvent(query)) => match meaning(&query.query(), &table.name) {
                 Statement::Begin => {}
                 Statement::Commit | Statement::Other => ends_transaction = true,
-                Statement::TwoPhase => {
-                    // The deletions may never be committed. Their ids pass until all are read.
+                // The rows may exist again, or still. Their ids pass until all are read.
+                Statement::RollbackTo => self.deleted.clear(),
+                Statement::Rollback => {
                     self.deleted.clear();
                     ends_transaction = true;
+                }
+                Statement::TwoPhase => {
+                    ends_transaction = true;
+                    self.apply_two_phase(run, &query.query());
                 }
                 Statement::Unexplained => {
                     ends_transaction = true;
@@ -250,12 +325,17 @@ impl Follower {
             self.position.offset = if is_wrapped { offset + (1 << 32) } else { offset };
         }
         if ends_transaction {
+            // Under the lock, so that the end of a snapshot is not before a deletion in it.
+            let mut known = self.known.lock();
             for id in self.deleted.drain() {
                 run.ids.delete(&id);
             }
-            if let Some((_, position)) = &mut self.known {
-                position.clone_from(&self.position);
+            if let Some(known) = &mut *known {
+                known.position.clone_from(&self.position);
+                known.created = self.created;
             }
+            drop(known);
+            self.find_end(run);
         }
         Ok(())
     }
@@ -287,6 +367,8 @@ impl Follower {
             if before == after {
                 continue;
             }
+            // Another row may have the id.
+            let before = before.filter(|_| table.is_unique);
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
                 self.deleted.insert(id.into_owned());
             }

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use mysql_async::Opts;
+
+use crate::snapshot::SnapshotOptions;
+
 /// The settings of a source in MySQL or MariaDB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MysqlOptions {
@@ -15,6 +19,8 @@ pub struct MysqlOptions {
     /// The number by which the server knows the source, unique among its replicas. `None` for a
     /// random one.
     pub server_id: Option<u32>,
+    /// Where the ids are kept, so that a restart need not read the table again.
+    pub snapshot: Option<SnapshotOptions>,
 }
 
 impl MysqlOptions {
@@ -26,7 +32,15 @@ impl MysqlOptions {
             table: table.to_owned(),
             column: column.to_owned(),
             server_id: None,
+            snapshot: None,
         }
+    }
+
+    /// Returns which ids the source reads, for its snapshot.
+    pub(super) fn identity(&self) -> String {
+        let opts = Opts::from_url(&self.url).ok();
+        let database = opts.as_ref().and_then(Opts::db_name).unwrap_or_default();
+        format!("mysql {database:?} {:?} {:?}", self.table, self.column)
     }
 }
 

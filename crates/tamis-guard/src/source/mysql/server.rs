@@ -1,40 +1,18 @@
 //! The SQL side: what the server must allow, its position in the log, and the read of all ids.
 
-use std::sync::Arc;
-
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
 
-use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
+use crate::source::mysql::log_filter::{filtered, unlogged_updates};
+use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::table::{ColumnKind, Table};
-use crate::source::run::Run;
-use crate::source::status::Rows;
-
-/// A place in the binary log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) file: Vec<u8>,
-    pub(super) offset: u64,
-}
-
-impl Position {
-    /// Tests whether this place is at or after another one of the same server. The files have
-    /// increasing numbers.
-    pub(super) fn has_reached(&self, other: &Self) -> bool {
-        let number = |file: &[u8]| -> u64 {
-            let digits = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
-            std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-        };
-        (number(&self.file), self.offset) >= (number(&other.file), other.offset)
-    }
-}
+use crate::source::mysql::table::{ColumnKind, Table, quoted};
 
 /// A connection for queries.
 pub(super) struct Server {
-    connection: Conn,
+    pub(super) connection: Conn,
     /// What tells the server from another one behind the same address.
     pub(super) identity: String,
     pub(super) table: Table,
@@ -48,6 +26,39 @@ pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError>
     // Only over the address in the URL: it may be that of a tunnel.
     let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
     Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
+}
+
+/// Connects to a server that is known already, and to no other one behind its address.
+pub(super) async fn connect_to(
+    options: &MysqlOptions,
+    identity: &str,
+) -> Result<Conn, SourceError> {
+    let mut connection = connect(options).await?;
+    let user = connection.opts().user().unwrap_or_default().to_owned();
+    let other = self::identity(&mut connection).await;
+    check_identity(identity, &other.map_err(|error| explained(&error, &user, options))?)?;
+    Ok(connection)
+}
+
+/// Refuses another server: its log and its rows do not fit to what is known.
+pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
+    if other == known {
+        return Ok(());
+    }
+    Err(SourceError::Connect(format!(
+        "a further connection has reached another server ({other}) than the first one ({known}); \
+         write the address of one server in the URL, not that of a load balancer"
+    )))
+}
+
+/// Returns what tells the server from another one behind the same address: its name, its port, its
+/// number, and the number that the server has given itself.
+async fn identity(connection: &mut Conn) -> Result<String, Error> {
+    let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+        ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
+    let mut values: Vec<(String, String)> = connection.query(sql).await?;
+    values.sort();
+    Ok(values.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" "))
 }
 
 /// Returns an error with the SQL that mends it.
@@ -130,6 +141,11 @@ impl Server {
         let row = row.ok_or_else(off)?;
         let file = row.get::<Vec<u8>, _>(0).ok_or_else(off)?;
         let offset = row.get::<u64, _>(1).ok_or_else(off)?;
+        let names = |column| row.get_opt::<String, _>(column).and_then(Result::ok);
+        let [only, ignored] = [names(2), names(3)].map(Option::unwrap_or_default);
+        if let Some(message) = filtered(&self.table.database, &only, &ignored) {
+            return Err(SourceError::Preflight(message));
+        }
         Ok(Position { file, offset })
     }
 }
@@ -148,10 +164,9 @@ impl From<Error> for CheckError {
 /// Refuses a server whose log is incomplete. Returns its identity.
 async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
     let settings = "SELECT CAST(@@log_bin AS CHAR), @@global.binlog_format, \
-        @@global.binlog_row_image, CAST(@@server_id AS CHAR), @@hostname, CAST(@@port AS CHAR)";
-    type Settings = (String, String, String, String, String, String);
-    let settings: Option<Settings> = connection.query_first(settings).await?;
-    let Some((log, format, image, id, host, port)) = settings else {
+        @@global.binlog_row_image";
+    let settings: Option<(String, String, String)> = connection.query_first(settings).await?;
+    let Some((log, format, image)) = settings else {
         return Err(CheckError::Setting("the server tells no settings".to_owned()));
     };
     let refuse = |message: String| Err(CheckError::Setting(message));
@@ -184,7 +199,10 @@ async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
                 .to_owned(),
         );
     }
-    Ok(format!("{id} {host} {port}"))
+    if let Some(message) = unlogged_updates(connection).await? {
+        return refuse(message);
+    }
+    Ok(identity(connection).await?)
 }
 
 /// Finds the column of ids.
@@ -201,6 +219,17 @@ async fn table(
         connection.exec(sql, (database, &options.table)).await?;
     let refuse = |message: String| Err(CheckError::Setting(message));
     let (name, column) = (&options.table, &options.column);
+    let sql = "SELECT TABLE_TYPE FROM information_schema.TABLES \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+    let table_type: Option<String> = connection.exec_first(sql, (database, name)).await?;
+    let table_type = table_type.unwrap_or_default();
+    // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
+    if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&*table_type) {
+        return refuse(format!(
+            "{database}.{name} is a {table_type}, and the binary log has only rows of tables; name the \
+             table that has the ids"
+        ));
+    }
     if columns.is_empty() {
         return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
     }
@@ -218,11 +247,18 @@ async fn table(
     };
     match kind {
         Some(kind) if fits(kind) => Ok(Table {
+            has_index: has_index(connection, database, name, &columns[place].0).await?,
+            // The log also has deletions of old rows, whose ids may still exist.
+            is_unique: table_type != "SYSTEM VERSIONED"
+                && is_unique(connection, database, name, &columns[place].0).await?,
             database: database.to_owned(),
             name: name.clone(),
+            column: column.clone(),
             columns: columns.len(),
             id: place,
             kind,
+            is_trimmed: kind == ColumnKind::Uuid && data == "binary",
+            shape: format!("{columns:?}"),
         }),
         _ => refuse(format!(
             "the column {column} is {full} {charset}, which holds no ids of the configured type; \
@@ -231,60 +267,32 @@ async fn table(
     }
 }
 
-/// Returns a name as SQL writes it.
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+/// Tests whether an index begins with a column.
+async fn has_index(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, CheckError> {
+    let sql = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE BINARY TABLE_SCHEMA = ? \
+        AND BINARY TABLE_NAME = ? AND BINARY COLUMN_NAME = ? AND SEQ_IN_INDEX = 1 \
+        AND INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
 }
 
-/// Passes the id of each row to `each`, over a connection of its own, from one snapshot. `None`
-/// stands for NULL.
-pub(super) async fn each_row(
-    options: &MysqlOptions,
-    table: &Table,
-    mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
-) -> Result<(), SourceError> {
-    let mut connection = connect(options).await?;
-    let sql = format!(
-        "SELECT {} FROM {}.{}",
-        quoted(&options.column),
-        quoted(&table.database),
-        quoted(&table.name)
-    );
-    let broken = |error: Error| SourceError::Connect(error.to_string());
-    let mut result = connection.query_iter(sql).await.map_err(broken)?;
-    let mut count = 0_u64;
-    while let Some(row) = result.next().await.map_err(broken)? {
-        each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
-        count += 1;
-        if count.is_multiple_of(1024) {
-            // The log is followed meanwhile.
-            tokio::task::yield_now().await;
-        }
-    }
-    drop(result);
-    _ = connection.disconnect().await;
-    Ok(())
-}
-
-/// Reads all ids into a generation.
-pub(super) async fn read_all(
-    run: &Run,
-    options: &MysqlOptions,
-    table: &Table,
-    generation: Arc<Generation>,
-) -> Result<(), SourceError> {
-    let mut rows = Rows::default();
-    each_row(options, table, |text| {
-        if run.is_stopped() {
-            return Err(SourceError::Stopped);
-        }
-        rows.add(match text {
-            Some(text) => run.load(&generation, text)?,
-            None => false,
-        });
-        Ok(())
-    })
-    .await?;
-    run.count(rows);
-    Ok(())
+/// Tests whether a unique index has a column and no other one. NULL, which it may have several
+/// times, is no id.
+async fn is_unique(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, CheckError> {
+    let sql = "SELECT COUNT(*) FROM (SELECT INDEX_NAME FROM information_schema.STATISTICS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? AND NON_UNIQUE = 0 \
+        GROUP BY INDEX_NAME HAVING COUNT(*) = 1 \
+        AND SUM(BINARY COLUMN_NAME = ? AND SUB_PART IS NULL) = 1) AS indexes_of_column";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
 }

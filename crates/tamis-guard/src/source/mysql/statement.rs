@@ -7,6 +7,10 @@ pub(super) enum Statement {
     Begin,
     /// It ends a transaction.
     Commit,
+    /// It ends a transaction and undoes its changes.
+    Rollback,
+    /// It undoes a part of a transaction.
+    RollbackTo,
     /// It is of a transaction in two phases. The log has the rows before anybody knows whether they
     /// are committed.
     TwoPhase,
@@ -26,10 +30,10 @@ pub(super) fn meaning(text: &str, table: &str) -> Statement {
     match first {
         "begin" | "start" => return Statement::Begin,
         "xa" => return Statement::TwoPhase,
-        "commit" | "rollback" => {
-            // `ROLLBACK TO` ends no transaction.
-            let is_partial = text.contains(" to ");
-            return if is_partial { Statement::Begin } else { Statement::Commit };
+        "commit" => return Statement::Commit,
+        "rollback" => {
+            let is_partial = words.any(|word| word == "to");
+            return if is_partial { Statement::RollbackTo } else { Statement::Rollback };
         }
         "savepoint" | "release" => return Statement::Begin,
         // Rows in the statement format. A trigger or a foreign key may reach the table.
@@ -109,9 +113,10 @@ mod tests {
         assert_eq!(meaning("ALTER TABLE `shop`.`t` ADD a INT", "t"), Statement::Unexplained);
         assert_eq!(meaning("BEGIN", "products"), Statement::Begin);
         assert_eq!(meaning("SAVEPOINT `products`", "products"), Statement::Begin);
-        assert_eq!(meaning("ROLLBACK TO `a`", "products"), Statement::Begin);
+        assert_eq!(meaning("ROLLBACK TO `a`", "products"), Statement::RollbackTo);
+        assert_eq!(meaning("ROLLBACK WORK TO\n a", "products"), Statement::RollbackTo);
         assert_eq!(meaning("COMMIT", "products"), Statement::Commit);
-        assert_eq!(meaning("ROLLBACK", "products"), Statement::Commit);
+        assert_eq!(meaning("ROLLBACK", "products"), Statement::Rollback);
         assert_eq!(meaning("XA END 'a'", "products"), Statement::TwoPhase);
     }
 }

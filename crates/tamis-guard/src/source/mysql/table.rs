@@ -11,11 +11,21 @@ use mysql_async::binlog::value::BinlogValue;
 pub(super) struct Table {
     pub(super) database: String,
     pub(super) name: String,
+    /// The name of the column of ids.
+    pub(super) column: String,
+    /// True if an index begins with this column.
+    pub(super) has_index: bool,
+    /// True if no two rows have the same id.
+    pub(super) is_unique: bool,
     /// The number of columns.
     pub(super) columns: usize,
     /// The place of the id among them, from 0.
     pub(super) id: usize,
     pub(super) kind: ColumnKind,
+    /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
+    pub(super) is_trimmed: bool,
+    /// The names and types of all columns.
+    pub(super) shape: String,
 }
 
 /// How a column stores ids.
@@ -69,22 +79,40 @@ impl ColumnKind {
     }
 }
 
+/// The length of a UUID.
+const UUID_BYTES: usize = 16;
+
 /// A row without the column of ids: the table has changed, or the log has not all columns.
 #[derive(Debug)]
 pub(super) struct NoColumn;
 
 impl Table {
+    /// Returns the name of the table as SQL writes it.
+    pub(super) fn quoted(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.name))
+    }
+
     /// Returns the text of the id in a row; `None` for NULL.
     pub(super) fn id_of(&self, row: &BinlogRow) -> Result<Option<Vec<u8>>, NoColumn> {
         if row.len() != self.columns {
             return Err(NoColumn);
         }
         match row.as_ref(self.id) {
+            Some(BinlogValue::Value(Value::Bytes(bytes))) if self.is_trimmed => {
+                let mut bytes = bytes.clone();
+                bytes.resize(bytes.len().max(UUID_BYTES), 0);
+                Ok(self.kind.text(&Value::Bytes(bytes)).map(Cow::into_owned))
+            }
             Some(BinlogValue::Value(value)) => Ok(self.kind.text(value).map(Cow::into_owned)),
             Some(_) => Err(NoColumn),
             None => Ok(None),
         }
     }
+}
+
+/// Returns a name as SQL writes it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
 }
 
 #[cfg(test)]

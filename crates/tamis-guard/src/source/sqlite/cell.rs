@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use serde_json::{Value, json};
 
 /// A value as the database stores it. A text may be any bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +42,35 @@ impl ToSql for Cell {
 }
 
 impl Cell {
+    /// Returns the value as a snapshot keeps it.
+    pub(super) fn encode(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Integer(value) => json!({ "integer": value }),
+            // Exactly, also infinite ones.
+            Self::Real(value) => json!({ "real": value.to_bits() }),
+            Self::Text(text) => json!({ "text": text }),
+            Self::Blob(bytes) => json!({ "blob": bytes }),
+        }
+    }
+
+    /// Reads what `encode` has returned.
+    pub(super) fn decode(value: &Value) -> Option<Self> {
+        let Value::Object(fields) = value else { return value.is_null().then_some(Self::Null) };
+        let (kind, value) = fields.iter().next()?;
+        let bytes = || {
+            let bytes = value.as_array()?.iter();
+            bytes.map(|byte| u8::try_from(byte.as_u64()?).ok()).collect::<Option<Vec<u8>>>()
+        };
+        match &**kind {
+            "integer" => value.as_i64().map(Self::Integer),
+            "real" => value.as_u64().map(f64::from_bits).map(Self::Real),
+            "text" => bytes().map(Self::Text),
+            "blob" => bytes().map(Self::Blob),
+            _ => None,
+        }
+    }
+
     /// Compares two values in the order of the database, for columns with the collation `BINARY`.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let rank = |cell: &Self| match cell {
@@ -109,6 +139,7 @@ mod tests {
             Cell::Blob(vec![0]),
         ];
         for (i, one) in sorted.iter().enumerate() {
+            assert_eq!(Cell::decode(&one.encode()).as_ref(), Some(one));
             for (j, other) in sorted.iter().enumerate() {
                 assert_eq!(one.order(other), i.cmp(&j), "{one:?} {other:?}");
             }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
@@ -83,6 +83,17 @@ impl Database {
     /// Tests whether the file at the path is still the open one.
     pub(super) fn is_at_path(&self) -> Result<bool, SourceError> {
         Ok(Signature::of_path(&self.path)?.identity() == self.identity)
+    }
+
+    /// Returns what tells the file from all others, also from one that gets its inode later. No file
+    /// loses a committed change while the machine runs, but a crash may undo the last ones. `None`
+    /// on a system or a file system that does not show this.
+    pub(super) fn lasting_identity(&self) -> Option<String> {
+        let created = std::fs::metadata(&self.path).ok()?.created().ok()?;
+        let created = created.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let (device, inode) = self.identity;
+        Some(format!("{device}:{inode} of {created} in {}", boot.trim()))
     }
 
     /// Returns a number that differs after each commit of another connection.

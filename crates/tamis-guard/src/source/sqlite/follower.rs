@@ -1,12 +1,15 @@
 //! Follows the changes of a database.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::ErrorCode;
+use serde_json::{Value, json};
 
 use crate::generation::Generation;
+use crate::snapshot::SnapshotError;
 use crate::source::error::SourceError;
 use crate::source::run::Run;
+use crate::source::snapshots::Snapshots;
 use crate::source::sqlite::cell::Cell;
 use crate::source::sqlite::database::Database;
 use crate::source::sqlite::history::History;
@@ -29,13 +32,24 @@ pub(super) struct Follower {
     is_following: bool,
     /// The last read of all ids.
     read: Option<FullRead>,
+    snapshots: Snapshots,
 }
 
 /// A complete read of all ids.
 #[derive(Clone, Copy, Debug)]
 struct FullRead {
-    began: Instant,
+    /// When the ids must be read again, if there were commits.
+    ends: Instant,
+    /// The same, by the clock of the system.
+    ends_at: SystemTime,
     version: Option<i64>,
+}
+
+impl FullRead {
+    /// Creates a read that must be repeated after a time.
+    fn new(after: Duration, version: Option<i64>) -> Self {
+        Self { ends: Instant::now() + after, ends_at: SystemTime::now() + after, version }
+    }
 }
 
 impl Follower {
@@ -51,6 +65,10 @@ impl Follower {
             polled: Instant::now(),
             is_following: false,
             read: None,
+            snapshots: Snapshots::new(
+                options.snapshot.clone().filter(|_| options.changes.is_some()),
+                options.identity(),
+            ),
         }
     }
 
@@ -59,19 +77,69 @@ impl Follower {
         if !self.has_changes {
             return self.read_if_changed(run, database);
         }
+        self.load_snapshot(run, database)?;
         self.poll(run, database)?;
         let is_due = match self.read {
             // Rows without a bound would be lost.
             None => self.history.bound(self.polled).is_some(),
             Some(read) => {
-                let is_old = read.began.elapsed() >= self.reread && read.version != self.version;
+                let is_old = read.ends <= Instant::now() && read.version != self.version;
                 is_old || run.is_rebuild_due()
             }
         };
         if is_due && self.read_all(run, database, self.version)? {
             run.known_until(self.polled);
         }
+        if self.snapshots.is_due() {
+            let position = self.position(database);
+            self.snapshots.save(run, position, Vec::new);
+        }
         Ok(())
+    }
+
+    /// Publishes the ids of the snapshot. The next poll finds what was committed after it.
+    fn load_snapshot(&mut self, run: &Run, database: &Database) -> Result<(), SourceError> {
+        let Some(snapshot) = self.snapshots.load(run) else { return Ok(()) };
+        let refuse =
+            |reason: &str| run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        let Some(place) = Place::decode(&snapshot.head.position) else {
+            refuse("it has no place in a database");
+            return Ok(());
+        };
+        // A file that was replaced since it was opened is not the one of the snapshot.
+        let is_same = Some(&place.file) == database.lasting_identity().as_ref();
+        if !is_same || !database.is_at_path()? {
+            refuse("the database is another file, or the machine was started again");
+            return Ok(());
+        }
+        if place.schema != database.schema_version()? {
+            refuse("the schema of the database has changed");
+            return Ok(());
+        }
+        self.history.resume(place.bound);
+        self.schema = Some(place.schema);
+        self.is_following = true;
+        let left = place.ends.duration_since(SystemTime::now()).unwrap_or_default();
+        self.read = Some(FullRead::new(left.min(self.reread), None));
+        run.publish_snapshot(snapshot);
+        Ok(())
+    }
+
+    /// Returns the place for a snapshot of the generation in use.
+    fn position(&self, database: &Database) -> Option<Vec<u8>> {
+        let place = Place {
+            file: database.lasting_identity()?,
+            schema: self.schema?,
+            bound: self.history.bound(self.polled)?.clone(),
+            ends: self.read?.ends_at,
+        };
+        Some(place.encode())
+    }
+
+    /// Writes a last snapshot.
+    pub(super) fn stop(&mut self, run: &Run, database: &Database) {
+        let position = self.position(database);
+        self.snapshots.finish(run, position, Vec::new);
     }
 
     /// Reads all ids if the database has changed.
@@ -154,7 +222,7 @@ impl Follower {
         database: &Database,
         version: Option<i64>,
     ) -> Result<bool, SourceError> {
-        let began = Instant::now();
+        let read = FullRead::new(self.reread, version);
         let schema = self.schema;
         self.is_following = true;
         let generation = run.start_generation(0)?;
@@ -181,7 +249,7 @@ impl Follower {
             return Ok(false);
         }
         run.publish_generation();
-        self.read = Some(FullRead { began, version });
+        self.read = Some(read);
         Ok(true)
     }
 
@@ -233,6 +301,41 @@ fn retry<T>(run: &Run, mut read: impl FnMut() -> Result<T, SourceError>) -> Resu
             }
             result => return result,
         }
+    }
+}
+
+/// Where a snapshot is continued.
+#[derive(Debug, PartialEq)]
+struct Place {
+    /// Which file it is.
+    file: String,
+    schema: i64,
+    /// The smallest value of rows that were committed after the snapshot.
+    bound: Cell,
+    /// When all ids must be read again.
+    ends: SystemTime,
+}
+
+impl Place {
+    fn encode(&self) -> Vec<u8> {
+        let ends = self.ends.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let place = json!({
+            "file": self.file,
+            "schema": self.schema,
+            "bound": self.bound.encode(),
+            "ends": ends.as_secs(),
+        });
+        place.to_string().into_bytes()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let place: Value = serde_json::from_slice(bytes).ok()?;
+        Some(Self {
+            file: place.get("file")?.as_str()?.to_owned(),
+            schema: place.get("schema")?.as_i64()?,
+            bound: Cell::decode(place.get("bound")?)?,
+            ends: UNIX_EPOCH.checked_add(Duration::from_secs(place.get("ends")?.as_u64()?))?,
+        })
     }
 }
 

@@ -29,29 +29,39 @@ pub(super) struct History {
     overlap: Duration,
     /// Each time is after the sample.
     samples: VecDeque<(Instant, Cell)>,
+    /// The bound of an earlier process, which is older than all samples.
+    resumed: Option<Cell>,
     highest: Cell,
 }
 
 impl History {
     pub(super) fn new(overlap: Duration) -> Self {
-        Self { overlap, samples: VecDeque::new(), highest: Cell::Null }
+        Self { overlap, samples: VecDeque::new(), resumed: None, highest: Cell::Null }
     }
 
     pub(super) fn clear(&mut self) {
         self.samples.clear();
+        self.resumed = None;
+    }
+
+    /// Continues with the bound that an earlier process had after its last poll. Rows that were
+    /// committed after that poll have at least this value, so also those after each later poll.
+    pub(super) fn resume(&mut self, bound: Cell) {
+        self.resumed = Some(bound);
     }
 
     /// Returns the smallest value of rows that were committed after `poll`. `None` if the first
     /// sample is too young.
     pub(super) fn bound(&self, poll: Instant) -> Option<&Cell> {
         let is_old = |&&(at, _): &&(Instant, Cell)| at + self.overlap <= poll;
-        self.samples.iter().take_while(is_old).last().map(|(_, value)| value)
+        let sample = self.samples.iter().take_while(is_old).last().map(|(_, value)| value);
+        sample.or(self.resumed.as_ref())
     }
 
     /// Adds a sample that was taken before `at`, and drops those that no bound after `poll` needs.
     pub(super) fn sample(&mut self, at: Instant, highest: Cell, poll: Instant) {
         // The application removed the largest value and may take it again.
-        for (_, value) in &mut self.samples {
+        for value in self.samples.iter_mut().map(|(_, value)| value).chain(&mut self.resumed) {
             if value.order(&highest) == Ordering::Greater {
                 *value = highest.clone();
             }
@@ -96,5 +106,13 @@ mod tests {
         // Rows were deleted.
         history.sample(at(1000), Cell::Integer(5), at(1000));
         assert_eq!(history.bound(at(1000)), Some(&Cell::Integer(5)));
+        // A bound of an earlier process counts until there is a sample that is old enough.
+        let mut history = History::new(Duration::from_millis(100));
+        history.resume(Cell::Integer(7));
+        history.sample(at(10), Cell::Integer(20), at(0));
+        assert_eq!(history.bound(at(50)), Some(&Cell::Integer(7)));
+        assert_eq!(history.bound(at(110)), Some(&Cell::Integer(20)));
+        history.sample(at(20), Cell::Integer(3), at(20));
+        assert_eq!(history.bound(at(50)), Some(&Cell::Integer(3)));
     }
 }

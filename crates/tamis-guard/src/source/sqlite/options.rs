@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::snapshot::SnapshotOptions;
+
 /// The settings of an SQLite source. The operator writes the parts of SQL; they are not checked.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
@@ -25,6 +27,9 @@ pub struct SqliteOptions {
     pub reread: Duration,
     /// The number of ids that one transaction reads.
     pub chunk: u32,
+    /// Where the ids are kept, so that a restart need not read all of them again. It has no effect
+    /// without [`changes`](Self::changes): nothing then shows what has changed meanwhile.
+    pub snapshot: Option<SnapshotOptions>,
 }
 
 /// A column whose values never decrease: a transaction takes a value that is at least as large as
@@ -56,6 +61,14 @@ impl SqliteOptions {
             deletions: None,
             reread: Duration::from_secs(600),
             chunk: 10_000,
+            snapshot: None,
         }
+    }
+
+    /// Returns which ids the source reads, for its snapshot.
+    pub(super) fn identity(&self) -> String {
+        let Self { path, from, id, condition, changes, deletions, .. } = self;
+        let column = changes.as_ref().map(|changes| (&changes.column, changes.overlap));
+        format!("sqlite {path:?} {from:?} {id:?} {condition:?} {column:?} {deletions:?}")
     }
 }

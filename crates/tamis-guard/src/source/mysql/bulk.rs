@@ -1,0 +1,255 @@
+//! The read of all ids, over several connections at once.
+//!
+//! The bounds split the ids into ranges, and each thread takes the next range:
+//!
+//! ```text
+//! id < b₁ │ b₁ ≤ id < b₂ │ … │ bₙ ≤ id
+//! ```
+//!
+//! Each id is in a range, whatever the bounds are and in whatever order the database compares them:
+//! let bᵢ be the last bound with bᵢ ≤ id. Then id < bᵢ₊₁, or there is no further bound. So bounds that
+//! do not fit the ids cost only time. A range that is read twice is harmless.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Builder;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::generation::Generation;
+use crate::id_set::IdSet;
+use crate::source::error::SourceError;
+use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::server::{Server, connect_to};
+use crate::source::mysql::table::{ColumnKind, Table, quoted};
+use crate::source::mysql::visible::Visible;
+use crate::source::run::{Run, load_row};
+use crate::source::status::Rows;
+
+/// A table with fewer rows is read over one connection.
+const FEW_ROWS: u64 = 50_000;
+
+/// The number of ranges. With more than threads, no thread waits long for the last one.
+const RANGES: u64 = 32;
+
+/// How often a thread tests whether it must end.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A read of all ids in threads of its own. Dropping it stops them.
+#[derive(Debug)]
+pub(super) struct Bulk {
+    ends: UnboundedReceiver<Result<Rows, SourceError>>,
+    /// The number of threads that have not ended.
+    running: usize,
+    is_stopped: Arc<AtomicBool>,
+}
+
+/// What the threads of a read have in common.
+struct Job {
+    options: MysqlOptions,
+    table: Table,
+    /// What tells the server from another one.
+    identity: String,
+    /// What each thread waits for before it reads.
+    visible: Visible,
+    /// The condition of each range.
+    ranges: Vec<String>,
+    /// The number of ranges that threads have taken.
+    taken: AtomicUsize,
+    generation: Arc<Generation>,
+    ids: Arc<IdSet>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Bulk {
+    /// Starts to read all ids of the table of a server into a new generation.
+    pub(super) async fn start(
+        run: &Run,
+        options: &MysqlOptions,
+        server: &mut Server,
+        visible: Visible,
+    ) -> Result<Self, SourceError> {
+        let rows = server.rows().await;
+        let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
+        let is_stopped = Arc::<AtomicBool>::default();
+        let job = Arc::new(Job {
+            options: options.clone(),
+            table: server.table.clone(),
+            identity: server.identity.clone(),
+            visible,
+            ranges: ranges(&quoted(&options.column), &bounds),
+            taken: AtomicUsize::new(0),
+            generation: run.start_generation(rows)?,
+            ids: Arc::clone(&run.ids),
+            is_stopped: Arc::clone(&is_stopped),
+        });
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores.clamp(2, 4).min(job.ranges.len());
+        let (end, ends) = unbounded_channel();
+        for number in 0..threads {
+            let (job, end) = (Arc::clone(&job), end.clone());
+            let work = move || job.work(number == 0, &end);
+            let thread = Builder::new().name("guard-read".to_owned()).spawn(work);
+            thread.map_err(|error| SourceError::Connect(error.to_string()))?;
+        }
+        Ok(Self { ends, running: threads, is_stopped })
+    }
+
+    /// Waits until all ids are read. A call may be cut off and repeated.
+    pub(super) async fn finish(&mut self, run: &Run) -> Result<(), SourceError> {
+        while self.running > 0 {
+            let failed = || SourceError::Connect("a thread that reads the ids failed".to_owned());
+            run.count(self.ends.recv().await.ok_or_else(failed)??);
+            self.running -= 1;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bulk {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+}
+
+/// Returns the condition of each range between bounds.
+fn ranges(column: &str, bounds: &[String]) -> Vec<String> {
+    let Some((first, last)) = bounds.first().zip(bounds.last()) else {
+        return vec!["TRUE".to_owned()];
+    };
+    let mut ranges = vec![format!("({column} < {first} OR {column} IS NULL)")];
+    for pair in bounds.windows(2) {
+        ranges.push(format!("{column} >= {} AND {column} < {}", pair[0], pair[1]));
+    }
+    ranges.push(format!("{column} >= {last}"));
+    ranges
+}
+
+impl Server {
+    /// Returns bounds for about so many ranges, as SQL. Without an index on the column, each range
+    /// would read the whole table, so there are none.
+    async fn bounds(&mut self, ranges: u64) -> Result<Vec<String>, SourceError> {
+        if !self.table.has_index {
+            return Ok(Vec::new());
+        }
+        let bounds = match self.table.kind {
+            ColumnKind::Signed | ColumnKind::Unsigned(_) => {
+                let column = quoted(&self.table.column);
+                let table = self.table.quoted();
+                // As texts, so that all integers have one type.
+                let sql = format!(
+                    "SELECT CAST(MIN({column}) AS CHAR), CAST(MAX({column}) AS CHAR) FROM {table}"
+                );
+                let ends: Result<Option<(Option<String>, Option<String>)>, Error> =
+                    self.connection.query_first(sql).await;
+                let (low, high) = ends.map_err(broken)?.unwrap_or_default();
+                let number = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
+                let (Some(low), Some(high)) = (number(low), number(high)) else {
+                    return Ok(Vec::new());
+                };
+                let (width, count) = (high - low, i128::from(ranges));
+                (1..count).map(|i| (low + width * i / count).to_string()).collect()
+            }
+            ColumnKind::Uuid => {
+                (1..ranges).map(|i| format!("x'{:02x}'", 256 * i / ranges)).collect()
+            }
+            // Texts are often UUIDs, or begin with a digit.
+            ColumnKind::Text => "123456789abcdefghijklmnopqrstuvwxyz"
+                .chars()
+                .map(|first| format!("'{first}'"))
+                .collect(),
+        };
+        Ok(bounds)
+    }
+}
+
+impl Job {
+    fn work(&self, is_first: bool, end: &UnboundedSender<Result<Rows, SourceError>>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let result = match runtime {
+            Ok(runtime) => runtime.block_on(async {
+                tokio::select! {
+                    result = self.read(is_first) => result,
+                    () = self.stopped() => Err(SourceError::Stopped),
+                }
+            }),
+            Err(error) => Err(SourceError::Connect(error.to_string())),
+        };
+        // The read may have been dropped.
+        _ = end.send(result);
+    }
+
+    async fn stopped(&self) {
+        while !self.is_stopped.load(Ordering::Acquire) {
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
+        let mut rows = Rows::default();
+        let mut connection = match connect_to(&self.options, &self.identity).await {
+            Ok(connection) => connection,
+            // The server may allow fewer connections. The first thread then reads all ranges.
+            Err(_) if !is_first => return Ok(rows),
+            Err(error) => return Err(error),
+        };
+        self.visible.wait(&mut connection).await?;
+        while let Some(range) = self.ranges.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
+            each_row(&mut connection, &self.table, range, |text| {
+                rows.add(match text {
+                    Some(text) => load_row(&self.ids, &self.generation, text)?,
+                    None => false,
+                });
+                Ok(())
+            })
+            .await?;
+        }
+        _ = connection.disconnect().await;
+        Ok(rows)
+    }
+}
+
+fn broken(error: Error) -> SourceError {
+    SourceError::Connect(error.to_string())
+}
+
+/// Passes the id of each row that satisfies a condition to `each`, from one snapshot. `None` stands
+/// for NULL.
+pub(super) async fn each_row(
+    connection: &mut Conn,
+    table: &Table,
+    condition: &str,
+    mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
+) -> Result<(), SourceError> {
+    let (column, from) = (quoted(&table.column), table.quoted());
+    let sql = format!("SELECT {column} FROM {from} WHERE {condition}");
+    let mut result = connection.query_iter(sql).await.map_err(broken)?;
+    let mut count = 0_u64;
+    while let Some(row) = result.next().await.map_err(broken)? {
+        each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
+        count += 1;
+        if count.is_multiple_of(4096) {
+            // So that a read that is not needed any more ends.
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_have_no_gaps() {
+        assert_eq!(ranges("`id`", &[]), ["TRUE"]);
+        let bounds = ["10", "20"].map(str::to_owned);
+        assert_eq!(
+            ranges("`id`", &bounds),
+            ["(`id` < 10 OR `id` IS NULL)", "`id` >= 10 AND `id` < 20", "`id` >= 20"]
+        );
+    }
+}

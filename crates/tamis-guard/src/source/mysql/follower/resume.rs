@@ -1,0 +1,102 @@
+//! Goes on in the log that a snapshot or a broken connection has left.
+
+use std::sync::Arc;
+
+use crate::snapshot::SnapshotError;
+use crate::source::error::SourceError;
+use crate::source::mysql::follower::Follower;
+use crate::source::mysql::log_place::LogPlace;
+use crate::source::mysql::server::Server;
+use crate::source::run::Run;
+
+impl Follower {
+    /// Publishes the ids of the snapshot, if the server has its log and the table its columns.
+    pub(super) fn load_snapshot(&mut self, run: &Run, server: &Server) {
+        let Some(snapshot) = self.snapshots.load(run) else { return };
+        let refuse =
+            |reason: &str| run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        let places = LogPlace::decode(&snapshot.head.position);
+        let Some(((start, shape), (end, _))) = places.zip(LogPlace::decode(&snapshot.end)) else {
+            return refuse("it has no place in a binary log");
+        };
+        if start.server != server.identity || end.server != server.identity {
+            return refuse("the server is another one");
+        }
+        if shape != server.table.shape {
+            return refuse("the table has other columns");
+        }
+        *self.known.lock() = Some(start);
+        self.snapshot_end = Some(end);
+        self.is_resuming = true;
+        (self.is_current, self.needs_read) = (true, false);
+        run.publish_snapshot(snapshot);
+    }
+
+    /// Tests whether the log has the end of the snapshot, when the stream reaches it.
+    pub(super) fn find_end(&mut self, run: &Run) {
+        let is_reached = |end: &mut LogPlace| self.position.has_reached(&end.position);
+        let Some(end) = self.snapshot_end.take_if(is_reached) else { return };
+        // `None` at the start, when the file was not opened yet.
+        let is_file = self.created.is_none() || self.created == end.created;
+        if !is_file || end.position != self.position {
+            // A server that crashed may lose the end of its log.
+            self.refuse_snapshot(run, "the binary log does not have all changes that it has");
+            self.lose(run);
+        }
+    }
+
+    /// Records why the snapshot is not continued, if one is.
+    pub(super) fn refuse_snapshot(&self, run: &Run, reason: &str) {
+        if self.is_resuming {
+            run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        }
+    }
+
+    /// Tests whether the generation in use has all that is known.
+    pub(super) fn is_saveable(&self) -> bool {
+        self.is_current && !self.needs_read && !self.is_reading && self.snapshot_end.is_none()
+    }
+
+    /// Returns the place for a snapshot that is begun now, and what returns its end.
+    pub(super) fn places(&self) -> (Option<Vec<u8>>, impl FnOnce() -> Vec<u8> + Send + use<>) {
+        let (known, shape) = (Arc::clone(&self.known), self.shape.clone());
+        let place = known.lock().as_ref().and_then(|place| place.encode(&shape));
+        let end = move || known.lock().as_ref().and_then(|place| place.encode(&shape));
+        // A snapshot without an end is not used.
+        (place, move || end().unwrap_or_default())
+    }
+
+    /// Writes a last snapshot.
+    pub(in crate::source::mysql) fn stop(&mut self, run: &Run) {
+        let (position, end) = self.places();
+        let position = position.filter(|_| self.is_saveable());
+        self.snapshots.finish(run, position, end);
+    }
+
+    /// Refuses a file that has the name of the known one and was created at another time.
+    pub(super) fn check_file(&mut self, run: &Run, created: u32) -> Result<(), SourceError> {
+        self.created = Some(created);
+        let mut known = self.known.lock();
+        let place = known.as_mut().filter(|known| known.position.file == self.position.file);
+        match place {
+            Some(place) if place.created.is_none_or(|it| it == created) => {
+                place.created = Some(created);
+                Ok(())
+            }
+            None => Ok(()),
+            Some(_) => {
+                drop(known);
+                Err(self.begun_again(run))
+            }
+        }
+    }
+
+    /// Records that the server has begun its log again, such as by `RESET MASTER`.
+    pub(super) fn begun_again(&mut self, run: &Run) -> SourceError {
+        *self.known.lock() = None;
+        let message = "the server has begun its binary log again, so all ids are read";
+        self.refuse_snapshot(run, message);
+        self.lose(run);
+        SourceError::Connect(message.to_owned())
+    }
+}

@@ -1,0 +1,76 @@
+//! Places in the binary log, also as snapshots keep them.
+
+use serde_json::{Value, json};
+
+/// A place in the binary log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) file: Vec<u8>,
+    pub(super) offset: u64,
+}
+
+impl Position {
+    /// Tests whether this place is at or after another one of the same server. The files have
+    /// increasing numbers.
+    pub(super) fn has_reached(&self, other: &Self) -> bool {
+        let number = |file: &[u8]| -> u64 {
+            let digits = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+            std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        };
+        (number(&self.file), self.offset) >= (number(&other.file), other.offset)
+    }
+}
+
+/// The end of a transaction in the log of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogPlace {
+    /// What tells the server from another one behind the same address.
+    pub(super) server: String,
+    /// When the server created the file, in seconds since 1970. `None` before the log says it. A
+    /// server that begins its log again, such as after `RESET MASTER`, uses the same names.
+    pub(super) created: Option<u32>,
+    pub(super) position: Position,
+}
+
+impl LogPlace {
+    /// Returns the place as a snapshot keeps it. `None` for a place that cannot be found again.
+    pub(super) fn encode(&self, shape: &str) -> Option<Vec<u8>> {
+        let place = json!({
+            "server": self.server,
+            "created": self.created?,
+            "file": std::str::from_utf8(&self.position.file).ok()?,
+            "offset": self.position.offset,
+            "table": shape,
+        });
+        Some(place.to_string().into_bytes())
+    }
+
+    /// Reads what `encode` has written: a place and the columns of the table.
+    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, String)> {
+        let place: Value = serde_json::from_slice(bytes).ok()?;
+        let text = |name: &str| place.get(name)?.as_str().map(str::to_owned);
+        let number = |name: &str| place.get(name)?.as_u64();
+        let position = Position { file: text("file")?.into_bytes(), offset: number("offset")? };
+        let created = u32::try_from(number("created")?).ok();
+        Some((Self { server: text("server")?, created, position }, text("table")?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let position = Position { file: b"binlog.000007".to_vec(), offset: 1 << 33 };
+        let mut place = LogPlace { server: "1 \"db\" 3306".to_owned(), created: Some(7), position };
+        let bytes = place.encode("[id]").unwrap();
+        assert_eq!(LogPlace::decode(&bytes), Some((place.clone(), "[id]".to_owned())));
+        for end in 0..bytes.len() {
+            assert_eq!(LogPlace::decode(&bytes[..end]), None);
+        }
+        assert_eq!(LogPlace::decode(b"[]"), None);
+        place.created = None;
+        assert_eq!(place.encode(""), None);
+    }
+}
