@@ -16,6 +16,8 @@ mod error;
 mod file;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod poll;
 mod push;
 mod run;
 mod snapshot_record;
@@ -36,10 +38,12 @@ pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub use poll::{ChangeColumn, PollOptions};
 pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{ChangeColumn, SqliteAudit, SqliteOptions};
+pub use sqlite::{SqliteAudit, SqliteOptions};
 pub use status::{SnapshotStatus, SourceStatus};
 
 use crate::id_set::IdSet;
@@ -74,7 +78,8 @@ impl Source {
         Self::start(ids, options, sqlite::SqliteReader::new(sqlite))
     }
 
-    /// Starts a source that reads ids from a table of MySQL or MariaDB and follows its binary log.
+    /// Starts a source that reads ids from a table of MySQL or MariaDB, and follows the binary log
+    /// or polls the table.
     ///
     /// # Panics
     ///
@@ -82,7 +87,10 @@ impl Source {
     #[cfg(feature = "mysql")]
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, mysql::MysqlReader::new(mysql))
+        match mysql.poll.clone() {
+            Some(poll) => Self::start(ids, options, mysql::MysqlPollReader::new(mysql, poll)),
+            None => Self::start(ids, options, mysql::MysqlReader::new(mysql)),
+        }
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

@@ -190,7 +190,21 @@ pub(super) enum Source {
         table: String,
         column: String,
         server_id: Option<u32>,
+        follow: Option<Follow>,
+        /// The column whose values never decrease.
+        changed: Option<String>,
+        overlap: Option<Text<Duration>>,
+        deletions: Option<String>,
+        reread: Option<Text<Duration>>,
     },
+}
+
+/// How changes of a database are found.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Follow {
+    Log,
+    Poll,
 }
 
 /// A column of a CSV file: its name, or its number from 1.

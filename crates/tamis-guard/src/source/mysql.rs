@@ -33,6 +33,7 @@ mod bulk;
 mod follower;
 mod log_place;
 mod options;
+mod polled;
 mod server;
 mod statement;
 mod table;
@@ -42,6 +43,7 @@ use std::time::Duration;
 pub use audit::MysqlAudit;
 use follower::Follower;
 pub use options::MysqlOptions;
+pub(super) use polled::MysqlPollReader;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};

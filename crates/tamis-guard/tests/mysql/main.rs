@@ -6,6 +6,7 @@
 #[allow(dead_code)]
 mod checker;
 mod faults;
+mod polls;
 mod restarts;
 mod server;
 mod stories;

@@ -65,6 +65,7 @@ impl Bulk {
         run: &Run,
         options: &MysqlOptions,
         server: &mut Server,
+        generation: Arc<Generation>,
     ) -> Result<Self, SourceError> {
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
@@ -74,7 +75,7 @@ impl Bulk {
             table: server.table.clone(),
             ranges: ranges(&quoted(&options.column), &bounds),
             taken: AtomicUsize::new(0),
-            generation: run.start_generation(rows)?,
+            generation,
             ids: Arc::clone(&run.ids),
             is_stopped: Arc::clone(&is_stopped),
         });

@@ -104,7 +104,9 @@ impl Follower {
         loop {
             if self.needs_read && full_read.is_none() {
                 (self.needs_read, self.is_reading, end) = (false, true, None);
-                full_read = Some(in_time(limit, Bulk::start(run, &options, &mut server)).await?);
+                let generation = run.start_generation(server.rows().await)?;
+                let read = Bulk::start(run, &options, &mut server, generation);
+                full_read = Some(in_time(limit, read).await?);
             }
             tokio::select! {
                 event = stream.next() => {

@@ -10,6 +10,7 @@ use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
 
 /// A connection for queries.
+#[derive(Debug)]
 pub(super) struct Server {
     pub(super) connection: Conn,
     /// What tells the server from another one behind the same address.
@@ -54,29 +55,40 @@ pub(super) fn explained_stream(error: &Error, user: &str, options: &MysqlOptions
 impl Server {
     /// Connects, and refuses a server whose log has not all changes of the table.
     pub(super) async fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
+        let mut server = Self::connect(options, id).await?;
+        let user = server.connection.opts().user().unwrap_or_default().to_owned();
+        let checked = check_settings(&mut server.connection).await;
+        checked.map_err(|error| error.explained(&user, options))?;
+        // Tests the privileges, too.
+        server.position(options).await?;
+        Ok(server)
+    }
+
+    /// Connects, and finds the column.
+    pub(super) async fn connect(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let mut connection = connect(options).await?;
         let user = connection.opts().user().unwrap_or_default().to_owned();
         let database = connection.opts().db_name().map(str::to_owned).ok_or_else(|| {
             let message = "the URL names no database; write mysql://user@host/DATABASE";
             SourceError::Preflight(message.to_owned())
         })?;
-        let failed = |error| explained(&error, &user, options);
-        let identity = check_settings(&mut connection).await.map_err(|error| match error {
-            CheckError::Query(error) => failed(error),
-            CheckError::Setting(message) => SourceError::Preflight(message),
-        })?;
-        let table =
-            table(&mut connection, &database, options, id).await.map_err(|error| match error {
-                CheckError::Query(error) => failed(error),
-                CheckError::Setting(message) => SourceError::Preflight(message),
-            })?;
-        let mut server = Self { connection, identity, table };
-        // Tests the privileges, too.
-        server.position(options).await?;
-        let quoted = quoted(&options.table);
-        let select = format!("SELECT {} FROM {quoted} LIMIT 0", self::quoted(&options.column));
-        server.connection.query_drop(select).await.map_err(failed)?;
-        Ok(server)
+        let identity = identity(&mut connection).await;
+        let identity = identity.map_err(|error| explained(&error, &user, options))?;
+        let table = table(&mut connection, &database, options, id).await;
+        let table = table.map_err(|error| error.explained(&user, options))?;
+        let (column, from) = (quoted(&table.column), table.quoted());
+        let select = connection.query_drop(format!("SELECT {column} FROM {from} LIMIT 0")).await;
+        select.map_err(|error| explained(&error, &user, options))?;
+        Ok(Self { connection, identity, table })
+    }
+
+    /// Returns the columns of the table.
+    pub(super) async fn columns(
+        &mut self,
+        options: &MysqlOptions,
+    ) -> Result<Vec<Column>, SourceError> {
+        let found = columns(&mut self.connection, &self.table.database, &self.table.name).await;
+        found.map_err(|error| explained(&error, "", options))
     }
 
     /// Returns about how many rows the table has; 0 if the server does not tell.
@@ -116,19 +128,35 @@ enum CheckError {
     Setting(String),
 }
 
+impl CheckError {
+    fn explained(self, user: &str, options: &MysqlOptions) -> SourceError {
+        match self {
+            Self::Query(error) => explained(&error, user, options),
+            Self::Setting(message) => SourceError::Preflight(message),
+        }
+    }
+}
+
 impl From<Error> for CheckError {
     fn from(error: Error) -> Self {
         Self::Query(error)
     }
 }
 
-/// Refuses a server whose log is incomplete. Returns its identity.
-async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
+/// Returns what tells the server from another one.
+async fn identity(connection: &mut Conn) -> Result<String, Error> {
+    let sql = "SELECT CAST(@@server_id AS CHAR), @@hostname, CAST(@@port AS CHAR)";
+    let found: Option<(String, String, String)> = connection.query_first(sql).await?;
+    let (id, host, port) = found.unwrap_or_default();
+    Ok(format!("{id} {host} {port}"))
+}
+
+/// Refuses a server whose log is incomplete.
+async fn check_settings(connection: &mut Conn) -> Result<(), CheckError> {
     let settings = "SELECT CAST(@@log_bin AS CHAR), @@global.binlog_format, \
-        @@global.binlog_row_image, CAST(@@server_id AS CHAR), @@hostname, CAST(@@port AS CHAR)";
-    type Settings = (String, String, String, String, String, String);
-    let settings: Option<Settings> = connection.query_first(settings).await?;
-    let Some((log, format, image, id, host, port)) = settings else {
+        @@global.binlog_row_image";
+    let settings: Option<(String, String, String)> = connection.query_first(settings).await?;
+    let Some((log, format, image)) = settings else {
         return Err(CheckError::Setting("the server tells no settings".to_owned()));
     };
     let refuse = |message: String| Err(CheckError::Setting(message));
@@ -161,7 +189,17 @@ async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
                 .to_owned(),
         );
     }
-    Ok(format!("{id} {host} {port}"))
+    Ok(())
+}
+
+/// A column: its name, `DATA_TYPE`, `COLUMN_TYPE`, and its character set.
+pub(super) type Column = (String, String, String, String);
+
+async fn columns(connection: &mut Conn, database: &str, table: &str) -> Result<Vec<Column>, Error> {
+    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
+        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+    connection.exec(sql, (database, table)).await
 }
 
 /// Finds the column of ids.
@@ -171,11 +209,7 @@ async fn table(
     options: &MysqlOptions,
     id: &IdType,
 ) -> Result<Table, CheckError> {
-    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
-        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
-        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-    let columns: Vec<(String, String, String, String)> =
-        connection.exec(sql, (database, &options.table)).await?;
+    let columns = columns(connection, database, &options.table).await?;
     let refuse = |message: String| Err(CheckError::Setting(message));
     let (name, column) = (&options.table, &options.column);
     if columns.is_empty() {
