@@ -16,6 +16,8 @@ mod error;
 mod file;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod poll;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod push;
@@ -38,12 +40,14 @@ pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub use poll::{ChangeColumn, PollOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresAudit, PostgresOptions};
 pub use push::{PushError, PushSource, Pushed};
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{ChangeColumn, SqliteAudit, SqliteOptions};
+pub use sqlite::{SqliteAudit, SqliteOptions};
 pub use status::{SnapshotStatus, SourceStatus};
 
 use crate::id_set::IdSet;
@@ -78,7 +82,8 @@ impl Source {
         Self::start(ids, options, sqlite::SqliteReader::new(sqlite))
     }
 
-    /// Starts a source that reads ids from a table of MySQL or MariaDB and follows its binary log.
+    /// Starts a source that reads ids from a table of MySQL or MariaDB, and follows the binary log
+    /// or polls the table.
     ///
     /// # Panics
     ///
@@ -86,7 +91,10 @@ impl Source {
     #[cfg(feature = "mysql")]
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, mysql::MysqlReader::new(mysql))
+        match mysql.poll.clone() {
+            Some(poll) => Self::start(ids, options, mysql::MysqlPollReader::new(mysql, poll)),
+            None => Self::start(ids, options, mysql::MysqlReader::new(mysql)),
+        }
     }
 
     /// Starts a source that reads ids from a table of PostgreSQL and follows its changes by logical

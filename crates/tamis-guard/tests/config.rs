@@ -61,6 +61,12 @@ fn wrong_values_are_named_with_their_place() {
             "[ids.products]\nstale_after = \"1s\"",
             "must be longer than `interval`",
         ),
+        (
+            "[ids.products]",
+            "[snapshots]\nfolder = \"state\"\nevery = \"10ms\"\n[ids.products]",
+            "snapshots.every: must be at least 1s",
+        ),
+        ("[ids.products]", "[snapshots]\n[ids.products]", "missing field `folder`"),
         ("\"lines\"", "\"pipe\"", "unknown variant `pipe`, expected one of `lines`, `csv`"),
         ("path = \"ids.txt\"", "pth = \"ids.txt\"", "unknown field `pth`"),
         ("/pms/", "pms/", "route 1: path: the path \"pms/productInfo/{id}\" does not begin"),
@@ -173,4 +179,32 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     synced().await;
     assert!(handle.rebuild("products") && !handle.rebuild("users"));
     assert_eq!(guard.run(std::future::ready(())).await, 0);
+}
+
+#[cfg(feature = "mysql")]
+#[test]
+fn a_poll_needs_a_change_column_and_a_log_has_none() {
+    let with = |fields: &str| {
+        let source = "kind = \"mysql\", url = \"mysql://a@b/c\", table = \"t\", column = \"id\"";
+        GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &format!("{source}, {fields}"))
+    };
+    for (fields, expected) in [
+        ("follow = \"poll\"", "ids.products.source.changed: name a column"),
+        (
+            "follow = \"poll\", overlap = \"5s\"",
+            "ids.products.source.overlap: only with the column",
+        ),
+        (
+            "follow = \"poll\", changed = \"at\", server_id = 7",
+            "ids.products.source.server_id: only with follow = \"log\"",
+        ),
+        ("changed = \"at\"", "ids.products.source.changed: only with follow = \"poll\""),
+        ("follow = \"log\", reread = \"1h\"", "source.reread: only with follow = \"poll\""),
+        ("follow = \"binlog\"", "unknown variant `binlog`"),
+    ] {
+        let found = message(&with(fields));
+        assert!(found.contains(expected), "{fields}: {found}");
+    }
+    Config::parse(&with("follow = \"poll\", changed = \"at\", deletions = \"SELECT 1\""), "a")
+        .unwrap();
 }

@@ -190,6 +190,12 @@ pub(super) enum Source {
         table: String,
         column: String,
         server_id: Option<u32>,
+        follow: Option<Follow>,
+        /// The column whose values never decrease.
+        changed: Option<String>,
+        overlap: Option<Text<Duration>>,
+        deletions: Option<String>,
+        reread: Option<Text<Duration>>,
     },
     Postgres {
         url: Secret,
@@ -197,6 +203,14 @@ pub(super) enum Source {
         column: String,
         publication: Option<String>,
     },
+}
+
+/// How changes of a database are found.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Follow {
+    Log,
+    Poll,
 }
 
 /// A column of a CSV file: its name, or its number from 1.

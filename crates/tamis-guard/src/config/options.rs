@@ -279,23 +279,49 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             options.deletions.clone_from(deletions);
             set_to_text(&mut options.reread, *reread);
             set_to(&mut options.chunk, *chunk);
-            let overlap = overlap.map(|Text(time)| time);
-            options.changes = match (changed, overlap) {
-                (Some(column), overlap) => Some(crate::source::ChangeColumn {
-                    column: column.clone(),
-                    overlap: overlap.unwrap_or(std::time::Duration::from_secs(10)),
-                }),
-                (None, Some(_)) => {
-                    return Err(wrong("source.overlap", "only with the column `changed`"));
-                }
-                (None, None) => None,
-            };
+            options.changes = change_column(changed.as_deref(), *overlap)?;
             SourceConfig::Sqlite(options)
         }
         #[cfg(feature = "mysql")]
-        file::Source::Mysql { url, table, column, server_id } => {
+        file::Source::Mysql {
+            url,
+            table,
+            column,
+            server_id,
+            follow,
+            changed,
+            overlap,
+            deletions,
+            reread,
+        } => {
             let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
             options.server_id = *server_id;
+            if *follow == Some(file::Follow::Poll) {
+                let mut poll = crate::source::PollOptions::default();
+                poll.changes = change_column(changed.as_deref(), *overlap)?;
+                poll.deletions.clone_from(deletions);
+                set_to_text(&mut poll.reread, *reread);
+                if poll.changes.is_none() {
+                    let message =
+                        "name a column whose values never decrease, such as \"updated_at\"";
+                    return Err(wrong("source.changed", message));
+                }
+                if server_id.is_some() {
+                    return Err(wrong("source.server_id", "only with follow = \"log\""));
+                }
+                options.poll = Some(poll);
+            } else {
+                let of_polls = [
+                    ("changed", changed.is_some()),
+                    ("overlap", overlap.is_some()),
+                    ("deletions", deletions.is_some()),
+                    ("reread", reread.is_some()),
+                ];
+                if let Some((field, _)) = of_polls.iter().find(|(_, is_given)| *is_given) {
+                    let field = format!("source.{field}");
+                    return Err(wrong(field, "only with follow = \"poll\""));
+                }
+            }
             SourceConfig::Mysql(options)
         }
         #[cfg(feature = "postgres")]
@@ -317,6 +343,23 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             return Err(wrong("source.kind", "this build reads no SQLite databases"));
         }
     })
+}
+
+/// Returns the column by which polls find new rows.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+fn change_column(
+    column: Option<&str>,
+    overlap: Option<Text<Duration>>,
+) -> Result<Option<crate::source::ChangeColumn>, Wrong> {
+    let Some(column) = column else {
+        return match overlap {
+            Some(_) => Err(wrong("source.overlap", "only with the column `changed`")),
+            None => Ok(None),
+        };
+    };
+    let mut column = crate::source::ChangeColumn::new(column);
+    set_to_text(&mut column.overlap, overlap);
+    Ok(Some(column))
 }
 
 /// Returns the routes for sets of ids.

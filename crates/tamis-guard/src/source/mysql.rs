@@ -35,6 +35,7 @@ mod follower;
 mod log_filter;
 mod log_place;
 mod options;
+mod polled;
 mod server;
 mod statement;
 mod table;
@@ -45,6 +46,7 @@ use std::time::Duration;
 pub use audit::MysqlAudit;
 use follower::Follower;
 pub use options::MysqlOptions;
+pub(super) use polled::MysqlPollReader;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};

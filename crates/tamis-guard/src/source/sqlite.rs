@@ -1,16 +1,8 @@
 //! Ids in an SQLite database.
 //!
-//! At each interval, `PRAGMA data_version` shows whether another connection has committed. After a
-//! commit, [`SqliteOptions::changes`] decides what the source reads:
-//!
-//! * Without a change column, it reads all ids into a new generation.
-//! * With one, it reads the rows whose value is new, and all ids only every
-//!   [`reread`](SqliteOptions::reread). See `sqlite/history.rs` for the bound of these reads.
-//!
-//! The source reads all ids in chunks, in the order of the ids. Each chunk is a short transaction, so
-//! the source does not block writers. Between two chunks it reads new rows. A row that
-//! exists during the whole read is in one of the chunks. A row that is committed behind the chunk
-//! is found as a change.
+//! The source polls the database: see `poll.rs`. `PRAGMA data_version` shows whether another
+//! connection has committed. It reads all ids in chunks, in the order of the ids. Each chunk is a
+//! short transaction, so the source does not block writers.
 //!
 //! A snapshot keeps the bound of the next poll. A source that starts polls from there, so it finds all
 //! rows that were committed after the last poll. It reads all ids if the file is another one, if the
@@ -23,8 +15,6 @@
 mod audit;
 mod cell;
 mod database;
-mod follower;
-mod history;
 mod options;
 
 use std::sync::Arc;
@@ -32,11 +22,11 @@ use std::sync::Arc;
 use rusqlite::ErrorCode;
 
 use crate::source::error::SourceError;
+use crate::source::poll::{Follower, PolledDatabase as _};
 use crate::source::run::{Reader, Run};
 pub use audit::SqliteAudit;
 use database::Database;
-use follower::Follower;
-pub use options::{ChangeColumn, SqliteOptions};
+pub use options::SqliteOptions;
 
 /// Opens the database and reads its changes.
 #[derive(Debug)]
@@ -72,12 +62,14 @@ impl Reader for SqliteReader {
 
 impl SqliteReader {
     pub(super) fn new(options: SqliteOptions) -> Self {
-        Self { follower: Follower::new(&options), options, database: None }
+        let (poll, identity) = (options.poll(), options.identity());
+        let follower = Follower::new(&poll, options.snapshot.clone(), identity);
+        Self { follower, options, database: None }
     }
 
     fn read_changes(&mut self, run: &Run) -> Result<(), SourceError> {
         let is_open = match &self.database {
-            Some(database) => database.is_at_path()?,
+            Some(database) => database.is_same()?,
             None => false,
         };
         if !is_open {

@@ -9,6 +9,7 @@ mod chaos;
 mod checker;
 mod faults;
 mod lost_rows;
+mod polls;
 mod random_faults;
 mod restarts;
 mod server;

@@ -173,29 +173,27 @@ impl Session {
         self.runtime.block_on(self.connection.query(sql)).unwrap()
     }
 
-    /// Ends all streams of the binary log. The server notices a closed one only at its next event.
-    pub fn end_streams(&mut self) {
+    /// Deletes all files of the binary log but the last. The server keeps a file for a while that is
+    /// still being sent, or that InnoDB may need.
+    pub fn purge_logs(&mut self) {
         let sql = "SELECT CAST(ID AS CHAR) FROM information_schema.PROCESSLIST
             WHERE COMMAND LIKE 'Binlog Dump%'";
         let end = Instant::now() + Duration::from_secs(30);
         loop {
-            let streams = self.texts(sql);
-            if streams.is_empty() {
-                return;
-            }
-            assert!(Instant::now() < end, "the streams do not end");
-            for id in streams {
+            for id in self.texts(sql) {
                 // It may have ended meanwhile.
                 _ = self.try_run(&format!("KILL {}", String::from_utf8(id).unwrap()));
             }
+            let rows = self.connection.query::<mysql_async::Row, _>("SHOW BINARY LOGS");
+            let logs = self.runtime.block_on(rows).unwrap();
+            if logs.len() < 2 {
+                return;
+            }
+            assert!(Instant::now() < end, "the logs are not deleted");
+            let last: String = logs.last().unwrap().get(0).unwrap();
+            self.run(&format!("PURGE BINARY LOGS TO '{last}'"));
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    /// Returns the name of the last file of the binary log.
-    pub fn last_log(&mut self) -> String {
-        let row = self.connection.query_first::<mysql_async::Row, _>("SHOW MASTER STATUS");
-        self.runtime.block_on(row).unwrap().unwrap().get(0).unwrap()
     }
 
     pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {

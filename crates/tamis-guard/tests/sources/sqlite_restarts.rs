@@ -150,7 +150,7 @@ fn another_file_or_schema_costs_a_read_of_all_ids() {
     let content = fs::read(&shop.path).unwrap();
     fs::remove_file(&shop.path).unwrap();
     fs::write(&shop.path, content).unwrap();
-    reads_all(&restart(&sqlite).2, "the database is another file");
+    reads_all(&restart(&sqlite).2, "the database is another one");
     let other = SqliteOptions { condition: Some("id > 0".to_owned()), ..sqlite };
     reads_all(&restart(&other).2, "another source");
 }

@@ -53,8 +53,8 @@ struct Job {
     table: Table,
     /// What tells the server from another one.
     identity: String,
-    /// What each thread waits for before it reads.
-    visible: Visible,
+    /// What each thread waits for before it reads. `None` without a log.
+    visible: Option<Visible>,
     /// The condition of each range.
     ranges: Vec<String>,
     /// The number of ranges that threads have taken.
@@ -70,7 +70,8 @@ impl Bulk {
         run: &Run,
         options: &MysqlOptions,
         server: &mut Server,
-        visible: Visible,
+        generation: Arc<Generation>,
+        visible: Option<Visible>,
     ) -> Result<Self, SourceError> {
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
@@ -82,7 +83,7 @@ impl Bulk {
             visible,
             ranges: ranges(&quoted(&options.column), &bounds),
             taken: AtomicUsize::new(0),
-            generation: run.start_generation(rows)?,
+            generation,
             ids: Arc::clone(&run.ids),
             is_stopped: Arc::clone(&is_stopped),
         });
@@ -196,7 +197,9 @@ impl Job {
             Err(_) if !is_first => return Ok(rows),
             Err(error) => return Err(error),
         };
-        self.visible.wait(&mut connection).await?;
+        if let Some(visible) = &self.visible {
+            visible.wait(&mut connection).await?;
+        }
         while let Some(range) = self.ranges.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
             each_row(&mut connection, &self.table, range, |text| {
                 rows.add(match text {

@@ -116,7 +116,8 @@ impl Follower {
                 self.prepared.clear();
                 let is_late = std::mem::take(&mut self.is_late);
                 let visible = Visible { place: self.position.clone(), is_late };
-                let read = Bulk::start(run, &options, &mut server, visible);
+                let generation = run.start_generation(server.rows().await)?;
+                let read = Bulk::start(run, &options, &mut server, generation, Some(visible));
                 full_read = Some(in_time(limit, read).await?);
             }
             tokio::select! {

@@ -5,6 +5,7 @@ use std::fmt;
 use mysql_async::Opts;
 
 use crate::snapshot::SnapshotOptions;
+use crate::source::poll::PollOptions;
 
 /// The settings of a source in MySQL or MariaDB.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub struct MysqlOptions {
     /// The number by which the server knows the source, unique among its replicas. `None` for a
     /// random one.
     pub server_id: Option<u32>,
+    /// How the table is polled, for a server without a usable binary log. `None` follows the log.
+    /// A polled table has no snapshots, and needs a change column of an integer type, `TIMESTAMP` or
+    /// `DATETIME`.
+    pub poll: Option<PollOptions>,
     /// Where the ids are kept, so that a restart need not read the table again.
     pub snapshot: Option<SnapshotOptions>,
 }
@@ -32,6 +37,7 @@ impl MysqlOptions {
             table: table.to_owned(),
             column: column.to_owned(),
             server_id: None,
+            poll: None,
             snapshot: None,
         }
     }
@@ -51,6 +57,7 @@ impl fmt::Debug for MysqlOptions {
             .field("table", &self.table)
             .field("column", &self.column)
             .field("server_id", &self.server_id)
+            .field("poll", &self.poll)
             .finish_non_exhaustive()
     }
 }

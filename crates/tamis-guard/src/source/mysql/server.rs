@@ -11,6 +11,7 @@ use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
 
 /// A connection for queries.
+#[derive(Debug)]
 pub(super) struct Server {
     pub(super) connection: Conn,
     /// What tells the server from another one behind the same address.
@@ -88,29 +89,48 @@ pub(super) fn explained_stream(error: &Error, user: &str, options: &MysqlOptions
 impl Server {
     /// Connects, and refuses a server whose log has not all changes of the table.
     pub(super) async fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
+        let mut server = Self::connect(options, id).await?;
+        let user = server.connection.opts().user().unwrap_or_default().to_owned();
+        let checked = check_settings(&mut server.connection).await;
+        checked.map_err(|error| error.explained(&user, options))?;
+        let Table { database, name, table_type, .. } = &server.table;
+        // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
+        if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&**table_type) {
+            return Err(SourceError::Preflight(format!(
+                "{database}.{name} is a {table_type}, and the binary log has only rows of tables; \
+                 name the table that has the ids, or poll the view with follow = \"poll\""
+            )));
+        }
+        // Tests the privileges, too.
+        server.position(options).await?;
+        Ok(server)
+    }
+
+    /// Connects, and finds the column.
+    pub(super) async fn connect(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let mut connection = connect(options).await?;
         let user = connection.opts().user().unwrap_or_default().to_owned();
         let database = connection.opts().db_name().map(str::to_owned).ok_or_else(|| {
             let message = "the URL names no database; write mysql://user@host/DATABASE";
             SourceError::Preflight(message.to_owned())
         })?;
-        let failed = |error| explained(&error, &user, options);
-        let identity = check_settings(&mut connection).await.map_err(|error| match error {
-            CheckError::Query(error) => failed(error),
-            CheckError::Setting(message) => SourceError::Preflight(message),
-        })?;
-        let table =
-            table(&mut connection, &database, options, id).await.map_err(|error| match error {
-                CheckError::Query(error) => failed(error),
-                CheckError::Setting(message) => SourceError::Preflight(message),
-            })?;
-        let mut server = Self { connection, identity, table };
-        // Tests the privileges, too.
-        server.position(options).await?;
-        let quoted = quoted(&options.table);
-        let select = format!("SELECT {} FROM {quoted} LIMIT 0", self::quoted(&options.column));
-        server.connection.query_drop(select).await.map_err(failed)?;
-        Ok(server)
+        let identity = identity(&mut connection).await;
+        let identity = identity.map_err(|error| explained(&error, &user, options))?;
+        let table = table(&mut connection, &database, options, id).await;
+        let table = table.map_err(|error| error.explained(&user, options))?;
+        let (column, from) = (quoted(&table.column), table.quoted());
+        let select = connection.query_drop(format!("SELECT {column} FROM {from} LIMIT 0")).await;
+        select.map_err(|error| explained(&error, &user, options))?;
+        Ok(Self { connection, identity, table })
+    }
+
+    /// Returns the columns of the table.
+    pub(super) async fn columns(
+        &mut self,
+        options: &MysqlOptions,
+    ) -> Result<Vec<Column>, SourceError> {
+        let found = columns(&mut self.connection, &self.table.database, &self.table.name).await;
+        found.map_err(|error| explained(&error, "", options))
     }
 
     /// Returns about how many rows the table has; 0 if the server does not tell.
@@ -155,14 +175,23 @@ enum CheckError {
     Setting(String),
 }
 
+impl CheckError {
+    fn explained(self, user: &str, options: &MysqlOptions) -> SourceError {
+        match self {
+            Self::Query(error) => explained(&error, user, options),
+            Self::Setting(message) => SourceError::Preflight(message),
+        }
+    }
+}
+
 impl From<Error> for CheckError {
     fn from(error: Error) -> Self {
         Self::Query(error)
     }
 }
 
-/// Refuses a server whose log is incomplete. Returns its identity.
-async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
+/// Refuses a server whose log is incomplete.
+async fn check_settings(connection: &mut Conn) -> Result<(), CheckError> {
     let settings = "SELECT CAST(@@log_bin AS CHAR), @@global.binlog_format, \
         @@global.binlog_row_image";
     let settings: Option<(String, String, String)> = connection.query_first(settings).await?;
@@ -199,10 +228,20 @@ async fn check_settings(connection: &mut Conn) -> Result<String, CheckError> {
                 .to_owned(),
         );
     }
-    if let Some(message) = unlogged_updates(connection).await? {
-        return refuse(message);
+    match unlogged_updates(connection).await? {
+        Some(message) => refuse(message),
+        None => Ok(()),
     }
-    Ok(identity(connection).await?)
+}
+
+/// A column: its name, `DATA_TYPE`, `COLUMN_TYPE`, and its character set.
+pub(super) type Column = (String, String, String, String);
+
+async fn columns(connection: &mut Conn, database: &str, table: &str) -> Result<Vec<Column>, Error> {
+    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
+        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+    connection.exec(sql, (database, table)).await
 }
 
 /// Finds the column of ids.
@@ -212,24 +251,13 @@ async fn table(
     options: &MysqlOptions,
     id: &IdType,
 ) -> Result<Table, CheckError> {
-    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
-        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
-        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-    let columns: Vec<(String, String, String, String)> =
-        connection.exec(sql, (database, &options.table)).await?;
+    let columns = columns(connection, database, &options.table).await?;
     let refuse = |message: String| Err(CheckError::Setting(message));
     let (name, column) = (&options.table, &options.column);
     let sql = "SELECT TABLE_TYPE FROM information_schema.TABLES \
         WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
     let table_type: Option<String> = connection.exec_first(sql, (database, name)).await?;
     let table_type = table_type.unwrap_or_default();
-    // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
-    if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&*table_type) {
-        return refuse(format!(
-            "{database}.{name} is a {table_type}, and the binary log has only rows of tables; name the \
-             table that has the ids"
-        ));
-    }
     if columns.is_empty() {
         return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
     }
@@ -251,6 +279,7 @@ async fn table(
             // The log also has deletions of old rows, whose ids may still exist.
             is_unique: table_type != "SYSTEM VERSIONED"
                 && is_unique(connection, database, name, &columns[place].0).await?,
+            table_type,
             database: database.to_owned(),
             name: name.clone(),
             column: column.clone(),

@@ -11,6 +11,8 @@ use mysql_async::binlog::value::BinlogValue;
 pub(super) struct Table {
     pub(super) database: String,
     pub(super) name: String,
+    /// `TABLE_TYPE` of the information schema.
+    pub(super) table_type: String,
     /// The name of the column of ids.
     pub(super) column: String,
     /// True if an index begins with this column.

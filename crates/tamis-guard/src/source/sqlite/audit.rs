@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
-use crate::source::sqlite::cell::Cell;
+use crate::source::poll::Cell;
 use crate::source::sqlite::database::Database;
 use crate::source::sqlite::options::SqliteOptions;
 

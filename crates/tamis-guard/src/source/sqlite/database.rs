@@ -3,17 +3,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Transaction};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params};
 
+use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::file::{Identity, Signature};
-use crate::source::sqlite::cell::{Cell, id_text};
+use crate::source::poll::{Cell, PolledDatabase};
+use crate::source::run::Run;
+use crate::source::sqlite::cell::id_text;
 use crate::source::sqlite::options::SqliteOptions;
+use crate::source::status::Rows;
 
 /// How long a query waits for a lock. The source tries again after a pause.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
@@ -28,6 +32,8 @@ pub(super) struct Database {
     path: PathBuf,
     identity: Identity,
     is_uuid: bool,
+    /// The number of ids that one transaction reads.
+    chunk: u32,
     /// The first ids, and those above an id, in their order.
     first_ids: String,
     next_ids: String,
@@ -68,6 +74,7 @@ impl Database {
             path: options.path.clone(),
             identity,
             is_uuid: *id_type == IdType::Uuid,
+            chunk,
             first_ids: format!("{all_ids} {order}"),
             next_ids: format!("{all_ids} AND {id} COLLATE BINARY > ?1 {order}"),
             // A row without a value may be new.
@@ -78,68 +85,6 @@ impl Database {
             deleted_ids: options.deletions.clone(),
             all_ids,
         })
-    }
-
-    /// Tests whether the file at the path is still the open one.
-    pub(super) fn is_at_path(&self) -> Result<bool, SourceError> {
-        Ok(Signature::of_path(&self.path)?.identity() == self.identity)
-    }
-
-    /// Returns what tells the file from all others, also from one that gets its inode later. No file
-    /// loses a committed change while the machine runs, but a crash may undo the last ones. `None`
-    /// on a system or a file system that does not show this.
-    pub(super) fn lasting_identity(&self) -> Option<String> {
-        let created = std::fs::metadata(&self.path).ok()?.created().ok()?;
-        let created = created.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        let (device, inode) = self.identity;
-        Some(format!("{device}:{inode} of {created} in {}", boot.trim()))
-    }
-
-    /// Returns a number that differs after each commit of another connection.
-    pub(super) fn data_version(&self) -> Result<i64, SourceError> {
-        self.number("PRAGMA data_version")
-    }
-
-    /// Returns a number that differs after each change of a table's definition.
-    pub(super) fn schema_version(&self) -> Result<i64, SourceError> {
-        self.number("PRAGMA schema_version")
-    }
-
-    /// Begins a transaction. All its queries see the same rows.
-    pub(super) fn begin(&self) -> Result<Transaction<'_>, SourceError> {
-        Ok(self.connection.unchecked_transaction()?)
-    }
-
-    /// Returns the largest value of the change column.
-    pub(super) fn highest(&self) -> Result<Cell, SourceError> {
-        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
-        let mut query = self.connection.prepare_cached(sql)?;
-        Ok(query.query_row([], |row| Ok(Cell::from(row.get_ref(0)?)))?)
-    }
-
-    /// Passes the ids of all rows whose change column has at least the value `bound`.
-    pub(super) fn each_changed(
-        &self,
-        bound: &Cell,
-        each: impl FnMut(ValueRef<'_>, &[u8]) -> Result<(), SourceError>,
-    ) -> Result<u64, SourceError> {
-        match &self.changed_ids {
-            Some(sql) if *bound != Cell::Null => self.each(sql, [bound], each),
-            // The table was empty.
-            _ => self.each(&self.all_ids, [], each),
-        }
-    }
-
-    /// Passes the ids that the query for deletions returns.
-    pub(super) fn each_deleted(
-        &self,
-        each: impl FnMut(ValueRef<'_>, &[u8]) -> Result<(), SourceError>,
-    ) -> Result<(), SourceError> {
-        if let Some(sql) = &self.deleted_ids {
-            self.each(sql, [], each)?;
-        }
-        Ok(())
     }
 
     /// Passes the next ids in their order, after the id `after`. Returns their number.
@@ -155,9 +100,31 @@ impl Database {
     }
 
     /// Tests whether a row has an id.
-    pub(super) fn is_live(&self, id: &Cell) -> Result<bool, SourceError> {
+    fn is_live(&self, id: &Cell) -> Result<bool, SourceError> {
         let mut query = self.connection.prepare_cached(&self.is_live)?;
         Ok(query.query_row([id], |_| Ok(())).optional()?.is_some())
+    }
+
+    /// Reads the next ids. Returns the last one; `None` after the last chunk.
+    fn read_chunk(
+        &self,
+        run: &Run,
+        generation: &Generation,
+        after: &Cell,
+    ) -> Result<Option<Cell>, SourceError> {
+        let (mut rows, mut last) = (Rows::default(), Cell::Null);
+        let count = self.chunk(after, |value, text| {
+            let id = run.canonical(text);
+            rows.add(id.is_some());
+            if let Some(id) = id {
+                // The chunk is younger than all deletions that a poll has found.
+                generation.insert(&id, run.ids.options().id.value_of(&id))?;
+            }
+            last = value.into();
+            Ok(())
+        })?;
+        run.count(rows);
+        Ok((count >= u64::from(self.chunk)).then_some(last))
     }
 
     /// Passes the first value of each row, as the database stores it and as a text.
@@ -180,5 +147,105 @@ impl Database {
 
     fn number(&self, sql: &str) -> Result<i64, SourceError> {
         Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+}
+
+impl PolledDatabase for Database {
+    fn version(&self) -> Result<Option<i64>, SourceError> {
+        self.number("PRAGMA data_version").map(Some)
+    }
+
+    fn schema(&self) -> Result<String, SourceError> {
+        self.number("PRAGMA schema_version").map(|version| version.to_string())
+    }
+
+    /// Tests whether the file at the path is still the open one.
+    fn is_same(&self) -> Result<bool, SourceError> {
+        Ok(Signature::of_path(&self.path)?.identity() == self.identity)
+    }
+
+    /// The time of creation tells the file from one that gets its inode later. While the machine
+    /// runs, no file loses a commit.
+    fn lasting_identity(&self) -> Option<String> {
+        let created = std::fs::metadata(&self.path).ok()?.created().ok()?;
+        let created = created.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let (device, inode) = self.identity;
+        Some(format!("{device}:{inode} of {created} in {}", boot.trim()))
+    }
+
+    fn in_snapshot<T>(
+        &self,
+        queries: impl FnOnce() -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
+        let _transaction = self.connection.unchecked_transaction()?;
+        queries()
+    }
+
+    fn highest(&self) -> Result<Cell, SourceError> {
+        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
+        let mut query = self.connection.prepare_cached(sql)?;
+        Ok(query.query_row([], |row| Ok(Cell::from(row.get_ref(0)?)))?)
+    }
+
+    fn each_changed(
+        &self,
+        bound: &Cell,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let row = |_: ValueRef<'_>, text: &[u8]| each(text);
+        match &self.changed_ids {
+            Some(sql) if *bound != Cell::Null => self.each(sql, [bound], row),
+            // The table was empty.
+            _ => self.each(&self.all_ids, [], row),
+        }
+        .map(drop)
+    }
+
+    fn each_deleted(
+        &self,
+        each: &mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let Some(sql) = &self.deleted_ids else { return Ok(()) };
+        let row = |value: ValueRef<'_>, text: &[u8]| each(text, self.is_live(&value.into())?);
+        self.each(sql, [], row).map(drop)
+    }
+
+    fn read_all(
+        &self,
+        run: &Run,
+        generation: &Arc<Generation>,
+        pause: &mut dyn FnMut() -> Result<bool, SourceError>,
+    ) -> Result<(), SourceError> {
+        let mut last = Cell::Null;
+        loop {
+            let next = retry(run, || self.read_chunk(run, generation, &last))?;
+            let Some(next) = next else { return Ok(()) };
+            last = next;
+            if !retry(run, &mut *pause)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn rows(&self) -> u64 {
+        0
+    }
+}
+
+/// Reads again while another connection holds a lock, so that a long read goes on after it.
+fn retry<T>(run: &Run, mut read: impl FnMut() -> Result<T, SourceError>) -> Result<T, SourceError> {
+    let start = Instant::now();
+    loop {
+        match read() {
+            Err(SourceError::Sqlite(error))
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && !run.is_stopped()
+                    && start.elapsed() < run.options.stale_after =>
+            {
+                run.sleep(run.options.interval);
+            }
+            result => return result,
+        }
     }
 }

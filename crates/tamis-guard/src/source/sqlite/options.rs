@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::snapshot::SnapshotOptions;
+use crate::source::poll::{ChangeColumn, PollOptions};
 
 /// The settings of an SQLite source. The operator writes the parts of SQL; they are not checked.
 #[derive(Clone, Debug)]
@@ -32,22 +33,6 @@ pub struct SqliteOptions {
     pub snapshot: Option<SnapshotOptions>,
 }
 
-/// A column whose values never decrease: a transaction takes a value that is at least as large as
-/// all values that were taken before, such as `updated_at` or an `AUTOINCREMENT` key.
-///
-/// Without `AUTOINCREMENT`, SQLite gives the key of the last row again after its deletion.
-/// A row with a smaller value is found by the next read of all ids, so its sync delay is
-/// [`SqliteOptions::reread`].
-#[derive(Clone, Debug)]
-pub struct ChangeColumn {
-    /// The column. It needs an index. `NULL` counts as a new value.
-    pub column: String,
-    /// The longest time from the moment in which a transaction takes its value to its commit. With
-    /// clocks of several machines, their difference counts too. The first read of the ids begins
-    /// after this time.
-    pub overlap: Duration,
-}
-
 impl SqliteOptions {
     /// Returns the usual settings for a column of ids. All ids are read after each change.
     #[must_use]
@@ -62,6 +47,15 @@ impl SqliteOptions {
             reread: Duration::from_secs(600),
             chunk: 10_000,
             snapshot: None,
+        }
+    }
+
+    /// Returns how the database is polled.
+    pub(super) fn poll(&self) -> PollOptions {
+        PollOptions {
+            changes: self.changes.clone(),
+            deletions: self.deletions.clone(),
+            reread: self.reread,
         }
     }
 

@@ -1,4 +1,29 @@
 //! Goes on in the log that a snapshot or a broken connection has left.
+//!
+//! # Why no id is missing
+//!
+//! A snapshot has a start and an end, both ends of transactions. Its ids have all changes up to the
+//! start, and no deletion after the end: [`Follower`] applies the deletions of a transaction and
+//! records its end under one lock, and the writer asks for the end under this lock after it has
+//! copied the deletions.
+//!
+//! ```text
+//! log   ──────┬───────────────┬──────────────────┬────────▶
+//!           start            end        what the server said
+//! ids    all changes   any of them        when it was asked
+//! ```
+//!
+//! The reader applies all changes from the start on. Three things make the set synced:
+//!
+//! * The log is the one that the writer read: the same server, and a file of the same name that was
+//!   created in the same second.
+//! * The stream passes the end exactly. A server that has lost the last transactions of its log in a
+//!   crash goes on in another file, so the stream jumps over the end. Without this test, an id whose
+//!   deletion was lost would be refused.
+//! * The stream reaches the position that the server had when it was asked, after the start of the
+//!   reader.
+//!
+//! All changes up to the end are then applied again, so no id has a wrong state (see `snapshot.rs`).
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::source::sqlite::cell::Cell;
+use crate::source::poll::cell::Cell;
 
 /// The samples are at least this share of the overlap apart.
 const SAMPLES: u32 = 32;

@@ -1,0 +1,373 @@
+//! A table that is polled, for a server without a usable binary log.
+
+use std::cell::Cell as Shared;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Error, Params, Row, Value};
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
+
+use crate::generation::Generation;
+use crate::source::error::SourceError;
+use crate::source::mysql::bulk::Bulk;
+use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::server::Server;
+use crate::source::mysql::table::{ColumnKind, Table, quoted};
+use crate::source::poll::{Cell, Follower, PollOptions, PolledDatabase};
+use crate::source::run::{Reader, Run};
+
+/// How often a query is interrupted to test whether the source is stopped.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How many deleted ids one query looks up.
+const BATCH: usize = 500;
+
+/// Polls a table. A broken connection is opened again, and the polls go on.
+#[derive(Debug)]
+pub(in crate::source) struct MysqlPollReader {
+    options: MysqlOptions,
+    poll: PollOptions,
+    follower: Follower,
+    table: Option<PolledTable>,
+    /// The server of the last connection.
+    server: Option<String>,
+}
+
+impl MysqlPollReader {
+    pub(in crate::source) fn new(options: MysqlOptions, poll: PollOptions) -> Self {
+        let follower = Follower::new(&poll, None, options.identity());
+        Self { options, poll, follower, table: None, server: None }
+    }
+}
+
+impl Reader for MysqlPollReader {
+    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+        if self.table.is_none() {
+            let table = PolledTable::open(run, &self.options, &self.poll)?;
+            let server = table.server.lock().identity.clone();
+            if self.server.as_ref().is_some_and(|last| *last != server) {
+                self.follower.forget(run);
+            }
+            self.server = Some(server);
+            self.table = Some(table);
+        }
+        let table = self.table.as_ref().expect("opened above");
+        let result = self.follower.read(run, table);
+        if result.is_err() {
+            self.table = None;
+        }
+        result
+    }
+
+    fn stop(&mut self, _: &Run) {}
+}
+
+/// A connection to the server of a table.
+#[derive(Debug)]
+struct PolledTable {
+    runtime: Runtime,
+    server: Mutex<Server>,
+    table: Table,
+    options: MysqlOptions,
+    /// The longest time without an answer.
+    limit: Duration,
+    is_stopped: Arc<AtomicBool>,
+    /// When the last row arrived.
+    answered: Shared<Instant>,
+    all_ids: String,
+    changed_ids: Option<String>,
+    highest: Option<String>,
+    deletions: Option<String>,
+    live_ids: String,
+}
+
+impl PolledTable {
+    fn open(run: &Run, options: &MysqlOptions, poll: &PollOptions) -> Result<Self, SourceError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let limit = run.options.stale_after.max(Duration::from_secs(1));
+        let column = poll.changes.as_ref().map(|changes| &*changes.column);
+        let open = Server::open_for_polls(options, &run.ids.options().id, column);
+        let server = guarded(&runtime, &run.is_stopped, limit, &Shared::new(Instant::now()), open)?;
+        let table = server.table.clone();
+        let (id, from) = (quoted(&table.column), table.quoted());
+        let all_ids = format!("SELECT {id} FROM {from} WHERE {id} IS NOT NULL");
+        let column = column.map(quoted);
+        let changed = |column| format!("{all_ids} AND ({column} >= ? OR {column} IS NULL)");
+        let places = vec!["?"; BATCH].join(", ");
+        Ok(Self {
+            runtime,
+            server: Mutex::new(server),
+            options: options.clone(),
+            limit,
+            is_stopped: Arc::clone(&run.is_stopped),
+            answered: Shared::new(Instant::now()),
+            changed_ids: column.as_ref().map(changed),
+            highest: column.map(|column| format!("SELECT MAX({column}) FROM {from}")),
+            deletions: poll.deletions.clone(),
+            live_ids: format!("SELECT {id} FROM {from} WHERE {id} IN ({places})"),
+            all_ids,
+            table,
+        })
+    }
+
+    /// Waits for the server, until the source is stopped or the server does not answer.
+    fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        self.answered.set(Instant::now());
+        guarded(&self.runtime, &self.is_stopped, self.limit, &self.answered, answer)
+    }
+
+    /// Passes the first value of each row.
+    async fn each(
+        &self,
+        sql: &str,
+        params: Params,
+        mut each: impl FnMut(&Value) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let mut server = self.server.lock();
+        let mut rows = server.connection.exec_iter(sql, params).await.map_err(broken)?;
+        while let Some(row) = rows.next().await.map_err(broken)? {
+            self.answered.set(Instant::now());
+            each(row.as_ref(0).unwrap_or(&Value::NULL))?;
+        }
+        Ok(())
+    }
+
+    /// Returns those of some ids that rows have, as texts.
+    async fn live(&self, ids: &[Value]) -> Result<HashSet<Vec<u8>>, SourceError> {
+        let mut live = HashSet::new();
+        let Some(last) = ids.last() else { return Ok(live) };
+        // The last one again, so that all queries have the same number.
+        let params: Vec<Value> =
+            ids.iter().chain(std::iter::repeat(last)).take(BATCH).cloned().collect();
+        self.each(&self.live_ids, Params::Positional(params), |value| {
+            live.extend(self.table.kind.text(value).map(|text| text.into_owned()));
+            Ok(())
+        })
+        .await?;
+        Ok(live)
+    }
+}
+
+/// Waits for an answer, until the source is stopped or the last row is too old.
+fn guarded<T>(
+    runtime: &Runtime,
+    is_stopped: &AtomicBool,
+    limit: Duration,
+    answered: &Shared<Instant>,
+    answer: impl Future<Output = Result<T, SourceError>>,
+) -> Result<T, SourceError> {
+    runtime.block_on(async {
+        tokio::select! {
+            result = answer => result,
+            error = async {
+                loop {
+                    sleep(TICK).await;
+                    if is_stopped.load(Ordering::Acquire) {
+                        break SourceError::Stopped;
+                    }
+                    if answered.get().elapsed() > limit {
+                        break SourceError::Connect("the server does not answer".to_owned());
+                    }
+                }
+            } => Err(error),
+        }
+    })
+}
+
+fn broken(error: Error) -> SourceError {
+    SourceError::Connect(error.to_string())
+}
+
+/// Returns a value of the change column.
+fn cell(value: &Value) -> Cell {
+    match *value {
+        Value::NULL | Value::Time(..) => Cell::Null,
+        Value::Int(value) => Cell::Integer(value),
+        // A smaller bound finds more rows.
+        Value::UInt(value) => Cell::Integer(i64::try_from(value).unwrap_or(i64::MAX)),
+        Value::Float(value) => Cell::Real(value.into()),
+        Value::Double(value) => Cell::Real(value),
+        Value::Bytes(ref bytes) => Cell::Text(bytes.clone()),
+        // Texts of this form have the order of the moments.
+        Value::Date(year, month, day, hour, minute, second, micros) => {
+            let text = format!(
+                "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
+            );
+            Cell::Text(text.into_bytes())
+        }
+    }
+}
+
+fn parameter(cell: &Cell) -> Value {
+    match cell {
+        Cell::Null => Value::NULL,
+        Cell::Integer(value) => Value::Int(*value),
+        Cell::Real(value) => Value::Double(*value),
+        Cell::Text(bytes) | Cell::Blob(bytes) => Value::Bytes(bytes.clone()),
+    }
+}
+
+/// Returns a deleted id as a value of the column. `None` if the column cannot have it.
+fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
+    let Value::Bytes(bytes) = value else { return Some(value.clone()) };
+    match kind {
+        // A text would be compared with the column as an inexact number.
+        ColumnKind::Signed | ColumnKind::Unsigned(_) => {
+            let text = std::str::from_utf8(bytes).ok()?.trim();
+            let signed = text.parse().map(Value::Int);
+            signed.or_else(|_| text.parse().map(Value::UInt)).ok()
+        }
+        ColumnKind::Text | ColumnKind::Uuid => Some(value.clone()),
+    }
+}
+
+impl PolledDatabase for PolledTable {
+    fn version(&self) -> Result<Option<i64>, SourceError> {
+        Ok(None)
+    }
+
+    fn schema(&self) -> Result<String, SourceError> {
+        self.wait(async { self.server.lock().schema(&self.options).await })
+    }
+
+    fn is_same(&self) -> Result<bool, SourceError> {
+        // A connection has one server.
+        Ok(true)
+    }
+
+    /// Returns `None`: a server may lose its last commits in a crash or a failover.
+    fn lasting_identity(&self) -> Option<String> {
+        None
+    }
+
+    fn in_snapshot<T>(
+        &self,
+        queries: impl FnOnce() -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
+        queries()
+    }
+
+    fn highest(&self) -> Result<Cell, SourceError> {
+        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
+        let mut highest = Cell::Null;
+        self.wait(self.each(sql, Params::Empty, |value| {
+            highest = cell(value);
+            Ok(())
+        }))?;
+        Ok(highest)
+    }
+
+    fn each_changed(
+        &self,
+        bound: &Cell,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let row = |value: &Value| self.table.kind.text(value).map_or(Ok(()), |text| each(&text));
+        match &self.changed_ids {
+            Some(sql) if *bound != Cell::Null => {
+                let params = Params::Positional(vec![parameter(bound)]);
+                self.wait(self.each(sql, params, row))
+            }
+            // The table was empty.
+            _ => self.wait(self.each(&self.all_ids, Params::Empty, row)),
+        }
+    }
+
+    fn each_deleted(
+        &self,
+        each: &mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let Some(sql) = &self.deletions else { return Ok(()) };
+        let mut ids = Vec::new();
+        self.wait(self.each(sql, Params::Empty, |value| {
+            ids.extend(as_column(self.table.kind, value));
+            Ok(())
+        }))?;
+        for batch in ids.chunks(BATCH) {
+            let live = self.wait(self.live(batch))?;
+            for text in batch.iter().filter_map(|value| self.table.kind.text(value)) {
+                each(&text, live.contains(&*text))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_all(
+        &self,
+        run: &Run,
+        generation: &Arc<Generation>,
+        pause: &mut dyn FnMut() -> Result<bool, SourceError>,
+    ) -> Result<(), SourceError> {
+        let start = async {
+            let (mut server, generation) = (self.server.lock(), Arc::clone(generation));
+            Bulk::start(run, &self.options, &mut server, generation, None).await
+        };
+        let mut bulk = self.wait(start)?;
+        loop {
+            // The read has connections of its own, and the polls go on over this one.
+            let read = self.runtime.block_on(async { timeout(TICK, bulk.finish(run)).await });
+            match read {
+                Ok(result) => return result,
+                Err(_) if pause()? => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn rows(&self) -> u64 {
+        self.wait(async { Ok(self.server.lock().rows().await) }).unwrap_or(0)
+    }
+}
+
+impl Server {
+    /// Connects for polls. Refuses a change column whose values have no usable order.
+    async fn open_for_polls(
+        options: &MysqlOptions,
+        id: &crate::id::IdType,
+        column: Option<&str>,
+    ) -> Result<Self, SourceError> {
+        let mut server = Self::connect(options, id).await?;
+        if let Some(column) = column {
+            let columns = server.columns(options).await?;
+            let found = columns.iter().find(|it| it.0.eq_ignore_ascii_case(column));
+            let types =
+                ["tinyint", "smallint", "mediumint", "int", "bigint", "timestamp", "datetime"];
+            let message = match found {
+                None => format!("the table {} has no column {column}", options.table),
+                Some(found) if !types.contains(&&*found.1) => format!(
+                    "the column {column} is {}; a change column is an integer, a TIMESTAMP or a \
+                     DATETIME",
+                    found.2
+                ),
+                Some(_) => String::new(),
+            };
+            if !message.is_empty() {
+                return Err(SourceError::Preflight(message));
+            }
+        }
+        // Local time goes back when summer time ends.
+        server.connection.query_drop("SET time_zone = '+00:00'").await.map_err(broken)?;
+        Ok(server)
+    }
+
+    /// Returns a text that differs after most changes of the table's definition.
+    async fn schema(&mut self, options: &MysqlOptions) -> Result<String, SourceError> {
+        let columns = self.columns(options).await?;
+        let sql = "SELECT CAST(CREATE_TIME AS CHAR) FROM information_schema.TABLES \
+            WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+        let names = (&self.table.database, &self.table.name);
+        let created: Option<Row> = self.connection.exec_first(sql, names).await.map_err(broken)?;
+        let missing = || SourceError::Preflight(format!("there is no table {}", self.table.name));
+        let created = created.ok_or_else(missing)?.get::<Option<String>, _>(0).flatten();
+        Ok(format!("{created:?} {columns:?}"))
+    }
+}

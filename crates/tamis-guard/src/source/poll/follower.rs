@@ -1,0 +1,277 @@
+//! Follows the changes of a database.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::snapshot::{SnapshotError, SnapshotOptions};
+use crate::source::error::SourceError;
+use crate::source::poll::cell::Cell;
+use crate::source::poll::history::History;
+use crate::source::poll::options::PollOptions;
+use crate::source::poll::place::Place;
+use crate::source::poll::polled_database::PolledDatabase;
+use crate::source::run::Run;
+use crate::source::snapshots::Snapshots;
+use crate::source::status::Rows;
+
+/// Follows the changes of a database.
+#[derive(Debug)]
+pub(in crate::source) struct Follower {
+    has_changes: bool,
+    reread: Duration,
+    schema: Option<String>,
+    /// The version of the last poll.
+    version: Option<i64>,
+    history: History,
+    /// When the last poll began.
+    polled: Instant,
+    /// True if polls insert what they find.
+    is_following: bool,
+    /// The last read of all ids.
+    read: Option<FullRead>,
+    snapshots: Snapshots,
+}
+
+/// A complete read of all ids.
+#[derive(Clone, Copy, Debug)]
+struct FullRead {
+    /// When the ids must be read again, if there were commits.
+    ends: Instant,
+    /// The same, by the clock of the system.
+    ends_at: SystemTime,
+    version: Option<i64>,
+}
+
+impl FullRead {
+    /// Creates a read that must be repeated after a time.
+    fn new(after: Duration, version: Option<i64>) -> Self {
+        Self { ends: Instant::now() + after, ends_at: SystemTime::now() + after, version }
+    }
+}
+
+impl Follower {
+    /// Creates a follower that has read nothing. `identity` says which ids it reads.
+    pub(in crate::source) fn new(
+        options: &PollOptions,
+        snapshot: Option<SnapshotOptions>,
+        identity: String,
+    ) -> Self {
+        let overlap = options.changes.as_ref().map_or(Duration::ZERO, |changes| changes.overlap);
+        let has_changes = options.changes.is_some();
+        Self {
+            has_changes,
+            reread: options.reread,
+            schema: None,
+            version: None,
+            history: History::new(overlap),
+            polled: Instant::now(),
+            is_following: false,
+            read: None,
+            // Without a change column, nothing shows what has changed since the snapshot.
+            snapshots: Snapshots::new(snapshot.filter(|_| has_changes), identity),
+        }
+    }
+
+    /// Reads what has changed since the last call.
+    pub(in crate::source) fn read(
+        &mut self,
+        run: &Run,
+        database: &impl PolledDatabase,
+    ) -> Result<(), SourceError> {
+        if !self.has_changes {
+            return self.read_if_changed(run, database);
+        }
+        self.load_snapshot(run, database)?;
+        self.poll(run, database)?;
+        let is_due = match self.read {
+            // Rows without a bound would be lost.
+            None => self.history.bound(self.polled).is_some(),
+            Some(read) => {
+                let is_changed = self.version.is_none() || read.version != self.version;
+                let is_old = read.ends <= Instant::now() && is_changed;
+                is_old || run.is_rebuild_due()
+            }
+        };
+        if is_due && self.read_all(run, database, self.version)? {
+            run.known_until(self.polled);
+        }
+        if self.snapshots.is_due() {
+            let position = self.position(database);
+            self.snapshots.save(run, position, Vec::new);
+        }
+        Ok(())
+    }
+
+    /// Publishes the ids of the snapshot. The next poll finds what was committed after it.
+    fn load_snapshot(
+        &mut self,
+        run: &Run,
+        database: &impl PolledDatabase,
+    ) -> Result<(), SourceError> {
+        let Some(snapshot) = self.snapshots.load(run) else { return Ok(()) };
+        let refuse =
+            |reason: &str| run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        let Some(place) = Place::decode(&snapshot.head.position) else {
+            refuse("it has no place in a database");
+            return Ok(());
+        };
+        // A file that was replaced since it was opened is not the one of the snapshot.
+        let is_same = Some(&place.database) == database.lasting_identity().as_ref();
+        if !is_same || !database.is_same()? {
+            refuse("the database is another one, or the machine was started again");
+            return Ok(());
+        }
+        if place.schema != database.schema()? {
+            refuse("the schema of the database has changed");
+            return Ok(());
+        }
+        self.history.resume(place.bound);
+        self.schema = Some(place.schema);
+        self.is_following = true;
+        let left = place.ends.duration_since(SystemTime::now()).unwrap_or_default();
+        self.read = Some(FullRead::new(left.min(self.reread), None));
+        run.publish_snapshot(snapshot);
+        Ok(())
+    }
+
+    /// Returns the place for a snapshot of the generation in use.
+    fn position(&self, database: &impl PolledDatabase) -> Option<Vec<u8>> {
+        let place = Place {
+            database: database.lasting_identity()?,
+            schema: self.schema.clone()?,
+            bound: self.history.bound(self.polled)?.clone(),
+            ends: self.read?.ends_at,
+        };
+        Some(place.encode())
+    }
+
+    /// Writes a last snapshot.
+    pub(in crate::source) fn stop(&mut self, run: &Run, database: &impl PolledDatabase) {
+        let position = self.position(database);
+        self.snapshots.finish(run, position, Vec::new);
+    }
+
+    /// Reads all ids if the database may have changed.
+    fn read_if_changed(
+        &mut self,
+        run: &Run,
+        database: &impl PolledDatabase,
+    ) -> Result<(), SourceError> {
+        let start = Instant::now();
+        let version = database.version()?;
+        let is_unchanged = |read: FullRead| version.is_some() && read.version == version;
+        if !self.read.is_some_and(is_unchanged) || run.is_rebuild_due() {
+            self.schema = Some(database.schema()?);
+            if !self.read_all(run, database, version)? {
+                return Ok(());
+            }
+        }
+        run.known_until(start);
+        Ok(())
+    }
+
+    /// Reads the rows that were committed since the last poll.
+    fn poll(&mut self, run: &Run, database: &impl PolledDatabase) -> Result<(), SourceError> {
+        let start = Instant::now();
+        // Before the rows: a commit between both is found by the next poll.
+        let version = database.version()?;
+        if version.is_some() && self.version == version {
+            self.history.repeat(Instant::now(), start);
+        } else {
+            let (at, highest) = database.in_snapshot(|| {
+                let schema = database.schema()?;
+                if self.schema.as_ref().is_some_and(|last| *last != schema) {
+                    self.forget(run);
+                }
+                self.schema = Some(schema);
+                let highest = database.highest()?;
+                let at = Instant::now();
+                if self.is_following {
+                    let bound = self.history.bound(self.polled).cloned().unwrap_or(Cell::Null);
+                    read_changed(run, database, &smaller(bound, &highest))?;
+                }
+                Ok((at, highest))
+            })?;
+            self.history.sample(at, highest, start);
+            self.version = version;
+        }
+        self.polled = start;
+        if self.read.is_some() {
+            run.known_until(start);
+        }
+        Ok(())
+    }
+
+    /// Reads all ids into a new generation. Returns false if the database was replaced meanwhile.
+    fn read_all(
+        &mut self,
+        run: &Run,
+        database: &impl PolledDatabase,
+        version: Option<i64>,
+    ) -> Result<bool, SourceError> {
+        let read = FullRead::new(self.reread, version);
+        let schema = self.schema.clone();
+        self.is_following = true;
+        let generation = run.start_generation(database.rows())?;
+        database.read_all(run, &generation, &mut || {
+            if run.is_stopped() {
+                return Err(SourceError::Stopped);
+            }
+            if self.has_changes && self.polled.elapsed() >= run.options.interval {
+                self.poll(run, database)?;
+            }
+            Ok(self.is_following)
+        })?;
+        if !database.is_same()? || Some(database.schema()?) != schema {
+            self.forget(run);
+        }
+        if !self.is_following {
+            run.ids.abandon_generation();
+            return Ok(false);
+        }
+        run.publish_generation();
+        self.read = Some(read);
+        Ok(true)
+    }
+
+    /// Forgets what is known about the database. All ids must be read again.
+    pub(in crate::source) fn forget(&mut self, run: &Run) {
+        run.lost();
+        self.schema = None;
+        self.version = None;
+        self.history.clear();
+        self.is_following = false;
+        self.read = None;
+    }
+}
+
+/// Reads the rows whose value in the change column is at least a bound, and the deletions.
+fn read_changed(
+    run: &Run,
+    database: &impl PolledDatabase,
+    bound: &Cell,
+) -> Result<(), SourceError> {
+    let mut rows = Rows::default();
+    database.each_changed(bound, &mut |text| {
+        let id = run.canonical(text);
+        rows.add(id.is_some());
+        if let Some(id) = id {
+            run.ids.insert(&id)?;
+        }
+        Ok(())
+    })?;
+    run.count(rows);
+    database.each_deleted(&mut |text, is_live| {
+        let Some(id) = run.canonical(text) else { return Ok(()) };
+        if !is_live {
+            run.ids.delete(&id);
+        } else if !run.ids.generation().contains(&id) {
+            // It was deleted and created again.
+            run.ids.insert(&id)?;
+        }
+        Ok(())
+    })
+}
+
+fn smaller(one: Cell, other: &Cell) -> Cell {
+    if one.order(other).is_gt() { other.clone() } else { one }
+}
