@@ -2,6 +2,7 @@
 //!
 //! | request | answer |
 //! | --- | --- |
+//! | `GET /` | the console page |
 //! | `GET /healthz` | 200 while the process runs |
 //! | `GET /readyz` | 200 if all sets of ids are synced, otherwise 503 |
 //! | `GET /metrics` | the metrics in the text format of Prometheus |
@@ -11,6 +12,7 @@
 //!
 //! It serves HTTP/1.1 on an address of its own, so that no client of the proxy reaches it.
 
+mod assets;
 mod exposition;
 mod metrics;
 mod push;
@@ -18,10 +20,13 @@ mod status;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::{Full, LengthLimitError, Limited};
@@ -31,6 +36,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
+use tamis_console::{Asset, HEADERS};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
@@ -50,7 +56,25 @@ const MAX_CONNECTIONS: usize = 64;
 pub(crate) struct Admin {
     listener: TcpListener,
     address: SocketAddr,
+    settings: Settings,
+}
+
+/// What all requests use.
+#[derive(Default)]
+struct Settings {
     token: Option<Box<[u8]>>,
+    /// Fields of the status that the program adds.
+    fields: Vec<(&'static str, StatusValue)>,
+}
+
+/// Returns the present value of a field of the status.
+pub(crate) type StatusValue = Box<dyn Fn() -> Value + Send + Sync>;
+
+impl std::fmt::Debug for Settings {
+    /// Without the token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
 }
 
 impl Admin {
@@ -58,7 +82,13 @@ impl Admin {
         let fail = |error| ProxyError::Listen { address, error };
         let listener = TcpListener::bind(address).await.map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        Ok(Self { listener, address, token: token.map(|token| token.as_bytes().into()) })
+        let token = token.map(|token| token.as_bytes().into());
+        Ok(Self { listener, address, settings: Settings { token, fields: Vec::new() } })
+    }
+
+    /// Adds a field to the status.
+    pub(crate) fn add_status(&mut self, field: &'static str, value: StatusValue) {
+        self.settings.fields.push((field, value));
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -67,21 +97,21 @@ impl Admin {
 
     /// Serves until the task is dropped.
     pub(crate) async fn run(self, guard: GuardHandle) {
-        let connections = std::sync::Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let token = std::sync::Arc::new(self.token);
+        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let settings = Arc::new(self.settings);
         loop {
-            let Ok(permit) = std::sync::Arc::clone(&connections).acquire_owned().await else {
+            let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
                 return;
             };
             let Ok((stream, _)) = self.listener.accept().await else {
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let (guard, token) = (guard.clone(), std::sync::Arc::clone(&token));
+            let (guard, settings) = (guard.clone(), Arc::clone(&settings));
             tokio::spawn(async move {
                 let service = service_fn(move |request| {
-                    let (guard, token) = (guard.clone(), std::sync::Arc::clone(&token));
-                    async move { Ok::<_, Infallible>(answer(request, &guard, token.as_deref()).await) }
+                    let (guard, settings) = (guard.clone(), Arc::clone(&settings));
+                    async move { Ok::<_, Infallible>(answer(request, &guard, &settings).await) }
                 });
                 let mut builder = http1::Builder::new();
                 builder.timer(TokioTimer::new()).header_read_timeout(LIMIT);
@@ -93,11 +123,24 @@ impl Admin {
     }
 }
 
-/// Answers a request.
+/// Answers a request. All answers restrict what a browser may do.
 async fn answer(
     request: Request<Incoming>,
     guard: &GuardHandle,
-    token: Option<&[u8]>,
+    settings: &Settings,
+) -> Response<Full<Bytes>> {
+    let mut response = unrestricted(request, guard, settings).await;
+    for (name, value) in HEADERS {
+        let name = HeaderName::from_static(name);
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn unrestricted(
+    request: Request<Incoming>,
+    guard: &GuardHandle,
+    settings: &Settings,
 ) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -114,14 +157,21 @@ async fn answer(
             response.headers_mut().insert(CONTENT_TYPE, format);
             response
         }
-        ("/api/status", true) => json(StatusCode::OK, &status::status(guard)),
+        ("/api/status", true) => {
+            let mut value = status::status(guard);
+            for (field, more) in &settings.fields {
+                value[*field] = more();
+            }
+            json(StatusCode::OK, &value)
+        }
+        (path, true) if let Some(asset) = assets::find(path) => page(asset, &request),
         _ if *request.method() != Method::POST => error(
             StatusCode::NOT_FOUND,
-            "there are /healthz, /readyz, /metrics, /api/status, and POST /ids/NAME, /rebuild/NAME",
+            "there are /, /healthz, /readyz, /metrics, /api/status, and POST /ids/NAME, /rebuild/NAME",
         ),
         _ => match path.split_once('/').and_then(|(_, path)| path.split_once('/')) {
             Some(("ids", name)) => push(request, guard, name).await,
-            Some(("rebuild", name)) => rebuild(&request, guard, name, token),
+            Some(("rebuild", name)) => rebuild(&request, guard, name, settings.token.as_deref()),
             _ => error(StatusCode::NOT_FOUND, "there are POST /ids/NAME and /rebuild/NAME"),
         },
     }
@@ -181,6 +231,21 @@ async fn push(
         Ok(pushed) => json(StatusCode::OK, &pushed),
         Err(message) => error(StatusCode::BAD_REQUEST, &message),
     }
+}
+
+/// Answers with a file of the console, or with "not modified" if the browser has the file.
+fn page(asset: &Asset, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let mut known = request.headers().get_all(IF_NONE_MATCH).iter();
+    let is_known = known.any(|known| known.to_str().is_ok_and(|known| asset.has_tag(known)));
+    let (status, bytes) =
+        if is_known { (StatusCode::NOT_MODIFIED, &[][..]) } else { (StatusCode::OK, asset.bytes) };
+    let mut response = text(status, Bytes::from_static(bytes));
+    let tag = HeaderValue::from_str(&asset.tag()).expect("a number between quotes");
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(ETAG, tag);
+    response
 }
 
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {

@@ -57,4 +57,44 @@ impl RouteCounters {
     pub fn not_found(&self) -> u64 {
         self.not_found.load(Ordering::Relaxed)
     }
+
+    /// Returns how many requests were for ids that do not exist, as far as the guard has learnt it.
+    /// Requests that the negative cache answered do not count.
+    #[must_use]
+    pub fn absent(&self) -> u64 {
+        self.not_found() + self.refused(RefuseReason::Absent)
+    }
+
+    /// Estimates the false positive rate: the share of [`not_found`](Self::not_found) in
+    /// [`absent`](Self::absent). `None` before the first such request.
+    ///
+    /// It is unbiased for distinct absent ids, as an attacker sends them. A client that repeats an
+    /// absent id lowers it, because the negative cache keeps a false positive from being counted
+    /// again. A program that answers 404 for ids that the source has raises it.
+    #[must_use]
+    pub fn observed_rate(&self) -> Option<f64> {
+        let absent = self.absent();
+        (absent > 0).then(|| self.not_found() as f64 / absent as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_observed_rate_is_the_share_of_absent_ids_that_passed() {
+        let counters = RouteCounters::default();
+        assert_eq!(counters.observed_rate(), None);
+        for _ in 0..999 {
+            counters.count(Verdict::Refuse(RefuseReason::Absent));
+        }
+        assert_eq!(counters.observed_rate(), Some(0.0));
+        counters.count(Verdict::Pass(PassReason::Known));
+        counters.count_not_found();
+        // Ids that exist, and ids that the negative cache answers.
+        counters.count(Verdict::Pass(PassReason::Known));
+        counters.count(Verdict::Refuse(RefuseReason::Negative));
+        assert_eq!((counters.absent(), counters.observed_rate()), (1000, Some(0.001)));
+    }
 }

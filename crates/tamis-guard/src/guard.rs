@@ -70,6 +70,20 @@ impl Guard {
         self.admin.as_ref().map(Admin::address)
     }
 
+    /// Adds a field to the answer of `/api/status`: numbers of the program in which the guard runs.
+    /// The admin server calls `value` for each request. Without an admin server, it has no effect.
+    #[must_use]
+    pub fn with_status(
+        mut self,
+        field: &'static str,
+        value: impl Fn() -> serde_json::Value + Send + Sync + 'static,
+    ) -> Self {
+        if let Some(admin) = &mut self.admin {
+            admin.add_status(field, Box::new(value));
+        }
+        self
+    }
+
     /// Returns a handle that reads and changes the guard while it runs.
     #[must_use]
     pub fn handle(&self) -> GuardHandle {

@@ -1,6 +1,7 @@
 //! Reads and changes a guard while it runs.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -13,6 +14,7 @@ use crate::proxy::ProxyHandle;
 /// Reads and changes a guard while it runs. Clones belong to the same guard.
 #[derive(Clone, Debug)]
 pub struct GuardHandle {
+    started: Instant,
     proxy: ProxyHandle,
     state: Arc<Mutex<State>>,
 }
@@ -30,7 +32,8 @@ impl GuardHandle {
     pub(crate) fn new(proxy: ProxyHandle, config: Config, sets: GuardSets) -> Self {
         let guard = config.guard(&sets.ids());
         proxy.set_guard(guard.clone());
-        Self { proxy, state: Arc::new(Mutex::new(State { config, sets, guard })) }
+        let state = Arc::new(Mutex::new(State { config, sets, guard }));
+        Self { started: Instant::now(), proxy, state }
     }
 
     /// Uses another configuration. Routes, refusals and lists change at once. A set whose settings
@@ -63,6 +66,11 @@ impl GuardHandle {
         let sets = self.state.lock().sets.clone();
         // A panic of the task is none of the guard.
         _ = tokio::task::spawn_blocking(move || sets.stop()).await;
+    }
+
+    /// Returns how long the guard runs.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Returns the sets of ids, in the order of their names.

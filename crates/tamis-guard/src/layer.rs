@@ -19,6 +19,7 @@ use crate::path::Reading;
 use crate::route::{Decision, Route};
 #[cfg(feature = "single-flight")]
 use crate::turn;
+use crate::verdict_slot::VerdictSlot;
 
 /// Decides about requests before they reach a service.
 ///
@@ -124,7 +125,9 @@ where
             let request = Request::from_parts(parts, GuardedBody::unread(body));
             return GuardFuture::passed(self.inner.call(request), None);
         };
-        if let Some(refusal) = self.routes[index].refusal_of(&decision) {
+        let route = &self.routes[index];
+        VerdictSlot::write(&parts.extensions, &route.name, decision.verdict);
+        if let Some(refusal) = route.refusal_of(&decision) {
             return GuardFuture::answered(refusal.map(Either::Left));
         }
         let request = Request::from_parts(parts, GuardedBody::unread(body));
@@ -217,6 +220,7 @@ where
     };
     #[cfg(feature = "single-flight")]
     let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
+    VerdictSlot::write(&parts.extensions, &routes[index].name, decision.verdict);
     if let Some(refusal) = routes[index].refusal_of(&decision) {
         return Ok(refusal.map(Either::Left));
     }

@@ -21,6 +21,8 @@ mod hop_by_hop;
 mod idle_connections;
 mod options;
 mod request_body;
+mod request_id;
+mod request_log;
 mod response_body;
 mod tls;
 mod tunnel;
@@ -43,6 +45,7 @@ pub use options::{ProxyOptions, TlsFiles};
 
 use crate::layer::GuardLayer;
 use crate::proxy::context::{ConnectionContext, Phase, Shared};
+use crate::proxy::request_id::RequestIds;
 use crate::proxy::upstream::Upstream;
 
 /// How long an acceptor waits after an error, such as too many open files.
@@ -104,6 +107,7 @@ impl Proxy {
             guard: ArcSwap::from_pointee(guard),
             upstream: ArcSwap::from(upstream),
             tls,
+            request_ids: options.gives_request_ids.then(RequestIds::new),
             connections: Arc::new(Semaphore::new(options.max_connections as usize)),
             options,
         });

@@ -69,6 +69,7 @@ async fn start() -> Running {
     let text = CONFIG.replace("UPSTREAM", &upstream.to_string());
     let config = Config::parse(&text, folder.path().join("guard.toml")).unwrap();
     let guard = Guard::start(config).await.unwrap();
+    let guard = guard.with_status("shop", || serde_json::json!({ "open": true }));
     let (proxy, admin) = (guard.addresses()[0], guard.admin_address().unwrap());
     let handle = guard.handle();
     tokio::spawn(guard.run(std::future::pending()));
@@ -121,8 +122,44 @@ async fn health_and_readiness_are_told() {
         }
         assert!(Instant::now() < end, "{body}");
     }
-    assert_eq!(get(running.admin, "/").await.0, 404);
+    assert_eq!(get(running.admin, "/nothing").await.0, 404);
+    assert_eq!(get(running.admin, "/console/../Cargo.toml").await.0, 404);
     assert_eq!(ask(running.admin, "DELETE /ids/products HTTP/1.1", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn the_console_is_one_page_whose_headers_restrict_the_browser() {
+    let running = start().await;
+    let head = async |path: &str, more: &str| {
+        let mut stream = TcpStream::connect(running.admin).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{more}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/console/main.js", "text/javascript; charset=utf-8"),
+        ("/console/style.css", "text/css; charset=utf-8"),
+        ("/console/icon.svg", "image/svg+xml"),
+        ("/api/status", "application/json"),
+        ("/metrics", "text/plain; version=0.0.4; charset=utf-8"),
+    ] {
+        let answer = head(path, "").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+        assert!(answer.contains(&format!("\r\ncontent-type: {kind}\r\n")), "{path}: {answer}");
+        assert!(answer.contains("\r\ncontent-security-policy: default-src 'self'; "), "{path}");
+        assert!(answer.contains("\r\nx-frame-options: DENY\r\n"), "{path}");
+        for secret in ["operator", "\"program\""] {
+            assert!(!answer.contains(secret), "{path} has {secret}");
+        }
+    }
+    let page = head("/", "").await;
+    assert!(page.contains("<script type=\"module\" src=\"/console/main.js\">"), "{page}");
+    let tag = page.split("\r\netag: ").nth(1).unwrap().split('\r').next().unwrap();
+    let again = head("/", &format!("if-none-match: {tag}\r\n")).await;
+    assert!(again.starts_with("HTTP/1.1 304 "), "{again}");
 }
 
 #[tokio::test]
@@ -216,6 +253,7 @@ async fn the_metrics_follow_the_format_and_count_each_request() {
         r#"tamis_guard_requests_total{route="a \"route\"",verdict="refuse",reason="absent"} 1"#,
         r#"tamis_guard_requests_total{route="a \"route\"",verdict="pass",reason="known"} 2"#,
         r#"tamis_guard_false_positives_total{route="a \"route\""} 2"#,
+        r#"tamis_guard_observed_rate{route="a \"route\""} 0.6666666666666666"#,
         r#"tamis_guard_learnt_ids_total{rule="/products"} 1"#,
     ] {
         assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
@@ -226,6 +264,11 @@ async fn the_metrics_follow_the_format_and_count_each_request() {
     assert_eq!(json["ids"]["products"]["items"], 3, "{body}");
     assert_eq!(json["routes"][0]["refused"]["absent"], 1, "{body}");
     assert_eq!(json["learn"][0]["learnt"], 1, "{body}");
+    assert_eq!(json["routes"][0]["ids"], serde_json::json!(["products"]), "{body}");
+    let observed = json["ids"]["products"]["observed_rate"].as_f64().unwrap();
+    assert!((observed - 2.0 / 3.0).abs() < 1e-9, "{body}");
+    assert!(json["uptime_seconds"].as_f64().unwrap() > 0.0, "{body}");
+    assert_eq!(json["shop"], serde_json::json!({ "open": true }), "{body}");
 }
 
 #[tokio::test]

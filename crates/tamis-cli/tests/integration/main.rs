@@ -10,6 +10,7 @@ mod dedup;
 mod family;
 #[cfg(target_os = "linux")]
 mod guard;
+mod guard_demo;
 mod guard_snapshots;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;

@@ -130,6 +130,14 @@ fn of_routes(out: &mut Exposition, routes: &[Route]) {
     for route in routes {
         out.sample(name, &[("route", &route.name)], route.counters.not_found());
     }
+    let name = "tamis_guard_observed_rate";
+    let help = "Share of the absent ids that passed, since the routes were loaded";
+    out.family("gauge", name, help);
+    for route in routes {
+        if let Some(rate) = route.counters.observed_rate() {
+            out.sample(name, &[("route", &route.name)], rate);
+        }
+    }
     let name = "tamis_guard_shadow_misjudged_total";
     let help = "Requests that a shadow route would have refused and the upstream answered with 2xx";
     out.family("counter", name, help);

@@ -1,7 +1,10 @@
 //! The state of a guard as JSON.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
+use crate::counters::RouteCounters;
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSet;
 use crate::learn::NotLearnt;
@@ -23,9 +26,11 @@ pub(super) fn states(guard: &GuardHandle) -> Value {
 
 /// Returns all that is known.
 pub(super) fn status(guard: &GuardHandle) -> Value {
-    let sets: Map<String, Value> =
-        guard.sets().iter().map(|one| (one.name.clone(), set(one))).collect();
     let layer = guard.guard();
+    let sets = guard.sets();
+    let routes = layer.routes().iter().map(|one| route(one, &sets)).collect::<Vec<_>>();
+    let sets: Map<String, Value> =
+        sets.iter().map(|one| (one.name.clone(), set(one, layer.routes()))).collect();
     let rules = layer.learn_rules().iter().map(|rule| {
         let not_learnt = NotLearnt::ALL
             .map(|reason| (reason.name().to_owned(), rule.counters.not_learnt(reason).into()));
@@ -37,13 +42,14 @@ pub(super) fn status(guard: &GuardHandle) -> Value {
     });
     json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "uptime_seconds": guard.uptime().as_secs_f64(),
         "ids": sets,
-        "routes": layer.routes().iter().map(route).collect::<Vec<_>>(),
+        "routes": routes,
         "learn": rules.collect::<Vec<_>>(),
     })
 }
 
-fn set(set: &GuardSet) -> Value {
+fn set(set: &GuardSet, routes: &[Route]) -> Value {
     let generation = set.ids.generation();
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
     let status = set.status.as_ref();
@@ -54,6 +60,7 @@ fn set(set: &GuardSet) -> Value {
         "filter_bytes": generation.bytes(),
         "planned_rate": generation.rate(),
         "estimated_rate": generation.estimate_rate(),
+        "observed_rate": observed_rate(set, routes),
         "lag_seconds": seconds(status.and_then(|status| status.lag)),
         "lag_bytes": status.and_then(|status| status.lag_bytes),
         "generation_age_seconds": seconds(status.and_then(|status| status.generation_age)),
@@ -69,16 +76,30 @@ fn set(set: &GuardSet) -> Value {
     })
 }
 
-fn route(route: &Route) -> Value {
+/// Returns the observed rate of all routes that have ids of only this set.
+fn observed_rate(set: &GuardSet, routes: &[Route]) -> Option<f64> {
+    let is_of_set = |route: &&Route| route.ids.iter().all(|id| Arc::ptr_eq(&id.ids, &set.ids));
+    let counters = || routes.iter().filter(is_of_set).map(|route| &route.counters);
+    let absent: u64 = counters().map(RouteCounters::absent).sum();
+    let passed: u64 = counters().map(RouteCounters::not_found).sum();
+    (absent > 0).then(|| passed as f64 / absent as f64)
+}
+
+fn route(route: &Route, sets: &[GuardSet]) -> Value {
+    let is_used = |set: &&GuardSet| route.ids.iter().any(|id| Arc::ptr_eq(&id.ids, &set.ids));
+    let ids = sets.iter().filter(is_used).map(|set| &set.name).collect::<Vec<_>>();
     let counters = &route.counters;
     let passed = PassReason::ALL.map(|it| (it.name().to_owned(), counters.passed(it).into()));
     let refused = RefuseReason::ALL.map(|it| (it.name().to_owned(), counters.refused(it).into()));
     json!({
         "name": route.name,
+        "path": route.path.to_string(),
+        "ids": ids,
         "is_shadow": route.is_shadow,
         "passed": Map::from_iter(passed),
         "refused": Map::from_iter(refused),
         "not_found": counters.not_found(),
+        "observed_rate": counters.observed_rate(),
         "misjudged": counters.misjudged(),
         "waited": route.single_flight.as_ref().map(SingleFlight::waited),
     })

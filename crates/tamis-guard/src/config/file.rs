@@ -71,6 +71,10 @@ pub(super) struct Proxy {
     pub(super) max_head: Option<Text<Size>>,
     #[serde(default)]
     pub(super) trust_forwarded: bool,
+    #[serde(default)]
+    pub(super) log_requests: bool,
+    #[serde(default)]
+    pub(super) request_ids: bool,
 }
 
 /// `[proxy.tls]`

@@ -77,6 +77,8 @@ pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, 
     set_to(&mut options.max_connections, table.max_connections);
     set_to(&mut options.max_head_bytes, table.max_head.map(bytes));
     options.trust_forwarded = table.trust_forwarded;
+    options.logs_requests = table.log_requests;
+    options.gives_request_ids = table.request_ids;
     options.check().map_err(|error| wrong("proxy", error))?;
     Ok(options)
 }

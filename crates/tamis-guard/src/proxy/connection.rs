@@ -5,6 +5,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use http::header::HeaderValue;
+use http::request::Parts;
 use http::{Request, Response, Version};
 use http_body::Body as _;
 use http_body_util::Either;
@@ -29,6 +31,8 @@ use crate::proxy::context::{ConnectionContext, Phase};
 use crate::proxy::forward::{Forward, ForwardBody, ForwardFuture};
 use crate::proxy::options::KEEPALIVE;
 use crate::proxy::request_body::{RequestBody, Upload};
+use crate::proxy::request_id::REQUEST_ID;
+use crate::proxy::request_log::LoggedRequest;
 use crate::proxy::response_body::ResponseBody;
 
 /// Serves a connection until the client, a limit or the shutdown ends it.
@@ -116,7 +120,9 @@ fn answer(request: Request<Incoming>, context: &Arc<ConnectionContext>) -> Answe
     let upload = Arc::new(Upload::new(body.is_end_stream()));
     let activity = Arc::clone(&context.activity);
     let body = RequestBody::new(body, activity, Arc::clone(&upload), options.body_timeout);
-    let guarded = match admission::admit(&mut parts, &body, options) {
+    let admitted = admission::admit(&mut parts, &body, options);
+    let after = After::of(&mut parts, context);
+    let guarded = match admitted {
         Err(failure) => GuardFuture::answered(failure.response().map(Either::Left)),
         Ok(()) => {
             let forward = Forward { context: Arc::clone(context), upload };
@@ -124,7 +130,7 @@ fn answer(request: Request<Incoming>, context: &Arc<ConnectionContext>) -> Answe
             guard.layer(forward).call(Request::from_parts(parts, body))
         }
     };
-    Answer { guarded, in_progress: Some(in_progress) }
+    Answer { guarded, in_progress: Some(in_progress), after }
 }
 
 pin_project! {
@@ -133,6 +139,7 @@ pin_project! {
         #[pin]
         guarded: GuardFuture<ForwardFuture, ForwardBody, Infallible>,
         in_progress: Option<InProgress>,
+        after: Option<Box<After>>,
     }
 }
 
@@ -141,9 +148,42 @@ impl Future for Answer {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let Ok(response) = ready!(this.guarded.poll(context));
+        let Ok(mut response) = ready!(this.guarded.poll(context));
+        if let Some(after) = this.after.take() {
+            after.apply(&mut response);
+        }
         let mut in_progress = this.in_progress.take().expect("polled once after it is ready");
         in_progress.streams();
         Poll::Ready(Ok(response.map(|body| ResponseBody::new(body, in_progress))))
+    }
+}
+
+/// What happens when the head of an answer is there.
+struct After {
+    logged: Option<LoggedRequest>,
+    request_id: Option<HeaderValue>,
+}
+
+impl After {
+    /// Returns `None` if the settings ask for nothing, so that a request costs nothing.
+    fn of(parts: &mut Parts, context: &ConnectionContext) -> Option<Box<Self>> {
+        let shared = &context.shared;
+        if !shared.options.logs_requests && shared.request_ids.is_none() {
+            return None;
+        }
+        let request_id = shared.request_ids.as_ref().map(|ids| ids.of(&mut parts.headers));
+        let is_logged = shared.options.logs_requests;
+        let logged = is_logged.then(|| LoggedRequest::begin(parts, context.remote));
+        Some(Box::new(Self { logged, request_id }))
+    }
+
+    fn apply<B>(self, response: &mut Response<B>) {
+        if let Some(id) = self.request_id {
+            // The upstream may have answered with one.
+            response.headers_mut().entry(REQUEST_ID).or_insert(id);
+        }
+        if let Some(mut logged) = self.logged {
+            logged.answered(response.status());
+        }
     }
 }

@@ -10,6 +10,7 @@ use tokio_rustls::rustls::ServerConfig;
 use crate::layer::GuardLayer;
 use crate::proxy::activity::Activity;
 use crate::proxy::options::ProxyOptions;
+use crate::proxy::request_id::RequestIds;
 use crate::proxy::upstream::Upstream;
 
 /// What all connections of a proxy use.
@@ -19,6 +20,8 @@ pub(super) struct Shared {
     pub(super) guard: ArcSwap<GuardLayer>,
     pub(super) upstream: ArcSwap<Upstream>,
     pub(super) tls: Option<ArcSwap<ServerConfig>>,
+    /// `None` if requests without an id get none.
+    pub(super) request_ids: Option<RequestIds>,
     /// One permit for each connection. A tunnel keeps that of its connection.
     pub(super) connections: Arc<Semaphore>,
 }

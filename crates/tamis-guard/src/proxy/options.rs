@@ -46,6 +46,12 @@ pub struct ProxyOptions {
     /// True if another proxy in front of this one sets `X-Forwarded-For`, `X-Forwarded-Proto`,
     /// `X-Forwarded-Host` and `Forwarded`. Otherwise the values of the client are removed.
     pub trust_forwarded: bool,
+    /// True if each request is an event of `tracing` at level `info`, with its route, verdict,
+    /// status and time.
+    pub logs_requests: bool,
+    /// True if a request without the header `X-Request-Id` gets one, and each answer has the one of
+    /// its request.
+    pub gives_request_ids: bool,
 }
 
 /// How long a silent peer is trusted before the system probes its connection. Tunnels have no
@@ -80,6 +86,8 @@ impl ProxyOptions {
             max_connections: 10_000,
             max_head_bytes: 64 << 10,
             trust_forwarded: false,
+            logs_requests: false,
+            gives_request_ids: false,
         }
     }
 

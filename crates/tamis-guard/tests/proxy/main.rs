@@ -10,4 +10,5 @@ mod secure;
 mod shutdown;
 mod streams;
 mod support;
+mod traces;
 mod tunnels;

@@ -1,0 +1,44 @@
+// The sets of ids: state, sync delay, size and rates of each.
+
+import { h, mark } from "./dom.js";
+import { bytes, count, duration, micros, rate } from "./numbers.js";
+import { t } from "./translations.js";
+
+const MARKS = { synced: "good", warming: "warn", stale: "bad" };
+
+/** Creates the section with a card for each set. */
+export function setSections() {
+  const cards = h("div", { class: "cards" });
+  return {
+    element: h("section", { id: "sets" }, h("h2", { class: "part" }, t("sets.title")), cards),
+    draw(status) {
+      const sets = Object.entries(status.ids);
+      cards.replaceChildren(...(sets.length > 0 ? sets.map(card) : [h("p", { class: "muted" }, t("sets.none"))]));
+    },
+  };
+}
+
+function card([name, set]) {
+  const isFed = set.generations !== null;
+  const state = isFed ? mark(MARKS[set.state], t(`state.${set.state}`)) : mark("warn", t("state.none"));
+  const facts = [
+    ["items", count(set.items)],
+    ["deleted", count(set.deleted)],
+    ["lag", isFed ? lag(set.lag_seconds) : null],
+    ["age", isFed && set.generation_age_seconds !== null ? t("set.age.value", { time: duration(set.generation_age_seconds), n: count(set.generations) }) : null],
+    ["rates", `${rate(set.planned_rate)} / ${rate(set.estimated_rate)} / ${rate(set.observed_rate)}`],
+    ["memory", bytes(set.filter_bytes)],
+    ["failures", isFed ? `${count(set.failures)} / ${count(set.invalid_rows)}` : null],
+  ];
+  return h("article", { class: "card set", "data-state": set.state },
+    h("div", { class: "title" }, h("h3", { class: "key" }, name), state),
+    h("p", { class: "muted" }, t(isFed ? `state.${set.state}.note` : "state.none.note")),
+    h("dl", { class: "facts" }, facts.filter(([, value]) => value !== null).flatMap(([fact, value]) => [h("dt", {}, t(`set.${fact}`)), h("dd", {}, value)])),
+    set.last_error ? h("p", { class: "problem" }, t("set.error", { text: set.last_error })) : null);
+}
+
+/** The lag is mostly below a second. */
+function lag(seconds) {
+  if (seconds === null) return "–";
+  return seconds < 60 ? micros(seconds * 1e6) : duration(seconds);
+}
