@@ -2,8 +2,8 @@
 
 use tamis_guard::SyncState;
 
-use crate::checker::{id_set, integers, knows, wait, wait_synced, wait_until};
-use crate::server::start;
+use crate::checker::{id_set, integers, wait, wait_synced, wait_until};
+use crate::server::{has, start};
 use crate::stories::shop;
 
 #[test]
@@ -23,14 +23,14 @@ fn a_table_that_is_replaced_or_emptied_is_read_again() {
         ALTER TABLE new_products RENAME TO products; COMMIT;
         INSERT INTO products VALUES ('after', 2000)",
     );
-    wait_until(&source, "swapped", || knows(&ids, 1000) && knows(&ids, 2000) && !knows(&ids, 100));
+    wait_until(&source, "swapped", || has(&ids, 1000) && has(&ids, 2000) && !has(&ids, 100));
     wait_synced(&source);
     let before = source.status().generations;
     shop.session.run("INSERT INTO old_products VALUES ('other table', 3000)");
     shop.session.run("TRUNCATE products");
     shop.session.run("INSERT INTO products VALUES ('after', 1001)");
-    wait_until(&source, "truncated", || !knows(&ids, 1000) && knows(&ids, 1001));
-    assert!(source.status().generations > before && !knows(&ids, 3000));
+    wait_until(&source, "truncated", || !has(&ids, 1000) && has(&ids, 1001));
+    assert!(source.status().generations > before && !has(&ids, 3000));
     wait_synced(&source);
 }
 
@@ -44,18 +44,18 @@ fn ids_that_change_without_rows_in_the_stream_are_read_again() {
     let source = start(&ids, &shop.options);
     wait_synced(&source);
     shop.session.run("ALTER TABLE products ALTER COLUMN id TYPE int USING id + 1000");
-    wait_until(&source, "rewritten", || knows(&ids, 1001) && !knows(&ids, 1));
+    wait_until(&source, "rewritten", || has(&ids, 1001) && !has(&ids, 1));
     wait_synced(&source);
     shop.session.run("INSERT INTO products VALUES ('new', 5)");
-    wait_until(&source, "inserted", || knows(&ids, 5));
+    wait_until(&source, "inserted", || has(&ids, 5));
     // The same type again.
     shop.session.run("ALTER TABLE products ALTER COLUMN id TYPE int USING id + 1000");
-    wait_until(&source, "rewritten", || knows(&ids, 2001) && !knows(&ids, 5));
+    wait_until(&source, "rewritten", || has(&ids, 2001) && !has(&ids, 5));
     wait_synced(&source);
     let before = source.status().generations;
     shop.session.run("VACUUM FULL products");
     wait(&source, "new files", |status| status.generations > before);
-    assert!(knows(&ids, 2001) && ids.state() == SyncState::Synced);
+    assert!(has(&ids, 2001) && ids.state() == SyncState::Synced);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
             status.last_error.as_ref().is_some_and(|error| error.contains(part))
         });
         assert_eq!(ids.state(), SyncState::Stale);
-        assert!(knows(&ids, 5), "the ids stay");
+        assert!(has(&ids, 5), "the ids stay");
     };
     shop.session.run("ALTER TABLE products RENAME COLUMN id TO product");
     failure("renamed", "has no column id; it has: name, product");
@@ -84,7 +84,7 @@ fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
     failure("not published", "ALTER PUBLICATION tamis_guard ADD TABLE public.products (id)");
     shop.session.run("INSERT INTO products VALUES ('unseen', 500)");
     shop.session.run("ALTER PUBLICATION tamis_guard ADD TABLE public.products (id)");
-    wait_until(&source, "published again", || knows(&ids, 500));
+    wait_until(&source, "published again", || has(&ids, 500));
     wait_synced(&source);
     shop.session.run("DROP PUBLICATION tamis_guard");
     failure("no publication", "CREATE PUBLICATION tamis_guard FOR TABLE public.products (id)");
@@ -94,7 +94,7 @@ fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
     let before = source.status().generations;
     shop.session.run("ALTER TABLE products ADD COLUMN price int, DROP COLUMN name");
     shop.session.run("INSERT INTO products VALUES (501)");
-    wait_until(&source, "another column", || knows(&ids, 501));
+    wait_until(&source, "another column", || has(&ids, 501));
     assert_eq!(source.status().generations, before);
 }
 
@@ -110,12 +110,12 @@ fn a_table_whose_index_is_dropped_deletes_no_ids() {
     let source = start(&ids, &shop.table("loose"));
     wait_synced(&source);
     shop.session.run("DELETE FROM loose WHERE id = 1");
-    wait_until(&source, "deleted", || !knows(&ids, 1));
+    wait_until(&source, "deleted", || !has(&ids, 1));
     let before = source.status().generations;
     shop.session.run("DROP INDEX one; INSERT INTO loose VALUES (2)");
     wait(&source, "read again", |status| status.generations > before);
     wait_synced(&source);
     shop.session.run("DELETE FROM loose WHERE ctid = '(0,2)'; INSERT INTO loose VALUES (3)");
-    wait_until(&source, "a later row", || knows(&ids, 3));
-    assert!(knows(&ids, 2));
+    wait_until(&source, "a later row", || has(&ids, 3));
+    assert!(has(&ids, 2));
 }

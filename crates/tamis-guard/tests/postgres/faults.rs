@@ -5,10 +5,8 @@ use std::time::Duration;
 use tamis_guard::SyncState;
 use tamis_guard::source::PostgresOptions;
 
-use crate::checker::{
-    Committed, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
-};
-use crate::server::{Server, Session, start};
+use crate::checker::{Committed, check, id_set, integers, options, wait, wait_synced, wait_until};
+use crate::server::{Server, Session, has, start};
 use crate::tcp_proxy::TcpProxy;
 
 #[test]
@@ -29,13 +27,13 @@ fn a_killed_server_loses_no_id() {
             }
             server.kill();
             wait(&source, "stale", |status| status.state == SyncState::Stale);
-            assert!(knows(&ids, 1), "the ids stay");
+            assert!(has(&ids, 1), "the ids stay");
             server.run();
             shop.session = Session::open(&shop.options.url);
             wait_synced(&source);
         }
     });
-    assert!(knows(&ids, 2249) && !knows(&ids, 2250));
+    assert!(has(&ids, 2249) && !has(&ids, 2250));
 }
 
 #[test]
@@ -68,7 +66,7 @@ fn a_broken_network_delays_the_knowledge_and_loses_nothing() {
             wait_synced(&source);
         }
     });
-    wait_until(&source, "all are known", || (2000..next).all(|id| knows(&ids, id)));
+    wait_until(&source, "all are known", || (2000..next).all(|id| has(&ids, id)));
 }
 
 #[test]
@@ -95,7 +93,7 @@ fn a_lost_slot_costs_a_read_of_all_ids() {
         shop.session.run(&format!("INSERT INTO products VALUES ('new', {})", 1000 + before));
         wait(&source, "read again", |status| status.generations > before);
         wait_synced(&source);
-        assert!(knows(&ids, 1000 + before));
+        assert!(has(&ids, 1000 + before));
     }
 }
 
@@ -143,7 +141,7 @@ fn after_a_failover_all_ids_of_the_other_server_are_read() {
     let ids = id_set(integers());
     let source = start(&ids, &PostgresOptions { url, ..shop.options.clone() });
     wait_synced(&source);
-    assert!(knows(&ids, 100));
+    assert!(has(&ids, 100));
     wait_until_value(
         &mut Session::open(&standby.url(&shop.name)),
         "SELECT count(*) FROM products",
@@ -153,10 +151,10 @@ fn after_a_failover_all_ids_of_the_other_server_are_read() {
     let mut session = Session::open(&standby.url(&shop.name));
     session.run("SELECT pg_promote()");
     session.run("DELETE FROM products WHERE id = 1; INSERT INTO products VALUES ('new', 101)");
-    wait_until(&source, "the other server", || knows(&ids, 101) && !knows(&ids, 1));
+    wait_until(&source, "the other server", || has(&ids, 101) && !has(&ids, 1));
     wait_synced(&source);
     session.run("INSERT INTO products VALUES ('new', 102)");
-    wait_until(&source, "the other stream", || knows(&ids, 102));
+    wait_until(&source, "the other stream", || has(&ids, 102));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tamis_guard::source::{PostgresOptions, Source};
 use tamis_guard::{IdType, SyncState};
 
-use crate::checker::{id_set, integers, knows, options, wait, wait_synced, wait_until};
-use crate::server::{Server, Session, start, text};
+use crate::checker::{id_set, integers, options, wait, wait_synced, wait_until};
+use crate::server::{Server, Session, has, start, text};
 use crate::stories::shop;
 
 /// Returns the message with which a source refuses.
@@ -76,7 +76,7 @@ fn the_sql_of_the_messages_mends_what_is_missing() {
     let ids = id_set(integers());
     let source = start(&ids, &postgres);
     wait_synced(&source);
-    assert!(knows(&ids, 5));
+    assert!(has(&ids, 5));
     let wrong = PostgresOptions { url: url.replace("geheim", "falsch"), ..postgres.clone() };
     refusal(&wrong, integers(), "password authentication failed");
     assert!(!format!("{postgres:?} {:?}", source.status()).contains("geheim"));
@@ -192,7 +192,7 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
     shop.fill(1, 5);
     let ids = id_set(integers());
     wait_synced(&start(&ids, &url(two)));
-    assert!(knows(&ids, 5));
+    assert!(has(&ids, 5));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn servers_without_changes_in_the_log_are_refused() {
     source.rebuild();
     wait(&source, "no slot", |status| status.failures > 0);
     shop.fill(11, 11);
-    wait_until(&source, "inserted", || knows(&ids, 11));
+    wait_until(&source, "inserted", || has(&ids, 11));
     assert_eq!(ids.state(), SyncState::Synced, "{:?}", source.status());
 }
 

@@ -299,6 +299,14 @@ pub fn start(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
     Source::postgres(Arc::clone(ids), postgres.clone(), options())
 }
 
+/// Tests whether an id is in the set, in any state. A stale set lets all ids pass.
+pub fn has(ids: &IdSet, id: impl std::fmt::Display) -> bool {
+    ids.options()
+        .id
+        .canonical(id.to_string().as_bytes())
+        .is_ok_and(|id| ids.generation().contains(&id))
+}
+
 pub fn text() -> IdType {
     IdType::Text { max_bytes: 100 }
 }

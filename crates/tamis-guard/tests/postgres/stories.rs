@@ -7,9 +7,9 @@ use tamis_guard::source::{AuditSource as _, PostgresAudit, Source, SourceOptions
 use tamis_guard::{IdType, SyncState};
 
 use crate::checker::{
-    Committed, Random, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
+    Committed, Random, check, id_set, integers, options, wait, wait_synced, wait_until,
 };
-use crate::server::{Server, Session, Shop, start, text};
+use crate::server::{Server, Session, Shop, has, start, text};
 
 /// Returns a database of the server that most tests share.
 pub fn shop() -> Shop {
@@ -25,13 +25,13 @@ fn rows_of_the_table_are_ids() {
     let source = start(&ids, &shop.options);
     let status = wait_synced(&source);
     assert_eq!((status.items_read, status.generations), (5000, 1), "{status:?}");
-    assert!((1..=5000).all(|id| knows(&ids, id)) && !knows(&ids, 5001));
+    assert!((1..=5000).all(|id| has(&ids, id)) && !has(&ids, 5001));
     shop.session.run("INSERT INTO products VALUES ('new', 5001), ('new', 5002)");
-    wait_until(&source, "inserted", || knows(&ids, 5002));
+    wait_until(&source, "inserted", || has(&ids, 5002));
     shop.session.run("DELETE FROM products WHERE id = 5001");
-    wait_until(&source, "deleted", || !knows(&ids, 5001));
+    wait_until(&source, "deleted", || !has(&ids, 5001));
     shop.session.run("UPDATE products SET id = 6000 WHERE id = 5002");
-    wait_until(&source, "changed", || knows(&ids, 6000) && !knows(&ids, 5002));
+    wait_until(&source, "changed", || has(&ids, 6000) && !has(&ids, 5002));
     shop.session.run("UPDATE products SET name = 'other' WHERE id = 6000");
     shop.session.run("BEGIN; INSERT INTO products VALUES ('never', 7000); ROLLBACK");
     shop.session.run(
@@ -39,8 +39,8 @@ fn rows_of_the_table_are_ids() {
         INSERT INTO products VALUES ('never', 7002); DELETE FROM products WHERE id = 6000;
         ROLLBACK TO a; DELETE FROM products WHERE id = 1; COMMIT",
     );
-    wait_until(&source, "after the savepoint", || knows(&ids, 7001) && !knows(&ids, 1));
-    assert!(knows(&ids, 6000) && !knows(&ids, 7000) && !knows(&ids, 7002));
+    wait_until(&source, "after the savepoint", || has(&ids, 7001) && !has(&ids, 1));
+    assert!(has(&ids, 6000) && !has(&ids, 7000) && !has(&ids, 7002));
     let status = wait(&source, "no lag", |status| status.lag_bytes == Some(0));
     assert_eq!(status.generations, 1, "{status:?}");
     source.stop();
@@ -95,10 +95,10 @@ fn the_promise_holds_while_rows_change() {
         }
     });
     let last = committed.ids();
-    wait_until(&source, "all are known", || last.iter().all(|id| knows(&ids, id)));
+    wait_until(&source, "all are known", || last.iter().all(|id| has(&ids, id)));
     source.rebuild();
     wait(&source, "read again", |status| status.generations > 1);
-    assert!(last.iter().all(|id| knows(&ids, id)));
+    assert!(last.iter().all(|id| has(&ids, id)));
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn writers_during_a_long_read_lose_no_id() {
             }
         }
     });
-    wait_until(&source, "all are known", || (1_000_000..next).all(|id| knows(&ids, id)));
-    assert!(!knows(&ids, 100_002) && knows(&ids, 100_001));
+    wait_until(&source, "all are known", || (1_000_000..next).all(|id| has(&ids, id)));
+    assert!(!has(&ids, 100_002) && has(&ids, 100_001));
 }
 
 #[test]
@@ -165,13 +165,13 @@ fn texts_and_uuids_are_read_alike_from_rows_and_the_stream() {
     ];
     for ((set, source), known) in sets.iter().zip(&sources).zip(expected) {
         for id in known {
-            wait_until(source, id, || knows(set, id));
+            wait_until(source, id, || has(set, id));
         }
     }
-    assert!(!knows(&sets[0], "x") && !knows(&sets[1], "ab      "));
+    assert!(!has(&sets[0], "x") && !has(&sets[1], "ab      "));
     shop.session.run("DELETE FROM codes WHERE id = 'ab'; DELETE FROM uuids");
-    wait_until(&sources[1], "deleted", || !knows(&sets[1], "ab"));
-    wait_until(&sources[2], "deleted", || !knows(&sets[2], uuid("a")));
+    wait_until(&sources[1], "deleted", || !has(&sets[1], "ab"));
+    wait_until(&sources[2], "deleted", || !has(&sets[2], uuid("a")));
 }
 
 #[test]
@@ -188,19 +188,19 @@ fn a_deleted_row_is_a_deleted_id_only_if_the_id_is_unique() {
     let source = start(&ids, &options);
     wait_synced(&source);
     shop.session.run("DELETE FROM reviews WHERE id IN (1, 3); INSERT INTO reviews VALUES (4, 7)");
-    wait_until(&source, "a later row", || knows(&ids, 7));
-    assert!(knows(&ids, 5) && knows(&ids, 6), "another row may have it");
+    wait_until(&source, "a later row", || has(&ids, 7));
+    assert!(has(&ids, 5) && has(&ids, 6), "another row may have it");
     source.rebuild();
-    wait_until(&source, "read again", || !knows(&ids, 6));
-    assert!(knows(&ids, 5));
+    wait_until(&source, "read again", || !has(&ids, 6));
+    assert!(has(&ids, 5));
     // The order of the rows in a transaction does not matter.
     shop.session.run("INSERT INTO products VALUES ('a', 1), ('b', 2), ('c', 3)");
     let ids = id_set(integers());
     let source = start(&ids, &shop.options);
     wait_synced(&source);
     shop.session.run("UPDATE products SET id = -id; UPDATE products SET id = 1 - id");
-    wait_until(&source, "moved", || knows(&ids, 4) && !knows(&ids, 1));
-    assert!(knows(&ids, 2) && knows(&ids, 3));
+    wait_until(&source, "moved", || has(&ids, 4) && !has(&ids, 1));
+    assert!(has(&ids, 2) && has(&ids, 3));
 }
 
 #[test]
@@ -219,10 +219,10 @@ fn cascaded_deletes_and_deletes_of_triggers_are_in_the_stream() {
     let source = start(&ids, &shop.table("cars"));
     wait_synced(&source);
     shop.session.run("DELETE FROM brands WHERE id = 1");
-    wait_until(&source, "cascaded", || !knows(&ids, 10));
+    wait_until(&source, "cascaded", || !has(&ids, 10));
     shop.session.run("UPDATE brands SET id = 2");
-    wait_until(&source, "the trigger", || knows(&ids, 3));
-    assert!(knows(&ids, 20));
+    wait_until(&source, "the trigger", || has(&ids, 3));
+    assert!(has(&ids, 20));
 }
 
 #[test]
@@ -236,12 +236,12 @@ fn a_large_transaction_is_one_step() {
     shop.fill(500, 50_000);
     let mut other = Session::open(&shop.options.url);
     other.run("INSERT INTO products VALUES ('other', 90000)");
-    wait_until(&source, "another transaction", || knows(&ids, 90_000));
-    assert!((1..=1000).all(|id| knows(&ids, id)), "nothing is committed");
-    assert!(!knows(&ids, 40_000));
+    wait_until(&source, "another transaction", || has(&ids, 90_000));
+    assert!((1..=1000).all(|id| has(&ids, id)), "nothing is committed");
+    assert!(!has(&ids, 40_000));
     shop.session.run("COMMIT");
-    wait_until(&source, "committed", || (1..500).all(|id| !knows(&ids, id)));
-    assert!((500..=50_000).all(|id| knows(&ids, id)));
+    wait_until(&source, "committed", || (1..500).all(|id| !has(&ids, id)));
+    assert!((500..=50_000).all(|id| has(&ids, id)));
     assert_eq!(source.status().generations, 1);
 }
 
@@ -257,12 +257,12 @@ fn prepared_transactions_change_nothing_before_their_commit() {
     shop.session.run(&(delete(5) + "; PREPARE TRANSACTION 'a'"));
     shop.session.run(&(delete(6) + "; PREPARE TRANSACTION 'b'"));
     shop.fill(60, 60);
-    wait_until(&source, "a later transaction", || knows(&ids, 60));
-    assert!(knows(&ids, 5) && knows(&ids, 6));
+    wait_until(&source, "a later transaction", || has(&ids, 60));
+    assert!(has(&ids, 5) && has(&ids, 6));
     shop.session.run("ROLLBACK PREPARED 'a'");
     shop.session.run("COMMIT PREPARED 'b'");
-    wait_until(&source, "committed", || !knows(&ids, 6));
-    assert!(knows(&ids, 5));
+    wait_until(&source, "committed", || !has(&ids, 6));
+    assert!(has(&ids, 5));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn an_open_transaction_at_the_end_of_the_log_does_not_make_the_set_stale() {
         std::thread::sleep(Duration::from_millis(10));
     }
     shop.session.run("COMMIT");
-    wait_until(&source, "committed", || knows(&ids, 5));
+    wait_until(&source, "committed", || has(&ids, 5));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn the_source_names_the_transactions_for_which_the_server_waits() {
     assert!(error.contains(&format!("pg_terminate_backend({process})")), "{error}");
     shop.session.run("COMMIT");
     wait_synced(&source);
-    assert!(knows(&ids, 5));
+    assert!(has(&ids, 5));
 }
 
 #[test]
@@ -331,25 +331,25 @@ fn the_rows_of_a_partitioned_table_are_ids() {
     let ids = id_set(integers());
     let source = start(&ids, &options);
     wait_synced(&source);
-    assert!([1, 2, 101, 102].iter().all(|id| knows(&ids, id)));
+    assert!([1, 2, 101, 102].iter().all(|id| has(&ids, id)));
     shop.session.run("INSERT INTO orders VALUES (3), (103); DELETE FROM orders WHERE id = 101");
-    wait_until(&source, "changed", || knows(&ids, 103) && !knows(&ids, 101));
+    wait_until(&source, "changed", || has(&ids, 103) && !has(&ids, 101));
     // The row moves to the other partition.
     shop.session.run("UPDATE orders SET id = 150 WHERE id = 2");
-    wait_until(&source, "moved", || knows(&ids, 150) && !knows(&ids, 2));
+    wait_until(&source, "moved", || has(&ids, 150) && !has(&ids, 2));
     assert_eq!(source.status().generations, 1);
     // The stream does not have the rows that come with a partition.
     shop.session.run("CREATE TABLE orders3 (id int PRIMARY KEY, note text)");
     shop.session.run("INSERT INTO orders3 VALUES (201)");
     shop.session.run("ALTER TABLE orders ATTACH PARTITION orders3 FOR VALUES FROM (200) TO (300)");
-    wait_until(&source, "attached", || knows(&ids, 201));
+    wait_until(&source, "attached", || has(&ids, 201));
     wait_synced(&source);
     shop.session.run("INSERT INTO orders VALUES (202)");
-    wait_until(&source, "inserted", || knows(&ids, 202));
+    wait_until(&source, "inserted", || has(&ids, 202));
     let before = source.status().generations;
     shop.session.run("TRUNCATE orders1");
-    wait_until(&source, "truncated", || !knows(&ids, 1));
-    assert!(source.status().generations > before && knows(&ids, 102));
+    wait_until(&source, "truncated", || !has(&ids, 1));
+    assert!(source.status().generations > before && has(&ids, 102));
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn several_sources_and_audits_may_read_one_table() {
     sources.iter().for_each(|source| _ = wait_synced(source));
     Session::open(&shop.options.url).run("INSERT INTO products VALUES ('b', 11)");
     for (source, ids) in sources.iter().zip(&sets) {
-        wait_until(source, "inserted", || knows(ids, 11));
+        wait_until(source, "inserted", || has(ids, 11));
     }
     let mut audit = PostgresAudit::open(&shop.options, &integers()).unwrap();
     let mut rows = Vec::new();
@@ -385,5 +385,5 @@ fn many_deletions_cost_a_read_of_all_ids() {
     shop.session.run("DELETE FROM products WHERE id > 1000");
     wait(&source, "read again", |status| status.generations == 2);
     wait_until(&source, "without deleted ids", || ids.generation().deleted() == 0);
-    assert!(knows(&ids, 1000) && !knows(&ids, 1001));
+    assert!(has(&ids, 1000) && !has(&ids, 1001));
 }

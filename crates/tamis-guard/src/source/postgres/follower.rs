@@ -15,7 +15,7 @@ use crate::source::postgres::change_stream::{ChangeStream, Event};
 use crate::source::postgres::definition::Definition;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
-use crate::source::postgres::server::{Server, in_time};
+use crate::source::postgres::server::{Look, Server, in_time};
 use crate::source::postgres::slot::create_slot;
 use crate::source::postgres::transaction::{Effect, Transaction};
 use crate::source::run::Run;
@@ -39,8 +39,8 @@ struct Read {
     definition: Definition,
 }
 
-/// `None` if the table became another one during the read.
-type FullRead<'r> = Pin<Box<dyn Future<Output = Result<Option<Read>, SourceError>> + 'r>>;
+/// Work beside the stream.
+type Work<'r, T> = Pin<Box<dyn Future<Output = Result<T, SourceError>> + 'r>>;
 
 /// The connections that follow a table, and what is known.
 pub(super) struct Follower<'r> {
@@ -54,8 +54,10 @@ pub(super) struct Follower<'r> {
     transaction: Transaction<'r>,
     /// What the table was when it was read.
     definition: Definition,
-    /// The read of all ids that is going on.
-    full_read: Option<FullRead<'r>>,
+    /// The read of all ids that is going on. `None` if the table becomes another one during it.
+    full_read: Option<Work<'r, Option<Read>>>,
+    /// The question that is going on, with the moment before it.
+    question: Option<Work<'r, (Instant, Look)>>,
     /// The point of the read that is complete.
     read_point: Option<Lsn>,
     /// True if all ids must be read.
@@ -66,6 +68,8 @@ pub(super) struct Follower<'r> {
     is_current: bool,
     /// A moment, and the end of the log after it.
     asked: Option<(Instant, Lsn)>,
+    /// The part of the log that was on disk at the last question.
+    flushed: Lsn,
 }
 
 impl<'r> Follower<'r> {
@@ -96,7 +100,9 @@ impl<'r> Follower<'r> {
             needs_read: false,
             read_after: Instant::now(),
             is_current: false,
+            question: None,
             asked: None,
+            flushed: Lsn::default(),
         };
         follower.run(stream).await
     }
@@ -105,7 +111,7 @@ impl<'r> Follower<'r> {
         let pause = self.run.options.interval;
         let mut ticks = interval(pause.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut looked, mut heard) = (None::<Instant>, Instant::now());
+        let (mut asked, mut heard) = (None::<Instant>, Instant::now());
         loop {
             if self.needs_read && self.full_read.is_none() && Instant::now() >= self.read_after {
                 self.start_read().await?;
@@ -119,6 +125,11 @@ impl<'r> Follower<'r> {
                     self.full_read = None;
                     self.end_read(read)?
                 }
+                look = wait(&mut self.question), if self.question.is_some() => {
+                    self.question = None;
+                    let (moment, look) = look?;
+                    self.compare(moment, &look)
+                }
                 _ = ticks.tick() => {
                     if self.run.is_stopped() {
                         return Err(SourceError::Stopped);
@@ -130,12 +141,11 @@ impl<'r> Follower<'r> {
                     }
                     let is_idle = self.full_read.is_none() && self.read_point.is_none();
                     self.needs_read |= self.is_current && is_idle && self.run.is_rebuild_due();
-                    if looked.is_none_or(|it| it.elapsed() >= pause) {
-                        looked = Some(Instant::now());
-                        self.look().await?
-                    } else {
-                        true
+                    if self.question.is_none() && asked.is_none_or(|it| it.elapsed() >= pause) {
+                        asked = Some(Instant::now());
+                        self.ask();
                     }
+                    true
                 }
             };
             if !is_same {
@@ -184,25 +194,35 @@ impl<'r> Follower<'r> {
         Ok(true)
     }
 
-    /// Asks for the end of the log and the definition of the table. Returns false if the table is
-    /// another one.
-    async fn look(&mut self) -> Result<bool, SourceError> {
-        let moment = Instant::now();
-        let look = self.server.look(self.slot).await?;
+    /// Asks for the end of the log and the definition of the table.
+    fn ask(&mut self) {
+        let (server, slot) = (self.server, self.slot);
+        let must_flush = self.asked.is_some_and(|(since, end)| {
+            self.position < end && self.flushed < end && since.elapsed() > FLUSH_AFTER
+        });
+        self.question = Some(Box::pin(async move {
+            if must_flush {
+                server.flush_log().await;
+            }
+            let moment = Instant::now();
+            Ok((moment, server.look(slot).await?))
+        }));
+    }
+
+    /// Compares the answer with what is known. Returns false if the table is another one.
+    fn compare(&mut self, moment: Instant, look: &Look) -> bool {
         if look.definition.identity != self.definition.identity {
-            return Ok(false);
+            return false;
         }
         // A read that is going on compares the files itself.
         if look.definition.files != self.definition.files && self.full_read.is_none() {
             self.definition = look.definition;
             self.needs_read = true;
         }
+        self.flushed = look.flushed;
         self.run.lag_bytes(Some(look.end.0.saturating_sub(self.position.0)));
-        let (since, end) = *self.asked.get_or_insert((moment, look.end));
-        if self.position < end && look.flushed < end && since.elapsed() > FLUSH_AFTER {
-            self.server.flush_log().await;
-        }
-        Ok(true)
+        self.asked.get_or_insert((moment, look.end));
+        true
     }
 
     /// Starts a read of all ids into a second generation, while the first one is in use. It has a
@@ -246,8 +266,8 @@ impl<'r> Follower<'r> {
     }
 }
 
-async fn wait(read: &mut Option<FullRead<'_>>) -> Result<Option<Read>, SourceError> {
-    read.as_mut().expect("tested by the caller").await
+async fn wait<T>(work: &mut Option<Work<'_, T>>) -> Result<T, SourceError> {
+    work.as_mut().expect("tested by the caller").await
 }
 
 /// Reads all ids of the snapshot of a slot into a generation.

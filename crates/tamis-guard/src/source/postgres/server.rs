@@ -41,8 +41,10 @@ pub(super) struct Look {
 }
 
 /// Connects to the first host that is no standby.
-pub(super) async fn connect(address: &Address) -> Result<(Client, usize), SourceError> {
+async fn connect(address: &Address, limit: Duration) -> Result<(Client, usize), SourceError> {
     let mut failure = None;
+    // A host that does not answer leaves time for the others.
+    let limit = limit / (address.hosts() as u32 + 1);
     for host in 0..address.hosts() {
         let found = async {
             let client = address.client(host).await?;
@@ -54,7 +56,7 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, usize), Source
             }
             Ok(client)
         };
-        match found.await {
+        match in_time(limit, found).await {
             Ok(client) => return Ok((client, host)),
             Err(error) => failure = Some(error),
         }
@@ -70,7 +72,7 @@ impl Server {
         id: &IdType,
         limit: Duration,
     ) -> Result<Self, SourceError> {
-        let (client, host) = connect(address).await?;
+        let (client, host) = connect(address, limit).await?;
         let settings = check_settings(&client).await?;
         let name = find_table(&client, &options.table).await?;
         let look = client.prepare(&look_sql()).await.map_err(|error| explained(&error))?;
