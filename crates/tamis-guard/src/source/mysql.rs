@@ -5,9 +5,9 @@
 //!                      read all ids ─▶ note the end ─▶ wait for the log ─▶ publish
 //! ```
 //!
-//! * **No id is missing.** A row that is committed before the position and exists until the end is
-//!   in the snapshot of the read. A row that is committed later is in the log after the position,
-//!   and the generation gets all changes of the log.
+//! * **No id is missing.** A row that is committed before the position and exists with this id until
+//!   the end is in the range of its id, and is read with it. A row that is committed later, or gets
+//!   another id, is in the log after the position, and the generation gets all changes of the log.
 //!   See `visible.rs` for the moment from which a query sees what the log has.
 //! * **Deleted ids stay deleted.** The read may find a row that is deleted a moment later. The log
 //!   has the deletion, and [`Generation::load`](crate::Generation::load) does not undo it.
