@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::config::units::{OneOrMany, Secret, Size, Text};
+use crate::config::units::{OneOrMany, Secret, SecretUrl, Size, Text};
 use crate::state::Policy;
 
 /// The whole file.
@@ -190,7 +190,7 @@ pub(super) enum Source {
         chunk: Option<u32>,
     },
     Mysql {
-        url: Secret,
+        url: SecretUrl,
         table: String,
         column: String,
         server_id: Option<u32>,

@@ -1,7 +1,7 @@
 //! The SQL side: what the server must allow, its position in the log, and the read of all ids.
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Error, Opts, OptsBuilder, Row};
+use mysql_async::{Conn, Error, Opts, OptsBuilder, Row, UrlError};
 
 use crate::id::IdType;
 use crate::source::error::SourceError;
@@ -21,12 +21,30 @@ pub(super) struct Server {
 
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
-    let opts = Opts::from_url(&options.url)
-        .map_err(|error| SourceError::Preflight(format!("the URL of the database: {error}")))?;
+    let opts = Opts::from_url(&options.url).map_err(|error| {
+        SourceError::Preflight(format!("the URL of the database {}", explained_url(&error)))
+    })?;
     let user = opts.user().unwrap_or_default().to_owned();
     // Only over the address in the URL: it may be that of a tunnel.
     let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
     Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
+}
+
+/// Returns what is wrong in a URL, without its text: a part of it may be the password.
+fn explained_url(error: &UrlError) -> &'static str {
+    match error {
+        UrlError::UnsupportedScheme { .. } => "does not begin with mysql://",
+        UrlError::UnknownParameter { .. }
+        | UrlError::InvalidParamValue { .. }
+        | UrlError::FeatureRequired { .. } => {
+            "has a parameter after `?` that is not known or has a wrong value; if `?` is a part of \
+             the password, write it as %3F"
+        }
+        _ => {
+            "cannot be read; write mysql://user:password@host:3306/database, with other characters \
+             than letters and digits in the password percent-encoded"
+        }
+    }
 }
 
 /// Connects to a server that is known already, and to no other one behind its address.
@@ -324,4 +342,25 @@ async fn is_unique(
         AND SUM(BINARY COLUMN_NAME = ? AND SUB_PART IS NULL) = 1) AS indexes_of_column";
     let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
     Ok(count.is_some_and(|count| count > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_url_shows_no_part_of_it() {
+        for url in [
+            "mysql://guard:secret#1@host/shop",
+            "mysql://guard:secret/1@host/shop",
+            "mysql://guard:1?secret@host/shop",
+            "mysql://guard:1?secret=secret@host/shop",
+            "mysql://guard:1?pool_min=secret@host/shop",
+            "secret://guard:1@host/shop",
+            "secret",
+        ] {
+            let error = Opts::from_url(url).unwrap_err();
+            assert!(!explained_url(&error).contains("secret"), "{url}");
+        }
+    }
 }

@@ -29,10 +29,11 @@ impl Follower {
             }
             "end" | "prepare" => {}
             "rollback" => _ = self.prepared.remove(name),
-            "commit" if self.prepared.remove(name) => {}
             _ => {
                 self.is_late = true;
-                self.lose(run);
+                if verb != "commit" || !self.prepared.remove(name) {
+                    self.lose(run);
+                }
             }
         }
     }
