@@ -80,8 +80,9 @@ async function ask(proxy, paths) {
 test("the demo shows the database with and without the guard", async (t) => {
   const demo = await guard(t, ["--demo"]);
   const view = await page(t, { height: 1000 });
+  view.setDefaultTimeout(60_000);
   await view.goto(demo.url);
-  await view.waitForFunction(() => document.querySelectorAll("#chart-queries path.line").length === 2);
+  await view.waitForFunction(() => document.querySelectorAll("#chart-queries svg.chart path.line").length === 2);
   await view.waitForFunction(() => /\d of \d/.test(document.querySelector("[data-row=reached] .d-without")?.textContent));
   await view.locator(".events li").first().waitFor();
   const [reached, sent] = (await view.locator("[data-row=reached] .d-with").innerText()).split(" of ").map((text) => Number(text.replaceAll(",", "")));

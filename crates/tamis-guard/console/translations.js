@@ -91,7 +91,7 @@ const TEXTS = {
   "demo.of": ["{n} of {total}", "{total} 个中的 {n} 个"],
   "demo.row.queries": ["Database queries now", "当前数据库查询"],
   "demo.row.p99": ["Customers' p99 now", "当前顾客 p99 延迟"],
-  "demo.row.attack": ["Attack requests answered now", "当前应答的攻击请求"],
+  "demo.row.attack": ["Attack requests now", "当前攻击请求"],
   "demo.row.reached": ["Attack requests that reached the database", "到达数据库的攻击请求"],
   "demo.row.customers": ["Customer requests", "顾客请求"],
   "demo.row.wrong": ["Customers who got a wrong 404", "误得 404 的顾客请求"],

@@ -19,6 +19,7 @@ use crate::path::Reading;
 use crate::route::{Decision, Route};
 #[cfg(feature = "single-flight")]
 use crate::turn;
+#[cfg(feature = "proxy")]
 use crate::verdict_slot::VerdictSlot;
 
 /// Decides about requests before they reach a service.
@@ -126,6 +127,7 @@ where
             return GuardFuture::passed(self.inner.call(request), None);
         };
         let route = &self.routes[index];
+        #[cfg(feature = "proxy")]
         VerdictSlot::write(&parts.extensions, &route.name, decision.verdict);
         if let Some(refusal) = route.refusal_of(&decision) {
             return GuardFuture::answered(refusal.map(Either::Left));
@@ -220,6 +222,7 @@ where
     };
     #[cfg(feature = "single-flight")]
     let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
+    #[cfg(feature = "proxy")]
     VerdictSlot::write(&parts.extensions, &routes[index].name, decision.verdict);
     if let Some(refusal) = routes[index].refusal_of(&decision) {
         return Ok(refusal.map(Either::Left));

@@ -46,6 +46,7 @@ mod tombstones;
 #[cfg(feature = "single-flight")]
 mod turn;
 mod verdict;
+#[cfg(feature = "proxy")]
 mod verdict_slot;
 
 pub use audit::{AuditOptions, AuditReport, audit};

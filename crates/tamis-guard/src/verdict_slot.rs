@@ -28,7 +28,6 @@ impl VerdictSlot {
     }
 
     /// Returns the decision; `None` if no route matched, or the client went away before.
-    #[cfg_attr(not(feature = "proxy"), expect(dead_code, reason = "only the proxy asks"))]
     pub(crate) fn get(&self) -> Option<&Decided> {
         self.0.get()
     }

@@ -100,10 +100,10 @@ async fn run_in(folder: &Path, args: &DemoArgs, listen: &[String]) -> CommandRes
     let (end, ended) = oneshot::channel::<()>();
     let serving = tokio::spawn(guard.run(async { _ = ended.await }));
 
-    let mut stop = std::pin::pin!(stop(signals, handle.clone(), args.demo_seconds));
+    let mut signalled = std::pin::pin!(signals.wait_for_stop(handle.clone(), None));
     let planned_rate = tokio::select! {
         synced = synced(&handle) => synced?,
-        () = &mut stop => return Ok(Exit::Yes),
+        () = &mut signalled => return Ok(Exit::Yes),
     };
     // The time of the demo begins with its traffic.
     *recorder.lock() = Recorder::new(Arc::clone(&without), Arc::clone(&with));
@@ -115,7 +115,8 @@ async fn run_in(folder: &Path, args: &DemoArgs, listen: &[String]) -> CommandRes
     let shown = show(&recorder, args.json);
     let written = tokio::select! {
         written = shown => written,
-        () = stop => Ok(()),
+        () = signalled => Ok(()),
+        () = time_is_over(args.demo_seconds) => Ok(()),
     };
     stopped.send_replace(true);
     let all_answered = async { while clients.join_next().await.is_some() {} };
@@ -160,6 +161,7 @@ fn config(folder: &Path, listen: &[String], upstream: SocketAddr) -> Result<Conf
         [ids.products]
         source = {{ kind = "sqlite", path = "shop.db", table = "products", column = "id", changed = "id", overlap = "100ms" }}
         interval = "200ms"
+        items = 110_000
 
         [[route]]
         name = "product"
@@ -203,17 +205,11 @@ async fn synced(handle: &GuardHandle) -> Result<f64, Failure> {
     }
 }
 
-/// Returns at a signal, or at the end of the time.
-async fn stop(signals: Signals, handle: GuardHandle, seconds: Option<u64>) {
-    let end = async {
-        match seconds {
-            Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = signals.wait_for_stop(handle, None) => {}
-        () = end => {}
+/// Returns after the time that the user set.
+async fn time_is_over(seconds: Option<u64>) {
+    match seconds {
+        Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+        None => std::future::pending().await,
     }
 }
 

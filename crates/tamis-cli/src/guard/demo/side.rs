@@ -32,7 +32,7 @@ pub struct Totals {
     pub queries: u64,
     /// Queries for products that do not exist.
     pub absent_queries: u64,
-    /// Answered requests of the attacker.
+    /// Requests that the attacker sent.
     pub attack: u64,
     /// Answered requests of customers.
     pub customers: u64,
@@ -55,13 +55,17 @@ impl Side {
         }
     }
 
-    /// Counts an answer to the attacker. `None` stands for a request without an answer.
-    pub fn count_attack(&self, status: Option<StatusCode>) {
-        let counter = match status {
-            Some(StatusCode::NOT_FOUND) => &self.attack,
-            _ => &self.failed,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts a request that the attacker is about to send.
+    pub fn count_attack(&self) {
+        self.attack.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the answer to the attacker, if it is not 404. `None` stands for a request without an
+    /// answer.
+    pub fn count_attack_answer(&self, status: Option<StatusCode>) {
+        if status != Some(StatusCode::NOT_FOUND) {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Counts an answer to a customer.
@@ -78,6 +82,7 @@ impl Side {
     pub fn totals(&self) -> Totals {
         // Relaxed: the numbers are only displayed.
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // The fields are read in this order: not more requests reach the database than were sent.
         Totals {
             queries: self.database.queries(),
             absent_queries: self.database.absent_queries(),

@@ -55,13 +55,16 @@ async fn run(kind: Kind, side: Arc<Side>, pace: Arc<Pace>, mut stop: watch::Rece
         };
         let id = match kind {
             Kind::Customer => existing_id(number),
-            Kind::Attacker => absent_id(number),
+            Kind::Attacker => {
+                side.count_attack();
+                absent_id(number)
+            }
         };
         let start = Instant::now();
         let status = client.get(&format!("{PATH}/{id}")).await;
         match kind {
             Kind::Customer => side.count_customer(status, start.elapsed()),
-            Kind::Attacker => side.count_attack(status),
+            Kind::Attacker => side.count_attack_answer(status),
         }
     }
 }
