@@ -6,6 +6,7 @@
 //! | `GET /readyz` | 200 if all sets of ids are synced, otherwise 503 |
 //! | `GET /metrics` | the metrics in the text format of Prometheus |
 //! | `GET /api/status` | the states, numbers and errors as JSON |
+//! | `GET /filters/NAME` | a copy of a set for followers; needs the token of `ids.NAME.publish` |
 //! | `POST /ids/NAME` | inserts and deletes ids; needs the token of `ids.NAME.push` |
 //! | `POST /rebuild/NAME` | reads all ids of a set again; needs the token of `admin` |
 //!
@@ -16,91 +17,66 @@ mod metrics;
 mod push;
 mod status;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, StatusCode};
 use http_body::Body as _;
-use http_body_util::{Full, LengthLimitError, Limited};
+use http_body_util::{LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::{Value, json};
+use percent_encoding::percent_decode_str;
+use serde_json::json;
 use subtle::ConstantTimeEq as _;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::sleep;
 
+use crate::fleet::unauthorized;
 use crate::guard_handle::GuardHandle;
+use crate::http_answer::{Answer, error, json, text};
+use crate::http_server::HttpServer;
 use crate::proxy::ProxyError;
 
 /// The largest body of a request in bytes.
 const MAX_BODY: usize = 16 << 20;
-/// The longest time for a request.
+/// The longest time for the body of a request.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most connections at once. Further ones wait.
-const MAX_CONNECTIONS: usize = 64;
 
 /// An admin server that listens and does not serve yet.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    listener: TcpListener,
-    address: SocketAddr,
+    server: HttpServer,
     token: Option<Box<[u8]>>,
 }
 
 impl Admin {
     pub(crate) async fn bind(address: SocketAddr, token: Option<&str>) -> Result<Self, ProxyError> {
         let fail = |error| ProxyError::Listen { address, error };
-        let listener = TcpListener::bind(address).await.map_err(fail)?;
-        let address = listener.local_addr().map_err(fail)?;
-        Ok(Self { listener, address, token: token.map(|token| token.as_bytes().into()) })
+        let server = HttpServer::bind(address).await.map_err(fail)?;
+        Ok(Self { server, token: token.map(|token| token.as_bytes().into()) })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// Serves until the task is dropped.
     pub(crate) async fn run(self, guard: GuardHandle) {
-        let connections = std::sync::Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let token = std::sync::Arc::new(self.token);
-        loop {
-            let Ok(permit) = std::sync::Arc::clone(&connections).acquire_owned().await else {
-                return;
-            };
-            let Ok((stream, _)) = self.listener.accept().await else {
-                sleep(Duration::from_millis(50)).await;
-                continue;
-            };
-            let (guard, token) = (guard.clone(), std::sync::Arc::clone(&token));
-            tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let (guard, token) = (guard.clone(), std::sync::Arc::clone(&token));
-                    async move { Ok::<_, Infallible>(answer(request, &guard, token.as_deref()).await) }
-                });
-                let mut builder = http1::Builder::new();
-                builder.timer(TokioTimer::new()).header_read_timeout(LIMIT);
-                let served = builder.serve_connection(TokioIo::new(stream), service);
-                _ = tokio::time::timeout(10 * LIMIT, served).await;
-                drop(permit);
-            });
-        }
+        let token = Arc::new(self.token);
+        let answer = move |request| {
+            let (guard, token) = (guard.clone(), Arc::clone(&token));
+            async move { answer(request, &guard, token.as_deref()).await }
+        };
+        self.server.run(answer).await;
     }
 }
 
 /// Answers a request.
-async fn answer(
-    request: Request<Incoming>,
-    guard: &GuardHandle,
-    token: Option<&[u8]>,
-) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, guard: &GuardHandle, token: Option<&[u8]>) -> Answer {
     let path = request.uri().path().to_owned();
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    if let Some(name) = path.strip_prefix("/filters/") {
+        return published(&request, guard, name).await;
+    }
     match (&*path, is_get) {
         ("/healthz", true) => text(StatusCode::OK, "ok\n"),
         ("/readyz", true) => {
@@ -117,7 +93,8 @@ async fn answer(
         ("/api/status", true) => json(StatusCode::OK, &status::status(guard)),
         _ if *request.method() != Method::POST => error(
             StatusCode::NOT_FOUND,
-            "there are /healthz, /readyz, /metrics, /api/status, and POST /ids/NAME, /rebuild/NAME",
+            "there are /healthz, /readyz, /metrics, /api/status, /filters/NAME, and POST /ids/NAME, \
+             /rebuild/NAME",
         ),
         _ => match path.split_once('/').and_then(|(_, path)| path.split_once('/')) {
             Some(("ids", name)) => push(request, guard, name).await,
@@ -137,7 +114,7 @@ fn rebuild(
     guard: &GuardHandle,
     name: &str,
     token: Option<&[u8]>,
-) -> Response<Full<Bytes>> {
+) -> Answer {
     let Some(token) = token else {
         return error(StatusCode::FORBIDDEN, "set admin.token in the configuration");
     };
@@ -151,11 +128,17 @@ fn rebuild(
     }
 }
 
-async fn push(
-    request: Request<Incoming>,
-    guard: &GuardHandle,
-    name: &str,
-) -> Response<Full<Bytes>> {
+/// Answers a follower.
+async fn published(request: &Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
+    let name = percent_decode_str(name).decode_utf8_lossy();
+    let set = guard.sets().into_iter().find(|set| *set.name == *name);
+    match set.and_then(|set| set.publication) {
+        Some(publication) => publication.answer(request).await,
+        None => unauthorized(),
+    }
+}
+
+async fn push(request: Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
     let set = guard.sets().into_iter().find(|set| set.name == name);
     // The same answer as for a wrong token: names are not told.
     let Some(source) = set.and_then(|set| set.push) else {
@@ -181,23 +164,4 @@ async fn push(
         Ok(pushed) => json(StatusCode::OK, &pushed),
         Err(message) => error(StatusCode::BAD_REQUEST, &message),
     }
-}
-
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-fn json(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
-    let mut response = text(status, format!("{value}\n"));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-fn error(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
-    json(status, &json!({ "code": status.as_u16(), "message": message }))
 }

@@ -9,6 +9,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use moka::sync::Cache;
 use tamis::PlanError;
 
+use crate::change_kind::ChangeKind;
+use crate::change_log::ChangeLog;
 use crate::generation::Generation;
 use crate::id::IdType;
 use crate::limiter::Limiter;
@@ -99,6 +101,7 @@ pub struct IdSet {
     versions: Box<[AtomicU32]>,
     limiters: [Option<Limiter>; 3],
     next: Limiter,
+    log: ChangeLog,
 }
 
 /// A request that passed. Its answer teaches the guard.
@@ -134,6 +137,7 @@ impl IdSet {
             versions: (0..VERSIONS).map(|_| AtomicU32::new(0)).collect(),
             limiters,
             next: Limiter::new(options.next_per_second),
+            log: ChangeLog::default(),
             options,
         })
     }
@@ -154,6 +158,17 @@ impl IdSet {
     /// Sets the state. Only the source knows it.
     pub fn set_state(&self, state: SyncState) {
         self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Records how far the source is known. Only the source knows it.
+    pub(crate) fn set_known_until(&self, moment: Option<Instant>) {
+        self.log.set_known_until(moment);
+    }
+
+    /// Returns what passes the changes to followers.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn log(&self) -> &ChangeLog {
+        &self.log
     }
 
     /// Returns the generation in use.
@@ -191,9 +206,11 @@ impl IdSet {
     /// If no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
-        // In this order, a change reaches the new generation at every moment.
-        self.current.store(building);
-        self.building.store(None);
+        self.log.replace(|| {
+            // In this order, a change reaches the new generation at every moment.
+            self.current.store(building);
+            self.building.store(None);
+        });
         // As in `insert`, for each id.
         for version in &self.versions {
             version.fetch_add(1, Ordering::AcqRel);
@@ -214,6 +231,10 @@ impl IdSet {
     ///
     /// [`PlanError`] if a filter must grow and there is no memory. The id is known nevertheless.
     pub fn insert(&self, id: &[u8]) -> Result<(), PlanError> {
+        self.log.record(ChangeKind::Insert, id, || self.apply_insert(id))
+    }
+
+    fn apply_insert(&self, id: &[u8]) -> Result<(), PlanError> {
         let value = self.options.id.value_of(id);
         let current = self.current.load().insert(id, value);
         let building = match &*self.building.load() {
@@ -240,16 +261,18 @@ impl IdSet {
         self.recent.insert(id.into(), ());
         // Release: who sees it sees the entry.
         self.has_recent.store(true, Ordering::Release);
-        self.insert(id)
+        self.log.record(ChangeKind::InsertRecent, id, || self.apply_insert(id))
     }
 
     /// Records that an id was deleted. `id` is in its canonical text.
     pub fn delete(&self, id: &[u8]) {
-        self.current.load().delete(id);
-        if let Some(building) = &*self.building.load() {
-            building.delete(id);
-        }
-        self.current.load().delete(id);
+        self.log.record(ChangeKind::Delete, id, || {
+            self.current.load().delete(id);
+            if let Some(building) = &*self.building.load() {
+                building.delete(id);
+            }
+            self.current.load().delete(id);
+        });
     }
 
     /// Replaces the list of ids that always pass.

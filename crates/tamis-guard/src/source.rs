@@ -14,6 +14,8 @@
 mod audit_source;
 mod error;
 mod file;
+#[cfg(feature = "proxy")]
+mod leader;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod push;
@@ -32,6 +34,8 @@ pub use audit_source::AuditSource;
 pub(crate) use audit_source::canonical_row;
 pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
+#[cfg(feature = "proxy")]
+pub use leader::{LeaderError, LeaderOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
 pub use push::{PushError, PushSource, Pushed};
@@ -81,6 +85,17 @@ impl Source {
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, mysql::MysqlReader::new(mysql))
+    }
+
+    /// Starts a source that copies the ids of a leader: another guard that publishes them.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[cfg(feature = "proxy")]
+    #[must_use]
+    pub fn leader(ids: Arc<IdSet>, leader: LeaderOptions, options: SourceOptions) -> Self {
+        Self::start(ids, options, leader::LeaderReader::new(leader))
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(30);
 
-fn guard(arguments: &[&str]) -> Command {
+pub fn guard(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     command.arg("guard").args(arguments);
     command
 }
 
 /// Returns the error lines of a command that must fail.
-fn refused(arguments: &[&str]) -> String {
+pub fn refused(arguments: &[&str]) -> String {
     let output = guard(arguments).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
@@ -25,7 +25,7 @@ fn refused(arguments: &[&str]) -> String {
 }
 
 /// Starts an upstream that answers each request with its path.
-fn upstream() -> SocketAddr {
+pub fn upstream() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -59,15 +59,19 @@ fn serve(stream: TcpStream) {
     }
 }
 
-struct Running {
-    child: Child,
+pub struct Running {
+    pub child: Child,
     stderr: BufReader<ChildStderr>,
     address: SocketAddr,
 }
 
 impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = guard(arguments).stderr(Stdio::piped()).spawn().unwrap();
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_command(guard(arguments))
+    }
+
+    pub fn start_command(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let line = line_with(&mut stderr, "ready");
         let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
@@ -75,12 +79,12 @@ impl Running {
     }
 
     /// Reads the log up to a line with a text.
-    fn wait_for(&mut self, text: &str) -> String {
+    pub fn wait_for(&mut self, text: &str) -> String {
         line_with(&mut self.stderr, text)
     }
 
     /// Returns the answer to a request.
-    fn get(&self, path: &str) -> String {
+    pub fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -90,7 +94,7 @@ impl Running {
         answer
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
     }
@@ -115,7 +119,7 @@ fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> String {
     }
 }
 
-fn config(folder: &Path, text: &str) -> String {
+pub fn config(folder: &Path, text: &str) -> String {
     let path = folder.join("guard.toml");
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()

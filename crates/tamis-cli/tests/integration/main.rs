@@ -10,6 +10,8 @@ mod dedup;
 mod family;
 #[cfg(target_os = "linux")]
 mod guard;
+mod guard_demo;
+mod guard_snapshots;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
 mod info;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::config::units::Secret;
+use crate::fleet::PublicationOptions;
 use crate::id::IdType;
 use crate::id_set::{IdSet, IdSetOptions};
 #[cfg(feature = "mysql")]
@@ -20,6 +21,7 @@ pub(crate) struct SetConfig {
     pub(crate) source: Option<SourceConfig>,
     pub(crate) source_options: SourceOptions,
     pub(crate) token: Option<Secret>,
+    pub(crate) publish: Option<PublicationOptions>,
     pub(crate) allowed: HashSet<Box<[u8]>>,
     pub(crate) denied: HashSet<Box<[u8]>>,
 }
@@ -35,6 +37,7 @@ pub(crate) struct AdminConfig {
 #[derive(Clone, Debug)]
 pub(crate) enum SourceConfig {
     File(crate::source::FileOptions),
+    Leader(crate::source::LeaderOptions),
     #[cfg(feature = "mysql")]
     Mysql(crate::source::MysqlOptions),
     #[cfg(feature = "sqlite")]
@@ -46,6 +49,7 @@ impl SourceConfig {
     pub(crate) fn audit(&self, id: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
         Ok(match self {
             Self::File(file) => Box::new(file.clone()),
+            Self::Leader(_) => return Err(SourceError::LeaderHasNoList),
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
             #[cfg(feature = "sqlite")]
@@ -58,6 +62,7 @@ impl SourceConfig {
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Source::mysql(ids, mysql.clone(), options),
             Self::File(file) => Source::file(ids, file.clone(), options),
+            Self::Leader(leader) => Source::leader(ids, leader.clone(), options),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Source::sqlite(ids, sqlite.clone(), options),
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::Uri;
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::PathAndQuery;
 
 use crate::proxy::error::ProxyError;
 
@@ -81,11 +81,6 @@ impl ProxyOptions {
             max_head_bytes: 64 << 10,
             trust_forwarded: false,
         }
-    }
-
-    /// Tests whether the upstream is spoken to with TLS.
-    pub(super) fn is_upstream_tls(&self) -> bool {
-        self.upstream.scheme() == Some(&Scheme::HTTPS)
     }
 
     pub(crate) fn check(&self) -> Result<(), ProxyError> {

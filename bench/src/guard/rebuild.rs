@@ -1,0 +1,34 @@
+//! Requests for present ids while the guard builds one generation after the other.
+
+use super::folder::Folder;
+use super::service::Guard;
+use super::wrk::{self, Load, Wrk};
+use super::{REBUILD, report};
+use crate::run::{Bench, Row};
+
+pub const QUIET: &str = "without a rebuild";
+pub const REBUILDING: &str = "during rebuilds";
+
+/// Measures the 99th percentile with and without rebuilds. `wrk` fails on a wrong 404.
+pub fn measure(bench: &mut Bench, folder: &Folder, guard: &Guard, ids: u64) -> Result<(), String> {
+    println!("\n{REBUILD}");
+    let mut rows = [Row::new(REBUILD, QUIET), Row::new(REBUILD, REBUILDING)];
+    let port = guard.service.port;
+    let load = Load::full(ids, false, if bench.quick { 1 } else { 5 });
+    for _ in 0..bench.rounds {
+        rows[0].rounds.push(wrk::run(folder, port, &load)?.p99_nanos);
+        let before = guard.generations()?;
+        let run = Wrk::start(folder, port, &load)?;
+        // A request that comes during a rebuild is answered by the next one.
+        for _ in 0..10 * load.seconds - 5 {
+            guard.rebuild()?;
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        rows[1].rounds.push(run.end()?.p99_nanos);
+        if guard.generations()? == before {
+            return Err("no generation was built during the load".to_owned());
+        }
+    }
+    report(bench, rows);
+    Ok(())
+}

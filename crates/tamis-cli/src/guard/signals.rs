@@ -1,0 +1,92 @@
+//! The signals that a guard heeds.
+
+use std::path::PathBuf;
+
+#[cfg(unix)]
+use tamis_guard::Config;
+use tamis_guard::GuardHandle;
+
+use crate::exit::Failure;
+
+/// The signals that stop the guard or reload its configuration.
+#[cfg(unix)]
+pub struct Signals {
+    hangup: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub fn new() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let wait =
+            |kind| signal(kind).map_err(|error| Failure::io("cannot wait for signals", &error));
+        Ok(Self {
+            hangup: wait(SignalKind::hangup())?,
+            interrupt: wait(SignalKind::interrupt())?,
+            terminate: wait(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns after a signal to stop. A second one ends the process at once.
+    pub async fn wait_for_stop(mut self, handle: GuardHandle, config: Option<PathBuf>) {
+        loop {
+            tokio::select! {
+                _ = self.hangup.recv() => reload(&handle, config.as_ref()).await,
+                _ = self.interrupt.recv() => break,
+                _ = self.terminate.recv() => break,
+            }
+        }
+        tracing::info!(
+            "the guard finishes the requests in progress; a second signal ends it at once"
+        );
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+            std::process::exit(2);
+        });
+    }
+}
+
+#[cfg(unix)]
+async fn reload(handle: &GuardHandle, config: Option<&PathBuf>) {
+    let Some(path) = config.cloned() else {
+        tracing::warn!("nothing is reloaded: the guard has no --config file");
+        return;
+    };
+    let handle = handle.clone();
+    // Sources that end may take a while.
+    let reloaded = tokio::task::spawn_blocking(move || {
+        let config = Config::read(path).map_err(|error| error.to_string())?;
+        handle.reload(config).map_err(|error| error.to_string())
+    });
+    match reloaded.await.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(note) => {
+            tracing::info!("the configuration is reloaded");
+            if let Some(note) = note {
+                tracing::warn!("{note}");
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "the configuration cannot be reloaded: the old one stays in use");
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    pub fn new() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    pub async fn wait_for_stop(self, _: GuardHandle, _: Option<PathBuf>) {
+        _ = tokio::signal::ctrl_c().await;
+    }
+}

@@ -1,0 +1,110 @@
+//! `tamis guard --demo` as a program.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Returns the command of a demo that keeps its files below `folder`.
+fn demo(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    command.args(["guard", "--demo"]).args(arguments).env("TMPDIR", folder);
+    command
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().next().is_none()
+}
+
+#[test]
+fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = demo(folder.path(), &["--demo-seconds", "5", "--json"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |side: &str, name: &str| summary[side][name].as_f64().expect(name);
+    // Each product that the attacker asks for is absent, so the upstream asks its database.
+    let attack = number("without", "attack");
+    assert!(attack > 100.0, "{summary}");
+    assert_eq!(number("without", "absent_queries"), attack, "{summary}");
+    // The false positives are a binomial number: a test in a million fails above 5 deviations.
+    let attack = number("with", "attack");
+    assert!(attack > 100.0, "{summary}");
+    let expected = attack * summary["planned_rate"].as_f64().unwrap();
+    let most = expected + 5.0 * expected.sqrt() + 5.0;
+    assert!(number("with", "absent_queries") <= most, "{summary}");
+    for side in ["without", "with"] {
+        assert!(number(side, "customers") > 10.0, "{summary}");
+        assert_eq!(number(side, "wrong_404"), 0.0, "{summary}");
+        assert_eq!(number(side, "failed"), 0.0, "{summary}");
+        // Customers ask the database too, and some of them have to.
+        assert!(number(side, "queries") > number(side, "absent_queries"), "{summary}");
+        assert!(number(side, "p99_micros") > 0.0, "{summary}");
+    }
+    assert!(summary["created"].as_u64().unwrap() > 0, "{summary}");
+    assert_eq!(summary["created"], summary["created_passed"], "{summary}");
+    assert!(is_empty(folder.path()), "the folder of the demo is removed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_demo_and_removes_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child =
+        demo(folder.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    log.read_line(&mut line).unwrap();
+    assert!(line.contains("the console of the demo is available"), "{line}");
+    let console = line.split("url=http://").nth(1).unwrap().trim_end().trim_end_matches('/');
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains(" s: database queries a second: ") && first.contains("with"), "{first}");
+    assert!(!is_empty(folder.path()));
+    let status = get(console, "/api/status");
+    assert!(status.contains(r#""demo":{"#) && status.contains(r#""attack_per_second":1000"#));
+    assert!(get(console, "/").contains("content-security-policy: default-src 'self'"));
+    // The log is read, so that the demo does not wait for this test.
+    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(
+        rest.iter().any(|line| line.starts_with("  of these reached the database")),
+        "{rest:?}"
+    );
+    assert!(child.wait().unwrap().success());
+    assert!(is_empty(folder.path()), "the folder of the demo is removed");
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn options_without_an_effect_on_the_demo_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, option) in [
+        (&["--demo", "--config", "guard.toml"][..], "--config"),
+        (&["--demo", "--ids", "ids.txt"], "--ids"),
+        (&["--demo", "--shadow"], "--shadow"),
+        (&["--demo-seconds", "3"], "--demo"),
+        (&["--demo", "--demo-seconds", "0"], "--demo-seconds"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+        let output = command.arg("guard").args(arguments).current_dir(&folder).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.starts_with("tamis: ") && text.contains(option), "{text}");
+    }
+}
