@@ -2,19 +2,14 @@
 
 mod audit;
 mod check;
-mod demo;
-mod signals;
 
-use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 
 use tamis_guard::{Config, Guard, GuardHandle, OneRoute, SyncState};
-use tokio::runtime::Runtime;
 
 use crate::daemon::{LogArgs, tell_systemd};
 use crate::exit::{CommandResult, Exit, Failure};
-use signals::Signals;
 
 /// Refuse requests for ids that do not exist before they reach the database
 ///
@@ -27,7 +22,6 @@ use signals::Signals;
     subcommand_precedence_over_arg = true,
     after_long_help = "\
 Examples:
-  tamis guard --demo
   tamis guard --upstream http://127.0.0.1:9000 --path '/pms/productInfo/{id}' --ids ids.txt
   tamis guard example > guard.toml
   tamis guard check --config guard.toml
@@ -42,9 +36,6 @@ pub struct Args {
 
     #[command(flatten)]
     settings: Settings,
-
-    #[command(flatten)]
-    demo: demo::DemoArgs,
 
     /// Set the number of threads that serve requests [default: one a core]
     #[arg(long, value_name = "N", value_parser = crate::numbers::threads)]
@@ -178,7 +169,6 @@ pub fn run(args: &Args) -> CommandResult {
         Some(Job::Check(args)) => check::run(args),
         Some(Job::Audit(args)) => audit::run(args),
         Some(Job::Example) => example(),
-        None if args.demo.demo => show(args),
         None => serve(args),
     }
 }
@@ -195,7 +185,14 @@ fn example() -> CommandResult {
 fn serve(args: &Args) -> CommandResult {
     let config = args.settings.read()?;
     args.log.start();
-    runtime(args)?.block_on(async {
+    let threads = args.threads.map_or_else(cores, NonZero::get);
+    let mut runtime = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(threads).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("cannot start threads", &error))?;
+    runtime.block_on(async {
         let guard = Guard::start(config).await.map_err(Failure::new)?;
         let handle = guard.handle();
         let signals = Signals::new()?;
@@ -204,19 +201,13 @@ fn serve(args: &Args) -> CommandResult {
             tracing::info!(%address, version, "the guard is ready for requests");
         }
         if let Some(address) = guard.admin_address() {
-            let url = format!("http://{address}/");
-            tracing::info!(%url, "the console and the metrics are available");
+            tracing::info!(%address, "the metrics are available");
         }
         let report = tokio::spawn(report_states(handle.clone()));
         tell_systemd();
-        let stop = signals.wait_for_stop(handle.clone(), args.settings.config.clone());
+        let stop = signals.wait_for_stop(handle, args.settings.config.clone());
         let cut = guard.run(stop).await;
         report.abort();
-        for set in handle.sets() {
-            if let Some(error) = set.status.and_then(|status| status.snapshots.last_error) {
-                tracing::warn!(ids = %set.name, %error, "the last snapshot is not written");
-            }
-        }
         if cut > 0 {
             tracing::warn!(connections = cut, "connections were cut at the end of the time");
         }
@@ -225,54 +216,115 @@ fn serve(args: &Args) -> CommandResult {
     })
 }
 
-/// Runs the demo.
-fn show(args: &Args) -> CommandResult {
-    args.log.start();
-    runtime(args)?.block_on(demo::run(&args.demo, &args.settings.route.listen))
-}
-
-fn runtime(args: &Args) -> Result<Runtime, Failure> {
-    let threads = args.threads.map_or_else(cores, NonZero::get);
-    let mut runtime = match threads {
-        1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    let runtime = runtime.worker_threads(threads).enable_all().build();
-    runtime.map_err(|error| Failure::io("cannot start threads", &error))
-}
-
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Writes to the log when a set of ids changes its state, and when a source or a snapshot fails.
+/// Writes to the log when a set of ids changes its state, and when a source fails.
 async fn report_states(handle: GuardHandle) {
-    let mut known: HashMap<String, (SyncState, [Option<String>; 3])> = HashMap::new();
+    let mut known = std::collections::HashMap::new();
     loop {
         for set in handle.sets() {
             let Some(status) = set.status else { continue };
-            let (name, items) = (&set.name, set.ids.generation().items());
-            let errors = [status.last_error, status.snapshots.unused, status.snapshots.last_error];
-            let before = known.insert(set.name.clone(), (status.state, errors.clone()));
-            let (before, reported) =
-                before.map_or((None, Default::default()), |it| (Some(it.0), it.1));
-            let messages = [
-                "the source of ids failed",
-                "the snapshot is not used: all ids are read",
-                "the snapshot is not written",
-            ];
-            for ((error, reported), message) in errors.iter().zip(reported).zip(messages) {
-                if let Some(error) = error.as_ref().filter(|it| reported.as_ref() != Some(it)) {
-                    tracing::warn!(ids = %name, %error, "{message}");
-                }
+            let now = (status.state, status.last_error.clone());
+            let before = known.insert(set.name.clone(), now.clone());
+            if before.as_ref() == Some(&now) {
+                continue;
             }
-            match status.state {
-                state if before == Some(state) => {}
-                SyncState::Warming => tracing::info!(ids = %name, "the source is being read"),
+            let (name, items) = (&set.name, set.ids.generation().items());
+            if let Some(error) = &now.1 {
+                tracing::warn!(ids = %name, %error, "the source of ids failed");
+            }
+            match now.0 {
+                _ if before.is_some_and(|before| before.0 == now.0) => {}
+                SyncState::Warming => tracing::info!(ids = %name, "all ids are being read"),
                 SyncState::Synced => tracing::info!(ids = %name, items, "the ids are synced"),
                 SyncState::Stale => tracing::warn!(ids = %name, items, "the ids are stale"),
             }
         }
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
+
+/// The signals that stop the guard or reload its configuration.
+#[cfg(unix)]
+struct Signals {
+    hangup: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let wait =
+            |kind| signal(kind).map_err(|error| Failure::io("cannot wait for signals", &error));
+        Ok(Self {
+            hangup: wait(SignalKind::hangup())?,
+            interrupt: wait(SignalKind::interrupt())?,
+            terminate: wait(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns after a signal to stop. A second one ends the process at once.
+    async fn wait_for_stop(mut self, handle: GuardHandle, config: Option<PathBuf>) {
+        loop {
+            tokio::select! {
+                _ = self.hangup.recv() => reload(&handle, config.as_ref()).await,
+                _ = self.interrupt.recv() => break,
+                _ = self.terminate.recv() => break,
+            }
+        }
+        tracing::info!(
+            "the guard finishes the requests in progress; a second signal ends it at once"
+        );
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+            std::process::exit(2);
+        });
+    }
+}
+
+#[cfg(unix)]
+async fn reload(handle: &GuardHandle, config: Option<&PathBuf>) {
+    let Some(path) = config.cloned() else {
+        tracing::warn!("nothing is reloaded: the guard has no --config file");
+        return;
+    };
+    let handle = handle.clone();
+    // Sources that end may take a while.
+    let reloaded = tokio::task::spawn_blocking(move || {
+        let config = Config::read(path).map_err(|error| error.to_string())?;
+        handle.reload(config).map_err(|error| error.to_string())
+    });
+    match reloaded.await.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(note) => {
+            tracing::info!("the configuration is reloaded");
+            if let Some(note) = note {
+                tracing::warn!("{note}");
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "the configuration cannot be reloaded: the old one stays in use");
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self)
+    }
+
+    async fn wait_for_stop(self, _: GuardHandle, _: Option<PathBuf>) {
+        _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> CommandResult {
-    let config = Config::read(&args.config).map_err(Failure::new)?.without_snapshots();
+    let config = Config::read(&args.config).map_err(Failure::new)?;
     let sets = check::start(&config, args.timeout)?;
     let mut reports = Vec::new();
     for set in sets.list() {

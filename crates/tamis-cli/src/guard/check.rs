@@ -37,7 +37,7 @@ struct Line {
 }
 
 pub fn run(args: &Args) -> CommandResult {
-    let config = Config::read(&args.config).map_err(Failure::new)?.without_snapshots();
+    let config = Config::read(&args.config).map_err(Failure::new)?;
     let sets = start(&config, args.timeout)?;
     let mut lines = Vec::new();
     for set in sets.list() {

@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(30);
 
-pub fn guard(arguments: &[&str]) -> Command {
+fn guard(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     command.arg("guard").args(arguments);
     command
 }
 
 /// Returns the error lines of a command that must fail.
-pub fn refused(arguments: &[&str]) -> String {
+fn refused(arguments: &[&str]) -> String {
     let output = guard(arguments).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
@@ -25,7 +25,7 @@ pub fn refused(arguments: &[&str]) -> String {
 }
 
 /// Starts an upstream that answers each request with its path.
-pub fn upstream() -> SocketAddr {
+fn upstream() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -59,19 +59,15 @@ fn serve(stream: TcpStream) {
     }
 }
 
-pub struct Running {
-    pub child: Child,
+struct Running {
+    child: Child,
     stderr: BufReader<ChildStderr>,
     address: SocketAddr,
 }
 
 impl Running {
-    pub fn start(arguments: &[&str]) -> Self {
-        Self::start_command(guard(arguments))
-    }
-
-    pub fn start_command(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = guard(arguments).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let line = line_with(&mut stderr, "ready");
         let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
@@ -79,12 +75,12 @@ impl Running {
     }
 
     /// Reads the log up to a line with a text.
-    pub fn wait_for(&mut self, text: &str) -> String {
+    fn wait_for(&mut self, text: &str) -> String {
         line_with(&mut self.stderr, text)
     }
 
     /// Returns the answer to a request.
-    pub fn get(&self, path: &str) -> String {
+    fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -94,7 +90,7 @@ impl Running {
         answer
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
     }
@@ -119,7 +115,7 @@ fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> String {
     }
 }
 
-pub fn config(folder: &Path, text: &str) -> String {
+fn config(folder: &Path, text: &str) -> String {
     let path = folder.join("guard.toml");
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
@@ -314,4 +310,99 @@ fn wrong_options_are_refused_in_one_line() {
     ]);
     assert!(text.contains("ids: /nonexistent.txt: No such file or directory"), "{text}");
     assert!(refused(&["check", "--config", "/dev/null"]).contains("missing field `proxy`"));
+}
+
+/// Waits until a request gets a status.
+fn wait_for_status(running: &Running, path: &str, status: u16) {
+    let end = Instant::now() + LIMIT;
+    while !running.get(path).starts_with(&format!("HTTP/1.1 {status} ")) {
+        assert!(Instant::now() < end, "{path} does not get {status}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_leader_and_two_followers_answer_alike_also_after_a_kill_of_each() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ids.txt"), "1\n2\n").unwrap();
+    let upstream = upstream();
+    let text = |source: &str, more: &str| {
+        format!(
+            "proxy = {{ listen = \"127.0.0.1:0\", upstream = \"http://{upstream}\" }}\n{more}\n\
+             [ids.products]\nsource = {source}\ninterval = \"50ms\"\nstale_after = \"2s\"\n\
+             [[route]]\npath = \"/products/{{id}}\"\nids = {{ \"path:id\" = \"products\" }}\n"
+        )
+    };
+    let list = r#"{ kind = "lines", path = "ids.txt", quiet = "50ms" }
+        publish = { token = "fleet" }
+        push = { token = "program" }"#;
+    let lead = |admin: &str| {
+        let path = folder.path().join("leader.toml");
+        let text = text(list, &format!("admin = {{ listen = \"{admin}\" }}"));
+        std::fs::write(&path, text).unwrap();
+        let mut leader = Running::start(&["--config", path.to_str().unwrap()]);
+        let line = leader.wait_for("the metrics are available");
+        let admin = line.split("address=").nth(1).unwrap().trim().to_owned();
+        leader.wait_for("synced");
+        (leader, admin)
+    };
+    let (leader, admin) = lead("127.0.0.1:0");
+    let source = format!(
+        "{{ kind = \"leader\", url = \"http://{admin}/filters/products\", token = \"fleet\" }}"
+    );
+    let follower_config = config(folder.path(), &text(&source, ""));
+    let follow = || {
+        let mut follower = Running::start(&["--config", &follower_config]);
+        follower.wait_for("synced");
+        follower
+    };
+    let mut followers = [follow(), follow()];
+    let check = |followers: &[Running; 2]| {
+        for follower in followers {
+            for id in [1, 2] {
+                assert!(follower.get(&format!("/products/{id}")).starts_with("HTTP/1.1 200 "));
+            }
+            assert!(follower.get("/products/777").starts_with("HTTP/1.1 404 "));
+        }
+    };
+    check(&followers);
+    // An id that a program pushes to the leader.
+    let mut stream = TcpStream::connect(&*admin).unwrap();
+    let push = "POST /ids/products HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+                authorization: Bearer program\r\ncontent-length: 3\r\n\r\n500";
+    stream.write_all(push.as_bytes()).unwrap();
+    stream.read_to_string(&mut String::new()).unwrap();
+    for follower in &followers {
+        wait_for_status(follower, "/products/500", 200);
+    }
+    // A killed follower begins with a snapshot.
+    followers[1] = follow();
+    assert!(followers[1].get("/products/500").starts_with("HTTP/1.1 200 "));
+    check(&followers);
+    // Without the leader, the followers let unknown ids pass, and have their ids.
+    drop(leader);
+    for follower in &mut followers {
+        follower.wait_for("stale");
+        assert!(follower.get("/products/777").starts_with("HTTP/1.1 200 "));
+    }
+    let (_leader, _) = lead(&admin);
+    for follower in &mut followers {
+        follower.wait_for("synced");
+    }
+    check(&followers);
+    // The set of a guard is no file.
+    let mut pull = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let token = folder.path().join("token");
+    std::fs::write(&token, "fleet").unwrap();
+    let copy = folder.path().join("copy");
+    pull.arg("pull").arg(format!("http://{admin}/filters/products")).arg("-o").arg(&copy);
+    let output = pull.arg("--token-file").arg(&token).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("is the set of a guard") && text.contains("kind = \"leader\""), "{text}");
+    assert!(output.status.code() == Some(2) && !copy.exists());
+    // It can be checked, and has no list of its ids.
+    let output = guard(&["check", "--config", &follower_config]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = refused(&["audit", "--config", &follower_config]);
+    assert!(text.contains("a leader sends no list of its ids"), "{text}");
 }

@@ -10,8 +10,6 @@ mod dedup;
 mod family;
 #[cfg(target_os = "linux")]
 mod guard;
-mod guard_demo;
-mod guard_snapshots;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
 mod info;
@@ -24,6 +22,8 @@ mod other_systems;
 mod parquet_tables;
 mod plan;
 mod program;
+#[cfg(target_os = "linux")]
+mod publish;
 mod random_commands;
 mod serve;
 mod serve_faults;
