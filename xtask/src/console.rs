@@ -1,4 +1,4 @@
-//! Tests the pages of the consoles of the server and of the guard in Chromium.
+//! Tests the page of the console in Chromium.
 //!
 //! The tests need Node.js, Chromium and one npm package, which is in `target/tests/console`. If one
 //! of them cannot be installed, the task prints a message and skips the step.
@@ -20,17 +20,16 @@ pub fn install() {
     }
 }
 
-/// Opens the consoles of the program in Chromium; their pictures are in
+/// Opens the console of the program in Chromium; its pictures are in
 /// `target/tests/console/pictures`.
 pub fn test(steps: &mut Steps) -> Outcome {
-    let name = "consoles in Chromium";
+    let name = "console in Chromium";
     if let Err(why) = prepare() {
         steps.skip(name, &why);
         return Ok(());
     }
     let mut node = Command::new("node");
-    node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
-    node.args(["tests/console/console.test.js", "tests/console/guard.test.js"]);
+    node.args(["--test", "--test-reporter=spec", "tests/console/console.test.js"]);
     node.current_dir(root())
         .env("MODULES", npm::modules("tests/console"))
         .env("CHROMIUM", chromium());

@@ -1,67 +1,35 @@
-//! Tests the guard's sources with real databases: MariaDB and PostgreSQL of Debian.
+//! Tests the guard's sources with real databases: MariaDB of Debian.
 //!
-//! If one cannot be installed, the task prints a message and skips its tests.
+//! If it cannot be installed, the task prints a message and skips the tests.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Outcome;
 use crate::setup::{cargo, debian_package};
 use crate::steps::Steps;
 use crate::test::GUARD_FEATURES;
 
-/// A database: its name, the test that needs it, and what installs it.
-const DATABASES: [(&str, &str, fn() -> Outcome); 2] =
-    [("MariaDB", "mysql", mariadb), ("PostgreSQL", "postgres", postgres)];
-
 /// Installs what can be installed.
 pub fn install() {
-    for (name, _, installed) in DATABASES {
-        if let Err(why) = installed() {
-            println!("ids in {name} will not be tried: {why}");
-        }
+    if let Err(why) = installed() {
+        println!("sources in databases will not be tried: {why}");
     }
 }
 
 /// Runs the tests that need databases.
 pub fn test(steps: &mut Steps) -> Outcome {
-    for (name, test, installed) in DATABASES {
-        let step = format!("ids in {name}");
-        if let Err(why) = installed() {
-            steps.skip(&step, &why);
-            continue;
-        }
-        let mut tests = cargo(&["test", "-p", "tamis-guard", "--test", test, "--quiet"]);
-        steps.run(&step, tests.args(GUARD_FEATURES))?;
+    if let Err(why) = installed() {
+        steps.skip("ids in MariaDB", &why);
+        return Ok(());
     }
-    Ok(())
+    let mut tests = cargo(&["test", "-p", "tamis-guard", "--test", "mysql", "--quiet"]);
+    steps.run("ids in MariaDB", tests.args(GUARD_FEATURES))
 }
 
-fn mariadb() -> Outcome {
+fn installed() -> Outcome {
     // Only the program: the package `mariadb-server` would start a service.
     if Path::new("/usr/sbin/mariadbd").exists() {
         return Ok(());
     }
     debian_package("mariadb-server-core")
-}
-
-fn postgres() -> Outcome {
-    if has_postgres() {
-        return Ok(());
-    }
-    // The package would create a database and start a service for it, unless this file forbids it.
-    let folder = Path::new("/etc/postgresql-common");
-    let settings = folder.join("createcluster.conf");
-    if !settings.exists() {
-        let written = fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&settings, "create_main_cluster = false\n"));
-        written.map_err(|error| format!("cannot write {}: {error}", settings.display()))?;
-    }
-    debian_package("postgresql")
-}
-
-/// Tests whether a version of the server is installed. Debian has each in a folder of its own.
-fn has_postgres() -> bool {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    versions.map(|version| version.path().join("bin/initdb")).any(|path: PathBuf| path.exists())
 }
