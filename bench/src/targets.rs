@@ -54,12 +54,6 @@ const TARGETS: &[Target] = &[
     target(guard::ABSENT, guard::TAMIS, Peak(40.0)),
     // 1.1 times its requests a second.
     target(guard::PRESENT, guard::TAMIS, Time(guard::HAPROXY, 0.91)),
-    target(guard::REBUILD, guard::rebuild::REBUILDING, Time(guard::rebuild::QUIET, 1.1)),
-    target(guard::ATTACK, guard::attack::ATTACKED, Time(guard::attack::QUIET, 1.1)),
-    target(guard::ATTACK, guard::attack::ATTACKED, Rate(0.001)),
-    target(guard::READ_MARIADB, guard::TAMIS, Time("mariadb --quick", 1.5)),
-    target(guard::READ_POSTGRES, guard::TAMIS, Time("psql COPY", 1.5)),
-    target(guard::RESTART, guard::TAMIS, Nanos(1e9)),
     target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target(RBLOOM_1_M, "tamis, batch", Time("rbloom, loop of Python, own hash", 0.5)),

@@ -2,11 +2,10 @@
 
 import { overviewAddress } from "./address.js";
 import { lineChart, valueAt } from "./chart.js";
-import { h, mark } from "./dom.js";
 import { forecast, warning } from "./forecast.js";
 import { nothing } from "./nothing.js";
 import { bytes, clock, count, decimal, duration, perSecond, rate, tick } from "./numbers.js";
-import { bar, command, fillText, itemsText, shownKey, textOf, typed } from "./page.js";
+import { bar, command, fillText, h, itemsText, mark, shownKey, textOf, typed } from "./page.js";
 import { ask } from "./server.js";
 import { has, kindName, t } from "./translations.js";
 

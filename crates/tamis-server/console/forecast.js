@@ -1,7 +1,7 @@
 // Texts about when a filter will be over its target.
 
-import { mark } from "./dom.js";
 import { duration } from "./numbers.js";
+import { mark } from "./page.js";
 import { t } from "./translations.js";
 
 const SOON_DAYS = 7;

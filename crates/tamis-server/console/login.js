@@ -1,6 +1,6 @@
 // The login form. It replaces the view while the server requires a password.
 
-import { h } from "./dom.js";
+import { h } from "./page.js";
 import { ask, setCredentials } from "./server.js";
 import { t } from "./translations.js";
 

@@ -1,12 +1,12 @@
 // The frame: opens views, polls the server, and shows whether it answers.
 
 import { overviewAddress, read } from "./address.js";
-import { h } from "./dom.js";
 import { filterPage } from "./filter.js";
 import { login } from "./login.js";
 import { nothingHere } from "./nothing.js";
 import { clock } from "./numbers.js";
 import { overview } from "./overview.js";
+import { h } from "./page.js";
 import { language, setLanguage, setTheme, theme } from "./settings.js";
 import { sizing } from "./sizing.js";
 import { t } from "./translations.js";

@@ -1,7 +1,7 @@
 // The page for an unknown address or a key without a filter.
 
 import { overviewAddress } from "./address.js";
-import { h } from "./dom.js";
+import { h } from "./page.js";
 import { t } from "./translations.js";
 
 /** Creates the text of the page, with a link to the overview. */

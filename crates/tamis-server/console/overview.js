@@ -2,10 +2,9 @@
 
 import { filterAddress, overviewAddress } from "./address.js";
 import { sparkline } from "./chart.js";
-import { h, mark } from "./dom.js";
 import { forecast, warning } from "./forecast.js";
 import { bytes, clock, count, duration, perSecond, rate } from "./numbers.js";
-import { bar, command, itemsText, program, shownKey } from "./page.js";
+import { bar, command, h, itemsText, mark, program, shownKey } from "./page.js";
 import { ask } from "./server.js";
 import { serverCharts } from "./trends.js";
 import { kindName, t } from "./translations.js";

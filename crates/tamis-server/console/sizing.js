@@ -1,9 +1,8 @@
 // Sizing: the memory of each kind of filter for a number of items and a rate.
 
 import { lineChart } from "./chart.js";
-import { h, mark } from "./dom.js";
 import { bytes, count, decimal, rate, readCount, readRate, tick } from "./numbers.js";
-import { command, program } from "./page.js";
+import { command, h, mark, program } from "./page.js";
 import { ask } from "./server.js";
 import { has, kindName, t } from "./translations.js";
 

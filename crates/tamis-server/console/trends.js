@@ -1,8 +1,8 @@
 // Charts of the server over time: how long commands take, how many fail, and how many are slow.
 
 import { lineChart } from "./chart.js";
-import { h } from "./dom.js";
 import { clock, micros, tick } from "./numbers.js";
+import { h } from "./page.js";
 import { ask } from "./server.js";
 import { t } from "./translations.js";
 

@@ -2,10 +2,11 @@
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::{Value as Json, json};
-use tamis_console::{Asset, HEADERS};
+
+use crate::http::assets::Asset;
 
 /// The response to a request.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -21,12 +22,24 @@ pub(super) fn not_allowed(command: &str) -> HttpError {
     )
 }
 
+/// No resource of another host, no inline resource, and no frame around the page.
+const POLICY: &str = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+const HEADERS: [(header::HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
 fn answer(status: StatusCode, kind: &'static str, cache: &'static str, body: Bytes) -> Answer {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     for (name, value) in HEADERS {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.insert(name, HeaderValue::from_static(value));
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
@@ -58,12 +71,14 @@ pub(super) fn of(result: Result<Json, HttpError>) -> Answer {
 
 /// Responds with a file of the page, or with "not modified" if the browser has the file.
 pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
-    let mut known = headers.get_all(header::IF_NONE_MATCH).iter();
-    let is_known = known.any(|known| known.to_str().is_ok_and(|known| asset.has_tag(known)));
+    let tag = asset.tag();
+    let is_known = headers.get_all(header::IF_NONE_MATCH).iter().any(|known| {
+        known.to_str().is_ok_and(|known| known.split(',').any(|known| known.trim() == tag))
+    });
     let (status, body) =
         if is_known { (StatusCode::NOT_MODIFIED, &[][..]) } else { (StatusCode::OK, asset.bytes) };
     let mut answer = answer(status, asset.kind, "no-cache", Bytes::from_static(body));
-    let tag = HeaderValue::from_str(&asset.tag()).expect("a number between quotes");
+    let tag = HeaderValue::from_str(&tag).expect("a number between quotes");
     answer.headers_mut().insert(header::ETAG, tag);
     answer
 }

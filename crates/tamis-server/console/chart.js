@@ -1,6 +1,6 @@
 // Charts as SVG: lines with axes and units, values under the pointer or by arrow keys, and small lines for tiles.
 
-import { h } from "./dom.js";
+import { h } from "./page.js";
 import { t } from "./translations.js";
 
 const SVG = "http://www.w3.org/2000/svg";
