@@ -12,8 +12,17 @@ use crate::root;
 use crate::setup::cargo;
 
 /// Every target in `fuzz/fuzz_targets` except `format`, which has one target for each format.
-const TARGETS: [&str; 8] =
-    ["tamis_file", "records", "key", "integers", "plan", "resp", "commands", "guard_snapshot"];
+const TARGETS: [&str; 9] = [
+    "tamis_file",
+    "records",
+    "key",
+    "integers",
+    "plan",
+    "resp",
+    "commands",
+    "guard_delta",
+    "guard_snapshot",
+];
 
 /// A fuzz program, and its format if it takes one.
 pub struct Target {

@@ -18,6 +18,7 @@ mod check_data;
 mod clock;
 mod column_type;
 mod completions;
+mod content_tag;
 mod convert;
 mod daemon;
 mod decode_options;
@@ -46,6 +47,8 @@ mod parquet_table;
 mod plan;
 mod prefetcher;
 mod progress;
+mod publish;
+mod pull;
 mod rate_notes;
 mod read;
 mod read_ahead;
@@ -62,6 +65,7 @@ mod standard;
 mod svg;
 mod table;
 mod temporary;
+mod token_file;
 mod unpack;
 mod unused_options;
 mod usage;
@@ -104,6 +108,8 @@ enum Command {
     Ints(ints::Args),
     Serve(Box<serve::Args>),
     Guard(Box<guard::Args>),
+    Publish(publish::Args),
+    Pull(pull::Args),
     CheckData(check_data::Args),
     Completions(completions::CompletionsArgs),
     Man(completions::ManArgs),
@@ -142,6 +148,8 @@ pub fn main() -> ExitCode {
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Guard(args) => guard::run(&args),
+        Command::Publish(args) => publish::run(&args),
+        Command::Pull(args) => pull::run(&args),
         Command::CheckData(args) => check_data::run(&args),
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args),

@@ -195,6 +195,21 @@ impl Output {
         self.written_bytes
     }
 
+    /// Flushes the output, and returns the path of the file that will replace the named one, for a
+    /// check before [`finish`](Self::finish). Returns `None` if the output replaces no file.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`write`](Self::write).
+    pub fn unfinished(&mut self) -> Result<Option<PathBuf>, Failure> {
+        self.flush()?;
+        Ok(match &self.sink {
+            Sink::Replacement { file, .. } => Some(file.path().to_owned()),
+            Sink::Partial { partial, .. } => Some(partial.clone()),
+            Sink::Stream(_) | Sink::Appended(_) => None,
+        })
+    }
+
     /// Flushes the output. A file is synced to the disk and renamed to its final name.
     ///
     /// # Errors

@@ -68,6 +68,11 @@ impl Temporary {
         Ok(Self { file: Some(file) })
     }
 
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        self.file.as_ref().expect("there until dropped").path()
+    }
+
     /// Returns the file.
     pub fn as_file(&self) -> &File {
         self.file.as_ref().expect("there until dropped").as_file()

@@ -7,6 +7,7 @@
 //! | `GET /readyz` | 200 if all sets of ids are synced, otherwise 503 |
 //! | `GET /metrics` | the metrics in the text format of Prometheus |
 //! | `GET /api/status` | the states, numbers and errors as JSON |
+//! | `GET /filters/NAME` | a copy of a set for followers; needs the token of `ids.NAME.publish` |
 //! | `POST /ids/NAME` | inserts and deletes ids; needs the token of `ids.NAME.push` |
 //! | `POST /rebuild/NAME` | reads all ids of a set again; needs the token of `admin` |
 //!
@@ -18,7 +19,6 @@ mod metrics;
 mod push;
 mod status;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,35 +27,30 @@ use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
 };
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::Body as _;
-use http_body_util::{Full, LengthLimitError, Limited};
+use http_body_util::{LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 use tamis_console::{Asset, HEADERS};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::time::sleep;
 
+use crate::fleet::unauthorized;
 use crate::guard_handle::GuardHandle;
+use crate::http_answer::{Answer, error, json, text};
+use crate::http_server::HttpServer;
 use crate::proxy::ProxyError;
 
 /// The largest body of a request in bytes.
 const MAX_BODY: usize = 16 << 20;
-/// The longest time for a request.
+/// The longest time for the body of a request.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The most connections at once. Further ones wait.
-const MAX_CONNECTIONS: usize = 64;
 
 /// An admin server that listens and does not serve yet.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    listener: TcpListener,
-    address: SocketAddr,
+    server: HttpServer,
     settings: Settings,
 }
 
@@ -80,10 +75,9 @@ impl std::fmt::Debug for Settings {
 impl Admin {
     pub(crate) async fn bind(address: SocketAddr, token: Option<&str>) -> Result<Self, ProxyError> {
         let fail = |error| ProxyError::Listen { address, error };
-        let listener = TcpListener::bind(address).await.map_err(fail)?;
-        let address = listener.local_addr().map_err(fail)?;
+        let server = HttpServer::bind(address).await.map_err(fail)?;
         let token = token.map(|token| token.as_bytes().into());
-        Ok(Self { listener, address, settings: Settings { token, fields: Vec::new() } })
+        Ok(Self { server, settings: Settings { token, fields: Vec::new() } })
     }
 
     /// Adds a field to the status.
@@ -92,43 +86,22 @@ impl Admin {
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// Serves until the task is dropped.
     pub(crate) async fn run(self, guard: GuardHandle) {
-        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let settings = Arc::new(self.settings);
-        loop {
-            let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
-                return;
-            };
-            let Ok((stream, _)) = self.listener.accept().await else {
-                sleep(Duration::from_millis(50)).await;
-                continue;
-            };
+        let answer = move |request| {
             let (guard, settings) = (guard.clone(), Arc::clone(&settings));
-            tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let (guard, settings) = (guard.clone(), Arc::clone(&settings));
-                    async move { Ok::<_, Infallible>(answer(request, &guard, &settings).await) }
-                });
-                let mut builder = http1::Builder::new();
-                builder.timer(TokioTimer::new()).header_read_timeout(LIMIT);
-                let served = builder.serve_connection(TokioIo::new(stream), service);
-                _ = tokio::time::timeout(10 * LIMIT, served).await;
-                drop(permit);
-            });
-        }
+            async move { answer(request, &guard, &settings).await }
+        };
+        self.server.run(answer).await;
     }
 }
 
 /// Answers a request. All answers restrict what a browser may do.
-async fn answer(
-    request: Request<Incoming>,
-    guard: &GuardHandle,
-    settings: &Settings,
-) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, guard: &GuardHandle, settings: &Settings) -> Answer {
     let mut response = unrestricted(request, guard, settings).await;
     for (name, value) in HEADERS {
         let name = HeaderName::from_static(name);
@@ -141,9 +114,12 @@ async fn unrestricted(
     request: Request<Incoming>,
     guard: &GuardHandle,
     settings: &Settings,
-) -> Response<Full<Bytes>> {
+) -> Answer {
     let path = request.uri().path().to_owned();
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    if let Some(name) = path.strip_prefix("/filters/") {
+        return published(&request, guard, name).await;
+    }
     match (&*path, is_get) {
         ("/healthz", true) => text(StatusCode::OK, "ok\n"),
         ("/readyz", true) => {
@@ -167,12 +143,13 @@ async fn unrestricted(
         (path, true) if let Some(asset) = assets::find(path) => page(asset, &request),
         _ if *request.method() != Method::POST => error(
             StatusCode::NOT_FOUND,
-            "there are /, /healthz, /readyz, /metrics, /api/status, and POST /ids/NAME, /rebuild/NAME",
+            "unknown path; use GET /, /healthz, /readyz, /metrics, /api/status, /filters/NAME, or POST \
+             /ids/NAME, /rebuild/NAME",
         ),
         _ => match path.split_once('/').and_then(|(_, path)| path.split_once('/')) {
             Some(("ids", name)) => push(request, guard, name).await,
             Some(("rebuild", name)) => rebuild(&request, guard, name, settings.token.as_deref()),
-            _ => error(StatusCode::NOT_FOUND, "there are POST /ids/NAME and /rebuild/NAME"),
+            _ => error(StatusCode::NOT_FOUND, "unknown path; use POST /ids/NAME or /rebuild/NAME"),
         },
     }
 }
@@ -187,7 +164,7 @@ fn rebuild(
     guard: &GuardHandle,
     name: &str,
     token: Option<&[u8]>,
-) -> Response<Full<Bytes>> {
+) -> Answer {
     let Some(token) = token else {
         return error(StatusCode::FORBIDDEN, "set admin.token in the configuration");
     };
@@ -201,11 +178,17 @@ fn rebuild(
     }
 }
 
-async fn push(
-    request: Request<Incoming>,
-    guard: &GuardHandle,
-    name: &str,
-) -> Response<Full<Bytes>> {
+/// Answers a follower.
+async fn published(request: &Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
+    let name = percent_decode_str(name).decode_utf8_lossy();
+    let set = guard.sets().into_iter().find(|set| *set.name == *name);
+    match set.and_then(|set| set.publication) {
+        Some(publication) => publication.answer(request).await,
+        None => unauthorized(),
+    }
+}
+
+async fn push(request: Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
     let set = guard.sets().into_iter().find(|set| set.name == name);
     // The same answer as for a wrong token: names are not told.
     let Some(source) = set.and_then(|set| set.push) else {
@@ -234,7 +217,7 @@ async fn push(
 }
 
 /// Answers with a file of the console, or with "not modified" if the browser has the file.
-fn page(asset: &Asset, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn page(asset: &Asset, request: &Request<Incoming>) -> Answer {
     let mut known = request.headers().get_all(IF_NONE_MATCH).iter();
     let is_known = known.any(|known| known.to_str().is_ok_and(|known| asset.has_tag(known)));
     let (status, bytes) =
@@ -246,23 +229,4 @@ fn page(asset: &Asset, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(ETAG, tag);
     response
-}
-
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-fn json(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
-    let mut response = text(status, format!("{value}\n"));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-fn error(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
-    json(status, &json!({ "code": status.as_u16(), "message": message }))
 }

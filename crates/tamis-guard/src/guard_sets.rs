@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, SetConfig, SnapshotsConfig};
+use crate::fleet::Publication;
 use crate::guard_error::GuardError;
 use crate::id_set::IdSet;
 use crate::snapshot::{SnapshotFolder, SnapshotOptions};
@@ -35,6 +36,8 @@ pub struct GuardSet {
     pub status: Option<SourceStatus>,
     /// Takes ids from programs that know the token; `None` if the set has no token.
     pub push: Option<Arc<PushSource>>,
+    /// Answers followers that know the token; `None` if the set is not published.
+    pub publication: Option<Arc<Publication>>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +45,7 @@ struct RunningSet {
     ids: Arc<IdSet>,
     source: Option<Arc<Source>>,
     push: Option<Arc<PushSource>>,
+    publication: Option<Arc<Publication>>,
 }
 
 impl Snapshots {
@@ -83,6 +87,7 @@ impl GuardSets {
             ids: Arc::clone(&set.ids),
             status: set.source.as_ref().map(|source| source.status()),
             push: set.push.clone(),
+            publication: set.publication.clone(),
         };
         self.sets.iter().map(set).collect()
     }
@@ -142,12 +147,15 @@ impl RunningSet {
         ids.set_denied(config.denied.clone());
         let push = config.token.as_ref().map(|token| PushSource::new(Arc::clone(&ids), &token.0));
         let push = push.transpose().map_err(|_| GuardError::NoToken(set()))?.map(Arc::new);
+        // Before the source: followers get the generations that are published after it.
+        let publish = |it| Arc::new(Publication::new(Arc::clone(&ids), it));
+        let publication = config.publish.as_ref().map(publish);
         let options = config.source_options;
         let source = config.source.as_ref();
         let source = source.map(|source| {
             let snapshot = snapshots.map(|snapshots| snapshots.of_set(name));
             Arc::new(source.start(Arc::clone(&ids), options, snapshot))
         });
-        Ok(Self { ids, source, push })
+        Ok(Self { ids, source, push, publication })
     }
 }

@@ -10,6 +10,8 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tamis::PlanError;
 
+use crate::change_kind::ChangeKind;
+use crate::change_log::ChangeLog;
 use crate::generation::Generation;
 use crate::id::IdType;
 use crate::limiter::Limiter;
@@ -97,6 +99,7 @@ pub struct IdSet {
     has_recent: AtomicBool,
     limiters: [Option<Limiter>; 3],
     next: Limiter,
+    log: ChangeLog,
 }
 
 impl IdSet {
@@ -127,6 +130,7 @@ impl IdSet {
             has_recent: AtomicBool::new(false),
             limiters,
             next: Limiter::new(options.next_per_second),
+            log: ChangeLog::default(),
             options,
         })
     }
@@ -147,6 +151,17 @@ impl IdSet {
     /// Sets the state. Only the source knows it.
     pub fn set_state(&self, state: SyncState) {
         self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Records how far the source is known. Only the source knows it.
+    pub(crate) fn set_known_until(&self, moment: Option<Instant>) {
+        self.log.set_known_until(moment);
+    }
+
+    /// Returns what passes the changes to followers.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn log(&self) -> &ChangeLog {
+        &self.log
     }
 
     /// Returns the generation in use.
@@ -184,9 +199,11 @@ impl IdSet {
     /// If no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
-        // In this order, a change reaches the new generation at every moment.
-        self.current.store(building);
-        self.building.store(None);
+        self.log.replace(|| {
+            // In this order, a change reaches the new generation at every moment.
+            self.current.store(building);
+            self.building.store(None);
+        });
         self.negative.clear();
     }
 
@@ -201,6 +218,10 @@ impl IdSet {
     ///
     /// [`PlanError`] if a filter must grow and there is no memory. The id is known nevertheless.
     pub fn insert(&self, id: &[u8]) -> Result<(), PlanError> {
+        self.log.record(ChangeKind::Insert, id, || self.apply_insert(id))
+    }
+
+    fn apply_insert(&self, id: &[u8]) -> Result<(), PlanError> {
         let value = self.options.id.value_of(id);
         let current = self.current.load().insert(id, value);
         let building = match &*self.building.load() {
@@ -223,17 +244,19 @@ impl IdSet {
         self.recent.insert(id.into(), ());
         // Release: who sees it sees the entry.
         self.has_recent.store(true, Ordering::Release);
-        self.insert(id)
+        self.log.record(ChangeKind::InsertRecent, id, || self.apply_insert(id))
     }
 
     /// Records that an id was deleted. `id` is in its canonical text.
     pub fn delete(&self, id: &[u8]) {
-        self.delete_current(id);
-        if let Some(building) = &*self.building.load() {
-            // Its bulk read may find the id later.
-            building.delete(id);
-        }
-        self.delete_current(id);
+        self.log.record(ChangeKind::Delete, id, || {
+            self.delete_current(id);
+            if let Some(building) = &*self.building.load() {
+                // Its bulk read may find the id later.
+                building.delete(id);
+            }
+            self.delete_current(id);
+        });
     }
 
     fn delete_current(&self, id: &[u8]) {

@@ -8,10 +8,20 @@
 #[cfg(feature = "config")]
 mod admin;
 mod audit;
+#[cfg(feature = "proxy")]
+mod bearer_token;
 mod body;
+#[cfg(feature = "proxy")]
+mod certificates;
+mod change_kind;
+mod change_log;
 #[cfg(feature = "config")]
 mod config;
 mod counters;
+#[cfg(feature = "proxy")]
+mod entity_tag;
+#[cfg(feature = "proxy")]
+mod fleet;
 mod generation;
 #[cfg(feature = "config")]
 mod guard;
@@ -22,6 +32,12 @@ mod guard_future;
 mod guard_handle;
 #[cfg(feature = "config")]
 mod guard_sets;
+#[cfg(feature = "proxy")]
+mod http_answer;
+#[cfg(feature = "proxy")]
+mod http_client;
+#[cfg(feature = "proxy")]
+mod http_server;
 mod id;
 mod id_set;
 mod json;
@@ -31,6 +47,8 @@ mod limiter;
 mod negative_cache;
 mod part;
 mod path;
+#[cfg(feature = "proxy")]
+mod patient_stream;
 mod place;
 mod plain_io;
 #[cfg(feature = "proxy")]
@@ -50,10 +68,19 @@ mod verdict;
 mod verdict_slot;
 
 pub use audit::{AuditOptions, AuditReport, audit};
+#[cfg(feature = "proxy")]
+pub use bearer_token::{BearerToken, EmptyToken};
 pub use body::GuardedBody;
+pub use change_kind::ChangeKind;
 #[cfg(feature = "config")]
 pub use config::{Config, ConfigError, OneRoute};
 pub use counters::RouteCounters;
+#[cfg(feature = "proxy")]
+pub use entity_tag::EntityTag;
+#[cfg(feature = "proxy")]
+pub use fleet::{
+    Change, Delta, DeltaError, FeedPosition, Knowledge, Publication, PublicationOptions,
+};
 pub use generation::Generation;
 #[cfg(feature = "config")]
 pub use guard::Guard;
@@ -64,6 +91,10 @@ pub use guard_future::{AnswerBody, GuardFuture};
 pub use guard_handle::GuardHandle;
 #[cfg(feature = "config")]
 pub use guard_sets::{GuardSet, GuardSets};
+#[cfg(feature = "proxy")]
+pub use http_client::{HttpAnswer, HttpClient, HttpClientError};
+#[cfg(feature = "proxy")]
+pub use http_server::HttpServer;
 pub use id::{IdType, IntegerForm, NotAnId};
 pub use id_set::{IdSet, IdSetOptions};
 pub use layer::{GuardLayer, GuardService};

@@ -14,6 +14,8 @@
 mod audit_source;
 mod error;
 mod file;
+#[cfg(feature = "proxy")]
+mod leader;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -38,6 +40,8 @@ pub use audit_source::AuditSource;
 pub(crate) use audit_source::canonical_row;
 pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
+#[cfg(feature = "proxy")]
+pub use leader::{LeaderError, LeaderOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -107,6 +111,17 @@ impl Source {
     #[must_use]
     pub fn postgres(ids: Arc<IdSet>, postgres: PostgresOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, postgres::PostgresReader::new(postgres))
+    }
+
+    /// Starts a source that copies the ids of a leader: another guard that publishes them.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[cfg(feature = "proxy")]
+    #[must_use]
+    pub fn leader(ids: Arc<IdSet>, leader: LeaderOptions, options: SourceOptions) -> Self {
+        Self::start(ids, options, leader::LeaderReader::new(leader))
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

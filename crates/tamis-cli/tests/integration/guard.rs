@@ -315,3 +315,98 @@ fn wrong_options_are_refused_in_one_line() {
     assert!(text.contains("ids: /nonexistent.txt: No such file or directory"), "{text}");
     assert!(refused(&["check", "--config", "/dev/null"]).contains("missing field `proxy`"));
 }
+
+/// Waits until a request gets a status.
+fn wait_for_status(running: &Running, path: &str, status: u16) {
+    let end = Instant::now() + LIMIT;
+    while !running.get(path).starts_with(&format!("HTTP/1.1 {status} ")) {
+        assert!(Instant::now() < end, "{path} does not get {status}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_leader_and_two_followers_answer_alike_also_after_a_kill_of_each() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ids.txt"), "1\n2\n").unwrap();
+    let upstream = upstream();
+    let text = |source: &str, more: &str| {
+        format!(
+            "proxy = {{ listen = \"127.0.0.1:0\", upstream = \"http://{upstream}\" }}\n{more}\n\
+             [ids.products]\nsource = {source}\ninterval = \"50ms\"\nstale_after = \"2s\"\n\
+             [[route]]\npath = \"/products/{{id}}\"\nids = {{ \"path:id\" = \"products\" }}\n"
+        )
+    };
+    let list = r#"{ kind = "lines", path = "ids.txt", quiet = "50ms" }
+        publish = { token = "fleet" }
+        push = { token = "program" }"#;
+    let lead = |admin: &str| {
+        let path = folder.path().join("leader.toml");
+        let text = text(list, &format!("admin = {{ listen = \"{admin}\" }}"));
+        std::fs::write(&path, text).unwrap();
+        let mut leader = Running::start(&["--config", path.to_str().unwrap()]);
+        let line = leader.wait_for("the metrics are available");
+        let admin = line.split("address=").nth(1).unwrap().trim().to_owned();
+        leader.wait_for("synced");
+        (leader, admin)
+    };
+    let (leader, admin) = lead("127.0.0.1:0");
+    let source = format!(
+        "{{ kind = \"leader\", url = \"http://{admin}/filters/products\", token = \"fleet\" }}"
+    );
+    let follower_config = config(folder.path(), &text(&source, ""));
+    let follow = || {
+        let mut follower = Running::start(&["--config", &follower_config]);
+        follower.wait_for("synced");
+        follower
+    };
+    let mut followers = [follow(), follow()];
+    let check = |followers: &[Running; 2]| {
+        for follower in followers {
+            for id in [1, 2] {
+                assert!(follower.get(&format!("/products/{id}")).starts_with("HTTP/1.1 200 "));
+            }
+            assert!(follower.get("/products/777").starts_with("HTTP/1.1 404 "));
+        }
+    };
+    check(&followers);
+    // An id that a program pushes to the leader.
+    let mut stream = TcpStream::connect(&*admin).unwrap();
+    let push = "POST /ids/products HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+                authorization: Bearer program\r\ncontent-length: 3\r\n\r\n500";
+    stream.write_all(push.as_bytes()).unwrap();
+    stream.read_to_string(&mut String::new()).unwrap();
+    for follower in &followers {
+        wait_for_status(follower, "/products/500", 200);
+    }
+    // A killed follower begins with a snapshot.
+    followers[1] = follow();
+    assert!(followers[1].get("/products/500").starts_with("HTTP/1.1 200 "));
+    check(&followers);
+    // Without the leader, the followers let unknown ids pass, and have their ids.
+    drop(leader);
+    for follower in &mut followers {
+        follower.wait_for("stale");
+        assert!(follower.get("/products/777").starts_with("HTTP/1.1 200 "));
+    }
+    let (_leader, _) = lead(&admin);
+    for follower in &mut followers {
+        follower.wait_for("synced");
+    }
+    check(&followers);
+    // The set of a guard is no file.
+    let mut pull = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    let token = folder.path().join("token");
+    std::fs::write(&token, "fleet").unwrap();
+    let copy = folder.path().join("copy");
+    pull.arg("pull").arg(format!("http://{admin}/filters/products")).arg("-o").arg(&copy);
+    let output = pull.arg("--token-file").arg(&token).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("is the set of a guard") && text.contains("kind = \"leader\""), "{text}");
+    assert!(output.status.code() == Some(2) && !copy.exists());
+    // It can be checked, and has no list of its ids.
+    let output = guard(&["check", "--config", &follower_config]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = refused(&["audit", "--config", &follower_config]);
+    assert!(text.contains("a leader sends no list of its ids"), "{text}");
+}

@@ -24,6 +24,8 @@ mod other_systems;
 mod parquet_tables;
 mod plan;
 mod program;
+#[cfg(target_os = "linux")]
+mod publish;
 mod random_commands;
 mod serve;
 mod serve_faults;

@@ -9,7 +9,24 @@ stop() {
     server=
 }
 
+# `tamis publish` runs until the page ends, and `tamis pull` finds it.
+publish() {
+    local log="$HIDDEN/publisher.log"
+    command tamis "$@" --listen 127.0.0.1:0 >"$log" 2>&1 &
+    trap "kill $!; stop" EXIT
+    until grep -q 'address=' "$log"; do
+        kill -0 $! 2>/dev/null || { cat "$log"; return 1; }
+        sleep 0.01
+    done
+    published=$(sed -n 's/.*address=[^ ]*:\([0-9]*\).*/\1/p' "$log")
+    sed "s/:$published\b/:8380/" "$log"
+}
+
 tamis() {
+    case $1 in
+        publish) publish "$@"; return ;;
+        pull) command tamis "${@/:8380\//:$published/}"; return ;;
+    esac
     [ "$1" = serve ] || { command tamis "$@"; return; }
     stop
     local words=() before= word

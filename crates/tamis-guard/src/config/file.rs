@@ -113,6 +113,7 @@ pub(super) struct Ids {
     pub(super) deny_file: Option<PathBuf>,
     pub(super) source: Option<Source>,
     pub(super) push: Option<Push>,
+    pub(super) publish: Option<Publish>,
     pub(super) interval: Option<Text<Duration>>,
     pub(super) stale_after: Option<Text<Duration>>,
     pub(super) rebuild_after: Option<Text<Duration>>,
@@ -177,6 +178,12 @@ pub(super) enum Source {
         quiet: Option<Text<Duration>>,
         max_size: Option<Text<Size>>,
     },
+    Leader {
+        url: Secret,
+        token: Secret,
+        max_size: Option<Text<Size>>,
+        ca: Option<PathBuf>,
+    },
     Sqlite {
         path: PathBuf,
         table: String,
@@ -230,6 +237,14 @@ pub(super) enum Column {
 #[serde(deny_unknown_fields)]
 pub(super) struct Push {
     pub(super) token: Secret,
+}
+
+/// `publish = { token = "${TOKEN}" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Publish {
+    pub(super) token: Secret,
+    pub(super) history: Option<Text<Size>>,
 }
 
 /// `[[route]]`

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use http::Method;
 
+use crate::bearer_token::BearerToken;
 use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::refusal::refusal;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
-use crate::config::units::{OneOrMany, Size, Text};
+use crate::config::units::{OneOrMany, Secret, Size, Text};
+use crate::fleet::PublicationOptions;
 use crate::id::{IdType, IntegerForm};
 use crate::id_set::{IdSet, IdSetOptions};
 use crate::learn::{LearnPlace, LearnRule};
@@ -24,7 +26,7 @@ use crate::proxy::{ProxyOptions, TlsFiles};
 use crate::route::{Required, Route, RouteId};
 use crate::single_flight::SingleFlight;
 use crate::snapshot::{SnapshotOptions, file_name};
-use crate::source::{CsvColumn, FileFormat, FileOptions, SourceOptions};
+use crate::source::{CsvColumn, FileFormat, FileOptions, LeaderOptions, SourceOptions};
 use crate::state::Policies;
 
 /// The field, and what is wrong with its value.
@@ -137,6 +139,12 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
         source: table.source.as_ref().map(|it| source(it, folder)).transpose().map_err(in_set)?,
         source_options: source_options(table).map_err(in_set)?,
         token: table.push.as_ref().map(|push| push.token.clone()),
+        publish: table
+            .publish
+            .as_ref()
+            .map(|it| publication(name, it))
+            .transpose()
+            .map_err(in_set)?,
         allowed: list("allow", &table.allow, &table.allow_file)?,
         denied: list("deny", &table.deny, &table.deny_file)?,
         options,
@@ -264,6 +272,9 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             set_to(&mut options.max_bytes, max_size.map(|Text(Size(bytes))| bytes));
             SourceConfig::File(options)
         }
+        file::Source::Leader { url, token, max_size, ca } => {
+            SourceConfig::Leader(leader(url, token, *max_size, ca.as_deref(), folder)?)
+        }
         #[cfg(feature = "sqlite")]
         file::Source::Sqlite {
             path,
@@ -362,6 +373,37 @@ fn change_column(
     let mut column = crate::source::ChangeColumn::new(column);
     set_to_text(&mut column.overlap, overlap);
     Ok(Some(column))
+}
+
+fn leader(
+    url: &Secret,
+    token: &Secret,
+    max_size: Option<Text<Size>>,
+    ca: Option<&Path>,
+    folder: &Path,
+) -> Result<LeaderOptions, Wrong> {
+    let url: http::Uri = url.0.parse().map_err(|error| wrong("source.url", error))?;
+    let form = "write http://HOST:PORT/filters/NAME, or the same with https";
+    if !matches!(url.scheme_str(), Some("http" | "https")) || url.query().is_some() {
+        return Err(wrong("source.url", form));
+    }
+    if url.authority().is_none_or(|it| it.as_str().contains('@')) {
+        return Err(wrong("source.url", format!("has a user name; {form}")));
+    }
+    let token = BearerToken::new(&token.0).map_err(|error| wrong("source.token", error))?;
+    let mut options = LeaderOptions::new(url, token);
+    set_to(&mut options.max_bytes, max_size.map(|Text(Size(bytes))| bytes));
+    options.ca = ca.map(|ca| folder.join(ca));
+    Ok(options)
+}
+
+/// Returns how a set is published.
+fn publication(name: &str, table: &file::Publish) -> Result<PublicationOptions, Wrong> {
+    let token = &table.token.0;
+    let token = BearerToken::new(token).map_err(|error| wrong("publish.token", error))?;
+    let mut options = PublicationOptions::new(name, token);
+    set_to(&mut options.history_bytes, table.history.map(bytes));
+    Ok(options)
 }
 
 /// Returns the routes for sets of ids.

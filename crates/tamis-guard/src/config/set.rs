@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::units::Secret;
+use crate::fleet::PublicationOptions;
 use crate::id::IdType;
 use crate::id_set::{IdSet, IdSetOptions};
 use crate::snapshot::SnapshotOptions;
@@ -25,6 +26,7 @@ pub(crate) struct SetConfig {
     pub(crate) source: Option<SourceConfig>,
     pub(crate) source_options: SourceOptions,
     pub(crate) token: Option<Secret>,
+    pub(crate) publish: Option<PublicationOptions>,
     pub(crate) allowed: HashSet<Box<[u8]>>,
     pub(crate) denied: HashSet<Box<[u8]>>,
 }
@@ -47,6 +49,7 @@ pub(crate) struct SnapshotsConfig {
 #[derive(Clone, Debug)]
 pub(crate) enum SourceConfig {
     File(FileOptions),
+    Leader(crate::source::LeaderOptions),
     #[cfg(feature = "mysql")]
     Mysql(crate::source::MysqlOptions),
     #[cfg(feature = "postgres")]
@@ -60,6 +63,7 @@ impl SourceConfig {
     pub(crate) fn audit(&self, id: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
         Ok(match self {
             Self::File(file) => Box::new(file.clone()),
+            Self::Leader(_) => return Err(SourceError::LeaderHasNoList),
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
             #[cfg(feature = "postgres")]
@@ -84,6 +88,7 @@ impl SourceConfig {
             }
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => Source::postgres(ids, postgres, options),
+            Self::Leader(leader) => Source::leader(ids, leader, options),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => {
                 Source::sqlite(ids, crate::source::SqliteOptions { snapshot, ..sqlite }, options)

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
+use crate::certificates::CertificateError;
 use crate::plain_io::PlainIo;
 
 /// Why a proxy cannot start, or cannot use new TLS files.
@@ -62,6 +63,15 @@ impl std::error::Error for ProxyError {
         match self {
             Self::Listen { error, .. } => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl From<CertificateError> for ProxyError {
+    fn from(error: CertificateError) -> Self {
+        match error {
+            CertificateError::File { path, why } => Self::File { path, why },
+            CertificateError::System => Self::SystemCertificates,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::Uri;
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::PathAndQuery;
 
 use crate::proxy::error::ProxyError;
 
@@ -89,11 +89,6 @@ impl ProxyOptions {
             logs_requests: false,
             gives_request_ids: false,
         }
-    }
-
-    /// Tests whether the upstream is spoken to with TLS.
-    pub(super) fn is_upstream_tls(&self) -> bool {
-        self.upstream.scheme() == Some(&Scheme::HTTPS)
     }
 
     pub(crate) fn check(&self) -> Result<(), ProxyError> {

@@ -8,6 +8,8 @@ use tamis::PlanError;
 use tamis_formats::ReadError;
 
 use crate::plain_io::PlainIo;
+#[cfg(feature = "proxy")]
+use crate::source::leader::error::LeaderError;
 
 /// Why a read of a source failed. The ids in use stay.
 #[derive(Debug)]
@@ -55,6 +57,12 @@ pub enum SourceError {
     Connect(String),
     /// The database does not tell all changes. The text has the SQL that mends it.
     Preflight(String),
+    /// The leader cannot be followed.
+    #[cfg(feature = "proxy")]
+    Leader(LeaderError),
+    /// The source is a leader, which sends no list of its ids.
+    #[cfg(feature = "proxy")]
+    LeaderHasNoList,
     /// The read was stopped.
     Stopped,
 }
@@ -89,6 +97,12 @@ impl fmt::Display for SourceError {
             Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
             Self::Connect(error) => write!(f, "the database cannot be read: {error}"),
             Self::Preflight(message) => f.write_str(message),
+            #[cfg(feature = "proxy")]
+            Self::Leader(error) => error.fmt(f),
+            #[cfg(feature = "proxy")]
+            Self::LeaderHasNoList => f.write_str(
+                "a leader sends no list of its ids; audit the set with the leader's configuration",
+            ),
             Self::Stopped => f.write_str("the source was stopped"),
         }
     }
@@ -101,6 +115,8 @@ impl std::error::Error for SourceError {
             Self::Csv(error) => Some(error),
             Self::Filter(error) => Some(error),
             Self::Plan(error) => Some(error),
+            #[cfg(feature = "proxy")]
+            Self::Leader(error) => Some(error),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(error) => Some(error),
             _ => None,

@@ -134,6 +134,7 @@ impl Run {
         if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
             self.ids.set_state(SyncState::Synced);
         }
+        self.ids.set_known_until(Some(moment));
         drop(progress);
         self.wake.notify_all();
     }
@@ -142,6 +143,7 @@ impl Run {
     pub(super) fn lost(&self) {
         let mut progress = self.progress.lock();
         progress.known_until = None;
+        self.ids.set_known_until(None);
         self.make_stale();
     }
 

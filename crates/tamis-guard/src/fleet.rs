@@ -1,0 +1,19 @@
+//! One guard leads, others follow: the leader publishes a set of ids over HTTP, and followers keep
+//! a copy of it.
+//!
+//! ```text
+//! source ──▶ IdSet ──▶ feed.rs (recent changes) ──▶ delta.rs ──▶ GET /filters/NAME?since=POSITION
+//!              └─────▶ snapshot ─────────────────────────────▶ GET /filters/NAME
+//! ```
+//!
+//! `docs/formats/delta.md` has the bytes and the proof that a synced follower has all ids.
+
+mod delta;
+pub(crate) mod feed;
+mod position;
+mod publication;
+
+pub use delta::{Change, Delta, DeltaError, Knowledge};
+pub use position::FeedPosition;
+pub(crate) use publication::unauthorized;
+pub use publication::{Publication, PublicationOptions};

@@ -1,0 +1,35 @@
+//! Any bytes are a list of changes of a leader or an error; a list is encoded as it was decoded.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis_guard::{Delta, FeedPosition};
+use xxhash_rust::xxh3::xxh3_64;
+
+fuzz_target!(|data: &[u8]| {
+    read(data);
+    // The fuzzer cannot guess a checksum; a hostile writer computes it.
+    if let Some((body, _)) = data.split_last_chunk::<8>() {
+        let mut sealed = body.to_vec();
+        sealed.extend(xxh3_64(body).to_le_bytes());
+        read(&sealed);
+    }
+    // A request of a follower has a position.
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(position) = text.parse::<FeedPosition>()
+    {
+        assert_eq!(position.to_string(), text, "a position has one text");
+    }
+});
+
+fn read(bytes: &[u8]) {
+    let delta = match Delta::decode(bytes) {
+        Ok(delta) => delta,
+        Err(error) => {
+            assert!(!error.to_string().contains('\n'), "an error is one line");
+            return;
+        }
+    };
+    assert_eq!(delta.encode(), bytes, "one encoding");
+    let count = delta.changes().inspect(|it| assert!(it.id.len() <= 64 << 10)).count() as u64;
+    assert_eq!(delta.position().number - delta.since.number, count);
+}
