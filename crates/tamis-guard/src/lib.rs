@@ -8,6 +8,7 @@
 #[cfg(feature = "config")]
 mod admin;
 mod audit;
+mod base;
 mod body;
 #[cfg(feature = "config")]
 mod config;

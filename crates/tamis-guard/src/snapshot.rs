@@ -54,6 +54,7 @@ use fields::{FieldReader, FieldWriter};
 pub use head::SnapshotHead;
 pub use store::{SnapshotOptions, SnapshotStore};
 
+use crate::base::BaseFilter;
 use crate::generation::Generation;
 use crate::part::Part;
 use crate::tombstones::Tombstones;
@@ -75,8 +76,15 @@ impl Generation {
     /// # Errors
     ///
     /// The errors of `out`; [`io::ErrorKind::OutOfMemory`] if there is no memory for a copy;
-    /// [`io::ErrorKind::InvalidInput`] for a text of `head` over 64 KiB.
+    /// [`io::ErrorKind::InvalidInput`] for a text of `head` over 64 KiB;
+    /// [`io::ErrorKind::Unsupported`] for a generation over the filter of another system.
     pub fn write_snapshot(&self, head: &SnapshotHead, out: impl Write) -> io::Result<()> {
+        let base = match self.base().map(|base| &base.filter) {
+            None => None,
+            Some(BaseFilter::Tamis(filter)) => Some(filter),
+            #[cfg(feature = "redis")]
+            Some(BaseFilter::Foreign(_)) => return Err(io::ErrorKind::Unsupported.into()),
+        };
         let mut out = FieldWriter::new(out);
         out.bytes(&MAGIC)?;
         out.u32(VERSION)?;
@@ -89,8 +97,8 @@ impl Generation {
         out.u64(self.rate_of_parts().to_bits())?;
         out.u64(self.highest().unwrap_or(i64::MIN) as u64)?;
         out.u32(parts.len() as u32)?;
-        out.bytes(&[u8::from(self.base().is_some())])?;
-        if let Some(base) = self.base() {
+        out.bytes(&[u8::from(base.is_some())])?;
+        if let Some(base) = base {
             write_filter(&mut out, base.clone(), 0)?;
         }
         for part in &*parts {

@@ -17,6 +17,10 @@ mod file;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod push;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "redis")]
+mod redis_error;
 mod run;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -35,6 +39,10 @@ pub use file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
 pub use push::{PushError, PushSource, Pushed};
+#[cfg(feature = "redis")]
+pub use redis::RedisOptions;
+#[cfg(feature = "redis")]
+pub use redis_error::RedisSourceError;
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{ChangeColumn, SqliteAudit, SqliteOptions};
@@ -81,6 +89,17 @@ impl Source {
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, mysql::MysqlReader::new(mysql))
+    }
+
+    /// Starts a source that keeps a copy of a filter on a Redis server.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub fn redis(ids: Arc<IdSet>, redis: RedisOptions, options: SourceOptions) -> Self {
+        Self::start(ids, options, redis::RedisReader::new(redis))
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

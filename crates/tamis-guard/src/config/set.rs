@@ -37,6 +37,8 @@ pub(crate) enum SourceConfig {
     File(crate::source::FileOptions),
     #[cfg(feature = "mysql")]
     Mysql(crate::source::MysqlOptions),
+    #[cfg(feature = "redis")]
+    Redis(crate::source::RedisOptions),
     #[cfg(feature = "sqlite")]
     Sqlite(crate::source::SqliteOptions),
 }
@@ -48,6 +50,8 @@ impl SourceConfig {
             Self::File(file) => Box::new(file.clone()),
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
+            #[cfg(feature = "redis")]
+            Self::Redis(redis) => Box::new(redis.clone()),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Box::new(SqliteAudit::open(sqlite, id)?),
         })
@@ -58,6 +62,8 @@ impl SourceConfig {
             #[cfg(feature = "mysql")]
             Self::Mysql(mysql) => Source::mysql(ids, mysql.clone(), options),
             Self::File(file) => Source::file(ids, file.clone(), options),
+            #[cfg(feature = "redis")]
+            Self::Redis(redis) => Source::redis(ids, redis.clone(), options),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Source::sqlite(ids, sqlite.clone(), options),
         }
