@@ -196,8 +196,6 @@ pub(super) enum Source {
 /// `source = { kind = "redis", url = "redis://host/key" }`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-// Without the feature, the fields are only checked.
-#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only their names are checked"))]
 pub(super) struct RedisSource {
     pub(super) url: Secret,
     pub(super) format: Option<String>,

@@ -1,5 +1,6 @@
 //! A Redis server in a folder of its own.
 
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -38,10 +39,19 @@ impl Server {
             .spawn();
         self.child = Some(child.expect("redis-server is installed"));
         let end = Instant::now() + Duration::from_secs(30);
-        while TcpStream::connect(self.address()).is_err() {
+        while !self.is_ready() {
             assert!(Instant::now() < end, "the server does not answer");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Tests whether the server has loaded its files.
+    fn is_ready(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(self.address()) else { return false };
+        let mut reply = [0; 7];
+        stream.write_all(b"PING\r\n").is_ok()
+            && stream.read_exact(&mut reply).is_ok()
+            && reply == *b"+PONG\r\n"
     }
 
     /// Kills the process, as a crash would.
