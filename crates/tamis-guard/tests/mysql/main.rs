@@ -7,6 +7,10 @@
 mod checker;
 mod faults;
 mod server;
+mod shop;
+#[path = "../../examples/shop.rs"]
+#[allow(dead_code)]
+mod shop_example;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
