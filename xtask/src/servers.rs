@@ -10,6 +10,7 @@ use crate::clients;
 use crate::python;
 use crate::setup::{cargo, debian_package, works};
 use crate::steps::Steps;
+use crate::test::GUARD_FEATURES;
 
 const SERVERS: &str = "tests/servers";
 
@@ -28,6 +29,9 @@ pub fn test(steps: &mut Steps) -> Outcome {
             steps.run("filters in plain bitmaps of Redis", &mut tests)?;
             let mut tests = cargo(&["test", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
             steps.run("the program with filters on Redis servers", &mut tests)?;
+            let mut tests =
+                cargo(&["test", "-p", "tamis-guard", "--test", "redis_server", "--quiet"]);
+            steps.run("the guard with ids on a Redis server", tests.args(GUARD_FEATURES))?;
             let mut tests = cargo(&["test", "-p", "tamis-module", "--quiet"]);
             steps.run("the module in Redis and Valkey", &mut tests)?;
             let module = crate::root().join("target/debug/libtamis.so");

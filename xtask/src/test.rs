@@ -9,8 +9,11 @@ use crate::steps::Steps;
 use crate::{Outcome, console, databases, fuzz, links, servers};
 
 /// The features of the guard that the tests and the lints include.
-pub const GUARD_FEATURES: [&str; 2] =
-    ["--features", "tamis-guard/config,tamis-guard/mysql,tamis-guard/postgres,tamis-guard/sqlite"];
+pub const GUARD_FEATURES: [&str; 2] = [
+    "--features",
+    "tamis-guard/compression,tamis-guard/config,tamis-guard/mysql,tamis-guard/parquet,\
+     tamis-guard/postgres,tamis-guard/redis,tamis-guard/sqlite",
+];
 
 /// Runs every step.
 pub fn run() -> Outcome {
@@ -92,6 +95,8 @@ fn lints(steps: &mut Steps) -> Outcome {
     // No other run selects this test: it is run only with servers.
     let mut clippy = cargo(&["clippy", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
     steps.run("lints of the tests on servers", clippy.args(deny))?;
+    let mut clippy = cargo(&["clippy", "-p", "tamis-guard", "--test", "redis_server", "--quiet"]);
+    steps.run("lints of the guard's tests on servers", clippy.args(GUARD_FEATURES).args(deny))?;
     let mut clippy = cargo(&["clippy", "-p", "tamis-guard", "--quiet"]);
     clippy.args(["--test", "mysql", "--test", "postgres"]).args(GUARD_FEATURES);
     steps.run("lints of the tests on databases", clippy.args(deny))?;

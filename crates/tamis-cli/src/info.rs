@@ -19,7 +19,7 @@ use crate::messages;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::output::{is_same_file, write_whole};
-use crate::redis_url::{RedisUrl, is_url};
+use crate::redis_url::{self, is_url};
 use crate::unused_options::UnusedOptions;
 
 /// Describe filters: kind, size, items, present rate and free capacity
@@ -123,7 +123,7 @@ fn of_server(path: &Path) -> Result<Option<Description>, Failure> {
     if !is_url(path) {
         return Ok(None);
     }
-    on_server::describe(RedisUrl::parse(path)?)
+    on_server::describe(redis_url::parse(path)?)
 }
 
 /// Rejects decode options together with `--keys`. The list of keys needs no decode option.

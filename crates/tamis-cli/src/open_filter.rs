@@ -22,7 +22,7 @@ use crate::metadata::expect_same_items;
 use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
 use crate::redis_key::upload;
-use crate::redis_url::{RedisUrl, is_url};
+use crate::redis_url::{self, is_url};
 
 /// A filter of any format, read from a file.
 pub struct OpenFilter {
@@ -288,7 +288,7 @@ impl OpenFilter {
         options: &DecodeOptions,
     ) -> Result<(), Failure> {
         if is_url(path) {
-            let url = RedisUrl::parse(path)?;
+            let url = redis_url::parse(path)?;
             // With a key, Redisson's settings are written too, and RedisBloom's commands.
             let key = (format.name == "redisson").then(|| url.key.clone().into_bytes());
             let mut bytes = Vec::new();

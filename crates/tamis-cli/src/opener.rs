@@ -11,7 +11,7 @@ use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter, Trust};
 use crate::parquet_table;
 use crate::redis_key::{RedisTarget, download, redisson_plan};
-use crate::redis_url::{RedisUrl, is_url};
+use crate::redis_url::{self, is_url};
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Opens the filters of a command and rejects decode options that have no effect on any of them.
@@ -68,7 +68,7 @@ impl<'a> Opener<'a> {
         if !is_url(path) {
             return Ok(None);
         }
-        let target = RedisTarget::open(RedisUrl::parse(path)?, self.decode)?;
+        let target = RedisTarget::open(redis_url::parse(path)?, self.decode)?;
         if let Some(target) = &target {
             self.names.push(target.name.clone());
             self.unused.read(target.kind, self.decode);
@@ -147,7 +147,7 @@ impl Recognised {
     /// format.
     pub fn open(path: &Path, decode: &DecodeArgs, trust: Trust) -> Result<Self, Failure> {
         let (is_raw, file) = if is_url(path) {
-            let bytes = download(RedisUrl::parse(path)?, decode)?;
+            let bytes = download(redis_url::parse(path)?, decode)?;
             (false, LoadedFile::of_bytes(bytes))
         } else {
             let is_raw = is_raw(path, decode);
@@ -247,7 +247,7 @@ impl Recognised {
             filter.options.items = filter.options.items.or(Some(items));
             filter.options.rate = filter.options.rate.or(Some(rate));
             // With its key, a file has the settings too.
-            filter.options.key = Some(RedisUrl::parse(&filter.path)?.key.into_bytes());
+            filter.options.key = Some(redis_url::parse(&filter.path)?.key.into_bytes());
         }
         filter.is_whole_file =
             !may_be_part || is_url(&filter.path) || is_encoding_of(&bytes, &filter);

@@ -8,6 +8,8 @@ mod file;
 mod one_route;
 mod options;
 mod read;
+#[cfg(feature = "redis")]
+mod redis;
 mod refusal;
 mod set;
 mod units;

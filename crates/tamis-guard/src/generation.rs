@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tamis::{AnyFilter, Hasher, PlanError};
 
+use crate::base::Base;
 use crate::part::Part;
 use crate::tombstones::Tombstones;
 
@@ -22,20 +23,13 @@ const LEAST_ITEMS: u64 = 10_000;
 pub struct Generation {
     hasher: Hasher,
     rate: f64,
-    /// The filter of a file. It is never changed.
+    /// The filter of a file or of a server. It is never changed.
     base: Option<Base>,
     parts: ArcSwap<Vec<Arc<Part>>>,
     growing: Mutex<()>,
     tombstones: Tombstones,
     /// The largest integer id.
     highest: AtomicI64,
-}
-
-#[derive(Debug)]
-struct Base {
-    filter: AnyFilter,
-    /// The estimated number of ids.
-    items: u64,
 }
 
 impl Generation {
@@ -78,8 +72,12 @@ impl Generation {
     ///
     /// As [`new`](Self::new).
     pub fn with_base(filter: AnyFilter, rate: f64) -> Result<Self, PlanError> {
-        let items = filter.estimate_items() as u64;
-        Ok(Self { base: Some(Base { filter, items }), ..Self::new(0, rate)? })
+        Self::over(Base::tamis(filter), rate)
+    }
+
+    /// As [`with_base`](Self::with_base), for a filter of any kind.
+    pub(crate) fn over(base: Base, rate: f64) -> Result<Self, PlanError> {
+        Ok(Self { base: Some(base), ..Self::new(0, rate)? })
     }
 
     /// Creates a generation from its parts. All of them have the same hash key, and there is at
@@ -91,11 +89,10 @@ impl Generation {
         tombstones: Tombstones,
         highest: i64,
     ) -> Self {
-        let base = base.map(|filter| Base { items: filter.estimate_items() as u64, filter });
         Self {
             hasher: parts[0].filter.hasher(),
             rate,
-            base,
+            base: base.map(Base::tamis),
             parts: ArcSwap::from_pointee(parts),
             growing: Mutex::new(()),
             tombstones,
@@ -103,9 +100,9 @@ impl Generation {
         }
     }
 
-    /// Returns the filter of a file.
-    pub(crate) fn base(&self) -> Option<&AnyFilter> {
-        self.base.as_ref().map(|base| &base.filter)
+    /// Returns the filter of a file or of a server.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
     }
 
     /// Returns the filters of new ids.
@@ -131,7 +128,7 @@ impl Generation {
     }
 
     fn base_contains(&self, id: &[u8]) -> bool {
-        self.base.as_ref().is_some_and(|base| base.filter.contains(id))
+        self.base.as_ref().is_some_and(|base| base.contains(id))
     }
 
     /// Adds an id that exists now. `value` is its number, if it is an integer.
@@ -223,20 +220,20 @@ impl Generation {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let parts: u64 = self.parts.load().iter().map(|part| part.filter.plan().bytes()).sum();
-        parts + self.base.as_ref().map_or(0, |base| base.filter.plan().bytes())
+        parts + self.base.as_ref().map_or(0, Base::bytes)
     }
 
     /// Returns the planned false positive rate.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        self.base.as_ref().map_or(0.0, |base| base.filter.plan().rate()) + self.rate
+        self.base.as_ref().map_or(0.0, Base::rate) + self.rate
     }
 
     /// Estimates the present false positive rate from the bits. Reads all bits.
     #[must_use]
     pub fn estimate_rate(&self) -> f64 {
         let parts: f64 = self.parts.load().iter().map(|part| part.filter.estimate_rate()).sum();
-        self.base.as_ref().map_or(0.0, |base| base.filter.estimate_rate()) + parts
+        self.base.as_ref().map_or(0.0, Base::estimate_rate) + parts
     }
 }
 

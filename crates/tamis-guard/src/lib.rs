@@ -8,6 +8,7 @@
 #[cfg(feature = "config")]
 mod admin;
 mod audit;
+mod base;
 #[cfg(feature = "proxy")]
 mod bearer_token;
 mod body;

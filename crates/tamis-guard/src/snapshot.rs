@@ -65,6 +65,7 @@ pub(crate) use folder::{SnapshotFolder, file_name};
 pub use head::{Snapshot, SnapshotHead};
 pub use store::{SnapshotOptions, SnapshotStore};
 
+use crate::base::BaseFilter;
 use crate::generation::Generation;
 use crate::part::Part;
 use crate::tombstones::Tombstones;
@@ -87,13 +88,20 @@ impl Generation {
     /// # Errors
     ///
     /// The errors of `out`; [`io::ErrorKind::OutOfMemory`] if there is no memory for a copy;
-    /// [`io::ErrorKind::InvalidInput`] for a text of `head` or an end over 64 KiB.
+    /// [`io::ErrorKind::InvalidInput`] for a text of `head` or an end over 64 KiB;
+    /// [`io::ErrorKind::Unsupported`] for a generation over the filter of another system.
     pub fn write_snapshot(
         &self,
         head: &SnapshotHead,
         end: impl FnOnce() -> Vec<u8>,
         out: impl Write,
     ) -> io::Result<()> {
+        let base = match self.base().map(|base| &base.filter) {
+            None => None,
+            Some(BaseFilter::Tamis(filter)) => Some(filter),
+            #[cfg(feature = "redis")]
+            Some(BaseFilter::Foreign(_)) => return Err(io::ErrorKind::Unsupported.into()),
+        };
         let mut out = FieldWriter::new(out);
         out.bytes(&MAGIC)?;
         out.u32(VERSION)?;
@@ -108,8 +116,8 @@ impl Generation {
         out.u64(self.rate_of_parts().to_bits())?;
         out.u64(self.highest().unwrap_or(i64::MIN) as u64)?;
         out.u32(parts.len() as u32)?;
-        out.bytes(&[u8::from(self.base().is_some())])?;
-        if let Some(base) = self.base() {
+        out.bytes(&[u8::from(base.is_some())])?;
+        if let Some(base) = base {
             write_filter(&mut out, base.clone(), 0)?;
         }
         for part in &*parts {

@@ -23,6 +23,10 @@ mod poll;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod push;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "redis")]
+mod redis_error;
 mod run;
 mod snapshot_record;
 mod snapshots;
@@ -49,6 +53,10 @@ pub use poll::{ChangeColumn, PollOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresAudit, PostgresOptions};
 pub use push::{PushError, PushSource, Pushed};
+#[cfg(feature = "redis")]
+pub use redis::RedisOptions;
+#[cfg(feature = "redis")]
+pub use redis_error::RedisSourceError;
 pub use run::SourceOptions;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteAudit, SqliteOptions};
@@ -122,6 +130,17 @@ impl Source {
     #[must_use]
     pub fn leader(ids: Arc<IdSet>, leader: LeaderOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, leader::LeaderReader::new(leader))
+    }
+
+    /// Starts a source that keeps a copy of a filter on a Redis server.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[cfg(feature = "redis")]
+    #[must_use]
+    pub fn redis(ids: Arc<IdSet>, redis: RedisOptions, options: SourceOptions) -> Self {
+        Self::start(ids, options, redis::RedisReader::new(redis))
     }
 
     fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {

@@ -5,6 +5,9 @@
 mod checker;
 #[path = "sources/file.rs"]
 mod file;
+#[cfg(feature = "parquet")]
+#[path = "sources/parquet.rs"]
+mod parquet;
 #[path = "sources/push.rs"]
 mod push;
 #[cfg(feature = "sqlite")]

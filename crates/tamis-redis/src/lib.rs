@@ -28,7 +28,9 @@ mod growth;
 mod header;
 mod helper_filter;
 mod info;
+mod key_url;
 mod lifecycle;
+mod local_copy;
 mod merge;
 mod metadata;
 #[cfg(test)]
@@ -62,6 +64,8 @@ pub use generations::RedisRebuildError;
 pub use geometry::RedisGrowth;
 pub use helper_filter::HelperFilter;
 pub use info::RedisFilterInfo;
+pub use key_url::{KeyUrl, KeyUrlError, ServerAddress, without_password};
+pub use local_copy::{RedisCopy, RedisCopyBuilder, RedisCopyError};
 pub use merge::RedisMergeError;
 pub use metadata::RedisMetadataError;
 pub use nodes::RedisNodes;

@@ -19,7 +19,7 @@ use crate::numbers::HumanCount;
 use crate::open_filter::{FilterContents, OpenFilter};
 use crate::rate_notes::Notes;
 use crate::redis_key::{StoredKind, StoredValue, discard, discard_at_interruption, failure};
-use crate::redis_url::{RedisUrl, is_url};
+use crate::redis_url::{self, RedisUrl, is_url};
 use crate::secret_set::SecretSet;
 use crate::temporary::{end_interruption_handler, uninterrupted};
 use crate::window_span::WindowSpan;
@@ -70,7 +70,7 @@ impl Args {
 
     /// Builds a filter under the key of a URL.
     pub(super) fn build_on_server(&self) -> CommandResult {
-        let url = RedisUrl::parse(&self.output)?;
+        let url = redis_url::parse(&self.output)?;
         let paths = input::checked(&self.items_from.files)?;
         match &self.to {
             Some(format) => self.build_for_java(&url, format, &paths),

@@ -15,7 +15,7 @@ use crate::output;
 use crate::redis_key::{
     StoredKind, StoredValue, discard_at_interruption, failure, native_excess, patience,
 };
-use crate::redis_url::{RedisUrl, is_url};
+use crate::redis_url::{self, RedisUrl, is_url};
 use crate::temporary::{end_interruption_handler, uninterrupted};
 use crate::unused_options::UnusedOptions;
 
@@ -44,7 +44,7 @@ fn inputs(paths: &[PathBuf]) -> Result<Option<Vec<Native>>, Failure> {
         if !is_url(path) {
             return if all.is_empty() { Ok(None) } else { Err(mixed(path)) };
         }
-        let stored = StoredValue::open(RedisUrl::parse(path)?)?;
+        let stored = StoredValue::open(redis_url::parse(path)?)?;
         match stored.kind {
             StoredKind::Native => all.push(Native::open(stored)?),
             StoredKind::Nothing | StoredKind::Other(_) => return Err(stored.not_found()),
@@ -103,7 +103,7 @@ impl Args {
         UnusedOptions::of(&self.decode).check(&names.join(", "))?;
         check_plans(&inputs)?;
         self.check_capacity(&mut inputs)?;
-        let output = RedisUrl::parse(&self.output)?;
+        let output = redis_url::parse(&self.output)?;
         let same = inputs
             .iter()
             .position(|input| (&input.url.server, &input.url.key) == (&output.server, &output.key));

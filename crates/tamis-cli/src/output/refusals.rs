@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::input::{self, is_named_packed};
 use crate::output::place::{is_same_file, is_stdout, name, regular_file, stdin_file, stdout_file};
 use crate::output::position::OutputPosition;
-use crate::redis_url::{RedisUrl, is_url};
+use crate::redis_url::{self, is_url};
 use crate::standard;
 
 /// Rejects an input file that standard output appends to. The command would read its own output
@@ -51,7 +51,7 @@ pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Fa
 /// A message if `output` is one of these.
 pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     if is_url(output) {
-        return RedisUrl::parse(output).map(drop);
+        return redis_url::parse(output).map(drop);
     }
     if is_stdout(output) {
         standard::check_output()?;

@@ -173,6 +173,14 @@ pub(super) enum Source {
         min_share: Option<f64>,
         max_invalid: Option<f64>,
     },
+    Parquet {
+        path: PathBuf,
+        column: String,
+        quiet: Option<Text<Duration>>,
+        min_items: Option<u64>,
+        min_share: Option<f64>,
+        max_invalid: Option<f64>,
+    },
     Filter {
         path: PathBuf,
         quiet: Option<Text<Duration>>,
@@ -214,6 +222,7 @@ pub(super) enum Source {
         column: String,
         publication: Option<String>,
     },
+    Redis(RedisSource),
 }
 
 /// How changes of a database are found.
@@ -222,6 +231,21 @@ pub(super) enum Source {
 pub(super) enum Follow {
     Log,
     Poll,
+}
+
+/// `source = { kind = "redis", url = "redis://host/key" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RedisSource {
+    pub(super) url: Secret,
+    pub(super) format: Option<String>,
+    pub(super) funnel: Option<String>,
+    pub(super) charset: Option<String>,
+    pub(super) items_planned: Option<u64>,
+    pub(super) rate_planned: Option<f64>,
+    pub(super) max_size: Option<Text<Size>>,
+    pub(super) min_items: Option<u64>,
+    pub(super) min_share: Option<f64>,
 }
 
 /// A column of a CSV file: its name, or its number from 1.

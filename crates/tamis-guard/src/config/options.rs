@@ -12,6 +12,8 @@ use http::Method;
 use crate::bearer_token::BearerToken;
 use crate::config::file;
 use crate::config::read::read_text;
+#[cfg(feature = "redis")]
+use crate::config::redis::redis;
 use crate::config::refusal::refusal;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
 use crate::config::units::{OneOrMany, Secret, Size, Text};
@@ -266,6 +268,19 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             set_to(&mut options.max_invalid, *max_invalid);
             SourceConfig::File(options)
         }
+        #[cfg(feature = "parquet")]
+        file::Source::Parquet { path, column, quiet, min_items, min_share, max_invalid } => {
+            let mut options = options(path, FileFormat::Parquet { column: column.clone() });
+            set_to_text(&mut options.quiet, *quiet);
+            set_to(&mut options.min_items, *min_items);
+            set_to(&mut options.min_share, *min_share);
+            set_to(&mut options.max_invalid, *max_invalid);
+            SourceConfig::File(options)
+        }
+        #[cfg(not(feature = "parquet"))]
+        file::Source::Parquet { .. } => {
+            return Err(wrong("source.kind", "this build reads no Parquet files"));
+        }
         file::Source::Filter { path, quiet, max_size } => {
             let mut options = options(path, FileFormat::Filter);
             set_to_text(&mut options.quiet, *quiet);
@@ -342,6 +357,12 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
             set_to(&mut options.publication, publication.clone());
             SourceConfig::Postgres(options)
+        }
+        #[cfg(feature = "redis")]
+        file::Source::Redis(table) => SourceConfig::Redis(redis(table)?),
+        #[cfg(not(feature = "redis"))]
+        file::Source::Redis(_) => {
+            return Err(wrong("source.kind", "this build reads no Redis servers"));
         }
         #[cfg(not(feature = "mysql"))]
         file::Source::Mysql { .. } => {

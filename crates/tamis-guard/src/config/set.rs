@@ -54,6 +54,8 @@ pub(crate) enum SourceConfig {
     Mysql(crate::source::MysqlOptions),
     #[cfg(feature = "postgres")]
     Postgres(crate::source::PostgresOptions),
+    #[cfg(feature = "redis")]
+    Redis(crate::source::RedisOptions),
     #[cfg(feature = "sqlite")]
     Sqlite(crate::source::SqliteOptions),
 }
@@ -68,6 +70,8 @@ impl SourceConfig {
             Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => Box::new(PostgresAudit::open(postgres, id)?),
+            #[cfg(feature = "redis")]
+            Self::Redis(redis) => Box::new(redis.clone()),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => Box::new(SqliteAudit::open(sqlite, id)?),
         })
@@ -89,6 +93,8 @@ impl SourceConfig {
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => Source::postgres(ids, postgres, options),
             Self::Leader(leader) => Source::leader(ids, leader, options),
+            #[cfg(feature = "redis")]
+            Self::Redis(redis) => Source::redis(ids, redis, options),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => {
                 Source::sqlite(ids, crate::source::SqliteOptions { snapshot, ..sqlite }, options)

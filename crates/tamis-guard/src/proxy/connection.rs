@@ -67,7 +67,8 @@ pub(super) async fn serve(stream: TcpStream, context: Arc<ConnectionContext>) {
     // One buffer a message, as in `upstream.rs`.
     let max = options.max_head_bytes;
     builder.http1().header_read_timeout(None).max_buf_size(max).writev(false);
-    builder.http2().max_concurrent_streams(200);
+    let max = u32::try_from(max).unwrap_or(u32::MAX);
+    builder.http2().max_concurrent_streams(200).max_header_list_size(max);
     let service = service_fn({
         let context = Arc::clone(&context);
         move |request| answer(request, &context)

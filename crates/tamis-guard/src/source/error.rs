@@ -10,6 +10,8 @@ use tamis_formats::ReadError;
 use crate::plain_io::PlainIo;
 #[cfg(feature = "proxy")]
 use crate::source::leader::error::LeaderError;
+#[cfg(feature = "redis")]
+use crate::source::redis_error::RedisSourceError;
 
 /// Why a read of a source failed. The ids in use stay.
 #[derive(Debug)]
@@ -26,13 +28,16 @@ pub enum SourceError {
     NotAFile(PathBuf),
     /// The file is no CSV file.
     Csv(csv::Error),
-    /// The CSV file has no column of this name.
+    /// The file is no Parquet file, or it has no such ids.
+    #[cfg(feature = "parquet")]
+    Parquet(parquet::errors::ParquetError),
+    /// The CSV or Parquet file has no column of this name.
     NoColumn(String),
     /// The file is no filter file.
     Filter(ReadError),
     /// The filter forgets items, so it cannot show that an id is absent.
     Forgets,
-    /// The file is a filter, which has no list of its ids.
+    /// The source is a filter, which has no list of its ids.
     NoList,
     /// The list has fewer ids than the source expects.
     TooFew {
@@ -63,6 +68,14 @@ pub enum SourceError {
     /// The source is a leader, which sends no list of its ids.
     #[cfg(feature = "proxy")]
     LeaderHasNoList,
+    /// The filter on a Redis server cannot be read.
+    #[cfg(feature = "redis")]
+    Redis {
+        /// The URL of the key, without user and password.
+        name: String,
+        /// What is wrong.
+        error: RedisSourceError,
+    },
     /// The read was stopped.
     Stopped,
 }
@@ -75,13 +88,20 @@ impl fmt::Display for SourceError {
             }
             Self::NotAFile(path) => write!(f, "{} is not a regular file", path.display()),
             Self::Csv(error) => write!(f, "cannot read the CSV file: {error}"),
-            Self::NoColumn(name) => write!(f, "the CSV file has no column `{name}`"),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(error) => {
+                let message = error.to_string();
+                // The message of a damaged file may have its bytes.
+                let line = message.split(char::is_control).find(|line| !line.trim().is_empty());
+                write!(f, "cannot read the Parquet file: {}", line.unwrap_or_default())
+            }
+            Self::NoColumn(name) => write!(f, "the file has no column `{name}`"),
             Self::Filter(error) => write!(f, "cannot read the filter file: {error}"),
             Self::Forgets => f.write_str(
                 "the filter file is a window, which forgets items; build one without --window",
             ),
             Self::NoList => f.write_str(
-                "a filter file has no list of its ids; name the file from which it was built",
+                "a filter has no list of its ids; name the list from which it was built",
             ),
             Self::TooFew { items, least } => write!(
                 f,
@@ -103,6 +123,8 @@ impl fmt::Display for SourceError {
             Self::LeaderHasNoList => f.write_str(
                 "a leader sends no list of its ids; audit the set with the leader's configuration",
             ),
+            #[cfg(feature = "redis")]
+            Self::Redis { name, error } => write!(f, "{name}: {error}"),
             Self::Stopped => f.write_str("the source was stopped"),
         }
     }
@@ -133,6 +155,13 @@ impl From<PlanError> for SourceError {
 impl From<csv::Error> for SourceError {
     fn from(error: csv::Error) -> Self {
         Self::Csv(error)
+    }
+}
+
+#[cfg(feature = "parquet")]
+impl From<parquet::errors::ParquetError> for SourceError {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        Self::Parquet(error)
     }
 }
 

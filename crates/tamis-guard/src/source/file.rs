@@ -1,4 +1,4 @@
-//! Ids in a file: a list, a column of a CSV file, or a filter.
+//! Ids in a file: a list, a column of a CSV or Parquet file, or a filter.
 //!
 //! The reader looks at the signature of the file at each interval. A signature that differs from the
 //! one of the generation in use must stay the same for [`FileOptions::quiet`] before the reader opens
@@ -11,7 +11,10 @@
 
 mod audit;
 mod list;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod signature;
+mod unpacked;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -31,12 +34,14 @@ pub use list::CsvColumn;
 #[cfg(feature = "sqlite")]
 pub(super) use signature::Identity;
 pub(super) use signature::Signature;
+use unpacked::unpacked;
 
 /// How a file stores ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One id a line. Empty lines are skipped.
+    /// One id a line. Empty lines are skipped. The file may be compressed with gzip or Zstandard, as may
+    /// a CSV file.
     Lines,
     /// A column of a CSV file. A quote without an end hides the rows after it.
     Csv {
@@ -44,6 +49,12 @@ pub enum FileFormat {
         column: CsvColumn,
         /// The byte between two fields.
         delimiter: u8,
+    },
+    /// A column of a Parquet file: whole numbers, texts, or UUIDs, which may be 16 bytes.
+    #[cfg(feature = "parquet")]
+    Parquet {
+        /// The column, such as `id`; a field of it as `shop.id`.
+        column: String,
     },
     /// A filter of `tamis build`. Its items are the ids in their canonical text. It keeps its rate
     /// and its hash key, so a client that knows the key can choose ids that pass.
@@ -218,23 +229,20 @@ impl FileReader {
             return Ok(run.start_generation_from(generation));
         }
         let io = |error| SourceError::Io { path: self.options.path.clone(), error };
-        let generation = run.start_generation(list::count_lines(file).map_err(io)?)?;
+        let expected = match &self.options.format {
+            #[cfg(feature = "parquet")]
+            FileFormat::Parquet { .. } => parquet::count_rows(file)?,
+            _ => list::count_lines(unpacked(file).map_err(io)?).map_err(io)?,
+        };
+        let generation = run.start_generation(expected)?;
         let mut rows = Rows::default();
-        let mut row = |text: &[u8]| {
+        each_row(&self.options, file, &mut |text| {
             if (rows.ids + rows.invalid) % 1024 == 0 && run.is_stopped() {
                 return Err(SourceError::Stopped);
             }
             rows.add(run.load(&generation, text)?);
             Ok(())
-        };
-        match &self.options.format {
-            FileFormat::Csv { column, delimiter } => {
-                list::each_field(file, column, *delimiter, &mut row)?;
-            }
-            FileFormat::Lines | FileFormat::Filter => {
-                list::each_line(file, io, &mut row)?;
-            }
-        }
+        })?;
         run.count(rows);
         self.check(rows, generation.items())?;
         Ok(generation)
@@ -250,5 +258,23 @@ impl FileReader {
         let least = (before as f64 * self.options.min_share).ceil() as u64;
         let least = least.max(self.options.min_items);
         if items < least { Err(SourceError::TooFew { items, least }) } else { Ok(()) }
+    }
+}
+
+/// Passes the id of each row of a list to `row`.
+fn each_row(
+    options: &FileOptions,
+    file: &File,
+    row: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+) -> Result<(), SourceError> {
+    let io = |error| SourceError::Io { path: options.path.clone(), error };
+    match &options.format {
+        FileFormat::Lines => list::each_line(unpacked(file).map_err(io)?, io, row),
+        FileFormat::Csv { column, delimiter } => {
+            list::each_field(unpacked(file).map_err(io)?, column, *delimiter, row)
+        }
+        #[cfg(feature = "parquet")]
+        FileFormat::Parquet { column } => parquet::each_value(file, column, row),
+        FileFormat::Filter => Err(SourceError::NoList),
     }
 }

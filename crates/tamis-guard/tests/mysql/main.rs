@@ -13,6 +13,10 @@ mod polls;
 mod random_faults;
 mod restarts;
 mod server;
+mod shop;
+#[path = "../../examples/shop.rs"]
+#[allow(dead_code)]
+mod shop_example;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;

@@ -3,6 +3,7 @@
 mod failures;
 mod guarded;
 mod hostile;
+mod http2_frames;
 mod learning;
 mod limits;
 mod messages;

@@ -138,7 +138,7 @@ fn a_column_of_a_csv_file_is_read() {
     drop(source);
     let source = start(&id_set(integers()), &path, csv(CsvColumn::Name("no".to_owned())));
     let status = wait(&source, "an error", |status| status.failures > 1);
-    assert_eq!(status.last_error.as_deref(), Some("the CSV file has no column `no`"));
+    assert_eq!(status.last_error.as_deref(), Some("the file has no column `no`"));
     assert_eq!(status.state, SyncState::Warming);
 }
 

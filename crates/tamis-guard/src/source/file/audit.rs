@@ -4,9 +4,8 @@ use std::fs::File;
 
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
-use crate::source::file::list;
 use crate::source::file::signature::Signature;
-use crate::source::file::{FileFormat, FileOptions};
+use crate::source::file::{self, FileOptions};
 
 impl AuditSource for FileOptions {
     /// Reads the whole file as it is now.
@@ -18,12 +17,6 @@ impl AuditSource for FileOptions {
         // A pipe is no file.
         Signature::of_path(&self.path)?;
         let file = File::open(&self.path).map_err(io)?;
-        match &self.format {
-            FileFormat::Lines => list::each_line(file, io, each),
-            FileFormat::Csv { column, delimiter } => {
-                list::each_field(file, column, *delimiter, each)
-            }
-            FileFormat::Filter => Err(SourceError::NoList),
-        }
+        file::each_row(self, &file, each)
     }
 }

@@ -1,7 +1,6 @@
 //! The ids of a text file.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 
 use crate::source::error::SourceError;
 
@@ -19,8 +18,8 @@ const MAX_LINE_BYTES: u64 = 64 << 10;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Returns the number of line ends, and goes back to the start of the file.
-pub(super) fn count_lines(mut file: &File) -> io::Result<u64> {
+/// Returns the number of line ends.
+pub(super) fn count_lines(mut file: impl Read) -> io::Result<u64> {
     let (mut count, mut buffer) = (0, vec![0; BUFFER_BYTES]);
     loop {
         let read = file.read(&mut buffer)?;
@@ -29,7 +28,6 @@ pub(super) fn count_lines(mut file: &File) -> io::Result<u64> {
         }
         count += buffer[..read].iter().filter(|&&byte| byte == b'\n').count() as u64;
     }
-    file.rewind()?;
     Ok(count)
 }
 

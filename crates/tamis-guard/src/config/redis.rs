@@ -1,0 +1,50 @@
+//! Turns the table of a Redis source into options.
+
+use tamis_formats::{Charset, Format, Funnel};
+
+use crate::config::file;
+use crate::config::units::{Size, Text};
+use crate::source::RedisOptions;
+
+/// Returns the settings of a source.
+pub(super) fn redis(table: &file::RedisSource) -> Result<RedisOptions, (String, String)> {
+    let wrong = |field: &str, message: String| (format!("source.{field}"), message);
+    let file::RedisSource {
+        url,
+        format,
+        funnel,
+        charset,
+        items_planned,
+        rate_planned,
+        max_size,
+        min_items,
+        min_share,
+    } = table;
+    let mut options = RedisOptions::new(&url.0);
+    options.check().map_err(|error| wrong("url", error.to_string()))?;
+    if let Some(name) = format {
+        let known = RedisOptions::FORMATS.contains(&name.as_str());
+        let found = Format::named(name).filter(|_| known);
+        let expected = || format!("write one of {}", RedisOptions::FORMATS.join(", "));
+        options.format = Some(found.ok_or_else(|| wrong("format", expected()))?);
+    }
+    let charsets = || format!("write one of {}", Charset::ALL.map(Charset::name).join(", "));
+    let named = |name: &String| Charset::named(name).ok_or_else(|| wrong("charset", charsets()));
+    let charset = charset.as_ref().map(named).transpose()?;
+    if let Some(name) = funnel {
+        let names = Funnel::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let expected = || format!("write one of {names}; text and twice need `charset` too");
+        let found = Funnel::named(name, charset);
+        options.funnel = Some(found.ok_or_else(|| wrong("funnel", expected()))?);
+    } else if charset.is_some() {
+        return Err(wrong("charset", "write `funnel = \"text\"` too".to_owned()));
+    }
+    options.items_planned = *items_planned;
+    options.rate_planned = *rate_planned;
+    if let Some(Text(Size(bytes))) = max_size {
+        options.max_bytes = *bytes;
+    }
+    options.min_items = min_items.unwrap_or(options.min_items);
+    options.min_share = min_share.unwrap_or(options.min_share);
+    Ok(options)
+}

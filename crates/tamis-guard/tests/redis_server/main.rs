@@ -1,0 +1,11 @@
+//! Ids in plain bitmaps of a real Redis server.
+//!
+//! `cargo xtask test` installs `redis-server` and runs them.
+
+#[path = "../sources/checker.rs"]
+#[allow(dead_code)]
+mod checker;
+#[path = "../redis/client.rs"]
+mod client;
+mod server;
+mod stories;

@@ -1,0 +1,185 @@
+//! What happens to filters in plain bitmaps, and what the source does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tamis_formats::redis_bitmap::RedisBitmapPlan;
+use tamis_formats::{Charset, Format, Funnel};
+use tamis_guard::source::{RedisOptions, Source};
+use tamis_guard::{IdSet, SyncState};
+use tamis_redis::{HelperFilter, RedisFilter, RedisPlan, RedisWindow, RedissonFilter};
+
+use crate::checker::{
+    Committed, Random, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
+};
+use crate::server::Server;
+
+fn follow(ids: &Arc<IdSet>, redis: RedisOptions) -> Source {
+    Source::redis(Arc::clone(ids), redis, options())
+}
+
+fn texts(ids: impl Iterator<Item = u64>) -> Vec<String> {
+    ids.map(|id| id.to_string()).collect()
+}
+
+fn native(server: &Server, plan: RedisPlan) -> RedisFilter<tamis_redis::SingleNode> {
+    RedisFilter::open_or_create(server.node(), "seen", &plan).unwrap()
+}
+
+#[test]
+fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
+    let server = Server::start();
+    let plan = RedisPlan::new(2000, 1e-6).unwrap().growing().unwrap();
+    let mut filter = native(&server, plan.clone());
+    for added in filter.insert_each(&texts(1..=100)) {
+        added.unwrap();
+    }
+    let ids = id_set(integers());
+    let source = follow(&ids, RedisOptions::new(&server.url("seen")));
+    wait_synced(&source);
+    assert!((1..=100).all(|id| knows(&ids, id)) && !knows(&ids, 101));
+    let committed = Committed::default();
+    committed.insert(1..=100);
+    check(&source, &ids, &committed, || {
+        // Five times the planned items, so that the shard gets further layers.
+        for block in 0..100 {
+            let block: Vec<u64> = (101 + block * 100..201 + block * 100).collect();
+            for added in filter.insert_each(&texts(block.iter().copied())) {
+                added.unwrap();
+            }
+            committed.insert(block);
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        let mut rebuild = filter.rebuild(&plan).unwrap();
+        for added in rebuild.insert_each(&texts(committed.ids().into_iter())) {
+            added.unwrap();
+        }
+        rebuild.swap().unwrap();
+    });
+    wait_until(&source, "the last id", || knows(&ids, 10_100));
+    assert!(ids.generation().items() > 9_000);
+}
+
+#[test]
+fn a_filter_of_many_shards_is_copied_and_a_lost_shard_is_an_error() {
+    let server = Server::start();
+    let mut filter = native(&server, RedisPlan::new(3_000_000, 1e-4).unwrap());
+    for added in filter.insert_each(&texts(1..=5000)) {
+        added.unwrap();
+    }
+    assert!(filter.plan().shards() > 1);
+    let ids = id_set(integers());
+    let source = follow(&ids, RedisOptions::new(&server.url("seen")));
+    wait_synced(&source);
+    assert!((1..=5000).all(|id| knows(&ids, id)));
+    // The server evicts a shard, as with `maxmemory`.
+    let mut client = server.client();
+    let tamis_resp::Reply::Array(keys) = client.run("KEYS seen:*") else { panic!("no keys") };
+    let tamis_resp::Reply::Bulk(key) = &keys[0] else { panic!("no key") };
+    client.call(&[b"DEL", key]);
+    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
+    let message = status.last_error.unwrap();
+    assert!(message.contains("is missing or was replaced"), "{message}");
+    assert!((1..=5000).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+}
+
+#[test]
+fn a_window_in_shards_is_refused() {
+    let server = Server::start();
+    let window = RedisWindow { slices: 4, slice_millis: 60_000 };
+    native(&server, RedisPlan::new(1000, 0.01).unwrap().window(window).unwrap());
+    let source = follow(&id_set(integers()), RedisOptions::new(&server.url("seen")));
+    let status = wait(&source, "a refusal", |status| status.last_error.is_some());
+    assert!(status.last_error.unwrap().contains("which forgets items"));
+}
+
+#[test]
+fn filters_of_java_are_copied_with_the_funnel_of_the_program() {
+    let server = Server::start();
+    let (mut redisson, _) = RedissonFilter::try_init(server.node(), "seen", 1000, 1e-4).unwrap();
+    for added in redisson.insert_each(&texts(1..=500)) {
+        added.unwrap();
+    }
+    let redis = RedisOptions::new(&server.url("seen"));
+    let source = follow(&id_set(integers()), redis.clone());
+    let status = wait(&source, "a refusal", |status| status.last_error.is_some());
+    assert!(status.last_error.unwrap().contains("write `funnel`"));
+    let ids = id_set(integers());
+    let source = follow(&ids, RedisOptions { funnel: Some(Funnel::Bytes), ..redis });
+    wait_synced(&source);
+    assert!((1..=500).all(|id| knows(&ids, id)));
+    assert!((501..1501).filter(|id| knows(&ids, id)).count() < 10);
+    redisson.insert_each(&["501"]).remove(0).unwrap();
+    wait_until(&source, "a new id", || knows(&ids, 501));
+
+    let plan = RedisBitmapPlan::new(1000, 1e-3);
+    let mut helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
+    let mut scratch = Vec::new();
+    for id in texts(1..=500) {
+        let funnel = Funnel::Twice(Charset::Utf8);
+        let key = funnel.key(id.as_bytes(), &mut scratch).unwrap().to_vec();
+        helper.insert_each(&[key]).remove(0).unwrap();
+    }
+    let ids = id_set(integers());
+    let source = follow(
+        &ids,
+        RedisOptions {
+            format: Format::named("redis-bitmap"),
+            funnel: Some(Funnel::Twice(Charset::Utf8)),
+            items_planned: Some(1000),
+            rate_planned: Some(1e-3),
+            ..RedisOptions::new(&server.url("bitmap"))
+        },
+    );
+    wait_synced(&source);
+    assert!((1..=500).all(|id| knows(&ids, id)));
+}
+
+#[test]
+fn a_bitmap_of_setbit_is_an_exact_set_of_integers() {
+    let server = Server::start();
+    let mut client = server.client();
+    for id in (1..2000).step_by(3) {
+        client.run(&format!("SETBIT seen {id} 1"));
+    }
+    let ids = id_set(integers());
+    let format = Format::named("redis-bits");
+    let source = follow(&ids, RedisOptions { format, ..RedisOptions::new(&server.url("seen")) });
+    wait_synced(&source);
+    assert!((1..2000).all(|id| knows(&ids, id) == (id % 3 == 1)));
+    // Bits may be cleared too, and the id is refused.
+    client.run("SETBIT seen 4 0");
+    wait_until(&source, "the deleted id", || !knows(&ids, 4));
+    assert!(knows(&ids, 7));
+}
+
+#[test]
+fn a_killed_server_never_breaks_the_promise() {
+    let mut server = Server::start();
+    server.client().run("SETBIT seen 1 1");
+    let ids = id_set(integers());
+    let format = Format::named("redis-bits");
+    let source = follow(&ids, RedisOptions { format, ..RedisOptions::new(&server.url("seen")) });
+    wait_synced(&source);
+    let committed = Committed::default();
+    committed.insert([1]);
+    check(&source, &ids, &committed, || {
+        let mut random = Random(5);
+        for _ in 0..5 {
+            let mut client = server.client();
+            for _ in 0..40 {
+                let id = 2 + random.below(1_000_000);
+                client.run(&format!("SETBIT seen {id} 1"));
+                committed.insert([id]);
+                std::thread::sleep(Duration::from_millis(random.below(5)));
+            }
+            server.kill();
+            wait(&source, "the loss", |status| status.last_error.is_some());
+            server.run();
+        }
+    });
+    wait_synced(&source);
+    for id in committed.ids() {
+        wait_until(&source, "every id is known", || knows(&ids, id));
+    }
+}

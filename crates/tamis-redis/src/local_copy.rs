@@ -1,0 +1,301 @@
+//! A copy of a filter in the memory of a client, for lookups without a server.
+//!
+//! The caller reads the strings, so it decides about connections and limits:
+//!
+//! ```text
+//! metadata ─▶ RedisCopyBuilder ─▶ key of shard 0, layer 0 ─▶ string ─▶ number of layers
+//!                              ─▶ key of shard 0, layer 1 ─▶ string ...
+//!                              ─▶ RedisCopy
+//! ```
+//!
+//! Clients only set bits, so the strings may be read one after the other: the copy has every item
+//! that was added before the first read. A rebuild that ends meanwhile deletes the strings, and the
+//! copy fails.
+
+use std::fmt;
+
+use tamis::Hasher;
+
+use crate::geometry::LayerGeometry;
+use crate::header::State;
+use crate::metadata::{GenerationRecord, Metadata, RedisMetadataError, Role};
+use crate::shard_keys::{NameError, ShardKeys};
+
+/// Why a filter cannot be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RedisCopyError {
+    /// The string under the name is not the metadata of a filter.
+    Metadata(RedisMetadataError),
+    /// No filter has this name.
+    Name(NameError),
+    /// The filter is a window. Its items expire while the copy keeps them.
+    Window,
+    /// The string of a shard is missing, or is that of another generation or size.
+    Shard {
+        /// The number of the shard.
+        shard: u32,
+        /// The number of the layer.
+        layer: u8,
+    },
+}
+
+impl fmt::Display for RedisCopyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Metadata(error) => error.fmt(f),
+            Self::Name(error) => error.fmt(f),
+            Self::Window => f.write_str("the filter is a window, whose items expire"),
+            Self::Shard { shard, layer } => write!(
+                f,
+                "layer {layer} of shard {shard} is missing or was replaced: the server lost it, or a \
+                 rebuild ended meanwhile"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RedisCopyError {}
+
+/// Puts a copy together from the strings of a filter.
+#[derive(Debug)]
+pub struct RedisCopyBuilder {
+    record: GenerationRecord,
+    keys: ShardKeys,
+    copy: RedisCopy,
+}
+
+/// A copy of a filter in memory.
+#[derive(Clone, Debug)]
+pub struct RedisCopy {
+    hasher: Hasher,
+    record: GenerationRecord,
+    /// By shard, and then by layer.
+    shards: Vec<Vec<Layer>>,
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    geometry: LayerGeometry,
+    items: u64,
+    string: Vec<u8>,
+}
+
+impl RedisCopyBuilder {
+    /// Begins with the metadata: the string under the name of the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisCopyError`] for another string, or a window.
+    pub fn new(name: &[u8], metadata: &[u8]) -> Result<Self, RedisCopyError> {
+        let metadata = Metadata::decode(metadata).map_err(RedisCopyError::Metadata)?;
+        let current = metadata.generations.into_iter().find(|one| one.role == Role::Current);
+        let record = current.ok_or(RedisCopyError::Window)?;
+        let keys = ShardKeys::new(name, record.geometry.shards).map_err(RedisCopyError::Name)?;
+        let copy =
+            RedisCopy { hasher: metadata.hasher, record: record.clone(), shards: Vec::new() };
+        Ok(Self { record, keys, copy })
+    }
+
+    /// Returns the number of shards.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.record.geometry.shards
+    }
+
+    /// Returns the key of a layer of a shard.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such shard.
+    #[must_use]
+    pub fn key(&self, shard: u32, layer: u8) -> Vec<u8> {
+        self.keys.key(shard, self.record.id, layer)
+    }
+
+    /// Returns the length of the string of a layer in bytes.
+    #[must_use]
+    pub fn layer_bytes(&self, layer: u8) -> u64 {
+        self.record.geometry.layer(layer).bytes()
+    }
+
+    /// Adds the string of the next layer, in the order of shards and layers. Returns true if the shard
+    /// has further layers.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisCopyError::Shard`] for a missing string, or that of another generation or size.
+    pub fn add(&mut self, string: Option<Vec<u8>>) -> Result<bool, RedisCopyError> {
+        let shards = &mut self.copy.shards;
+        let is_complete =
+            |layers: &Vec<Layer>| layers.len() >= usize::from(layers_of(&layers[0].string));
+        if shards.last().is_none_or(is_complete) {
+            shards.push(Vec::new());
+        }
+        let shard = shards.len() as u32 - 1;
+        let layers = shards.last_mut().expect("a shard was pushed");
+        let layer = layers.len() as u8;
+        let geometry = self.record.geometry.layer(layer);
+        let wrong = RedisCopyError::Shard { shard, layer };
+        let is_shard = |string: &Vec<u8>| {
+            string.len() as u64 == geometry.bytes()
+                && state(string)
+                    .is_some_and(|state| state.generation == self.record.id && !state.is_retired)
+        };
+        let Some(string) = string.filter(is_shard) else {
+            if layers.is_empty() {
+                shards.pop();
+            }
+            return Err(wrong);
+        };
+        // Repeats are subtracted later, so a counter may be negative for a moment.
+        let items = u64::try_from(word(&string, 8).cast_signed()).unwrap_or(0);
+        layers.push(Layer { geometry, items, string });
+        Ok(layers.len() < usize::from(layers_of(&layers[0].string)))
+    }
+
+    /// Returns the copy.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisCopyError::Shard`] if a string was not added.
+    pub fn finish(self) -> Result<RedisCopy, RedisCopyError> {
+        let added = self.copy.shards.len() as u32;
+        let last = self.copy.shards.last();
+        let is_open = last.filter(|it| it.len() < usize::from(layers_of(&it[0].string)));
+        if let Some(layers) = is_open {
+            return Err(RedisCopyError::Shard { shard: added - 1, layer: layers.len() as u8 });
+        }
+        if added < self.shards() {
+            return Err(RedisCopyError::Shard { shard: added, layer: 0 });
+        }
+        Ok(self.copy)
+    }
+}
+
+impl RedisCopy {
+    /// Tests whether an item may be in the filter. False is certain for items that were added before
+    /// the copy was made.
+    #[must_use]
+    pub fn contains(&self, item: &[u8]) -> bool {
+        let hash = self.hasher.hash(item);
+        let shard = self.record.geometry.shard(hash);
+        self.shards[shard as usize].iter().any(|layer| layer.contains(hash))
+    }
+
+    /// Returns the number of items, as the shards count them.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.shards.iter().flatten().map(|layer| layer.items).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the memory in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shards.iter().flatten().map(|layer| layer.string.len() as u64).sum()
+    }
+
+    /// Returns the planned false positive rate.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.record.rate
+    }
+
+    /// Estimates the present false positive rate from the counters.
+    #[must_use]
+    pub fn estimate_rate(&self) -> f64 {
+        let of_shard = |layers: &Vec<Layer>| {
+            let absent = layers.iter().map(|it| 1.0 - it.geometry.rate(it.items as f64));
+            1.0 - absent.product::<f64>()
+        };
+        self.shards.iter().map(of_shard).sum::<f64>() / self.shards.len() as f64
+    }
+}
+
+impl Layer {
+    fn contains(&self, hash: u64) -> bool {
+        self.geometry.offsets(hash).all(|offset| {
+            // The length was checked.
+            self.string[(offset / 8) as usize] >> (7 - offset % 8) & 1 == 1
+        })
+    }
+}
+
+fn word(string: &[u8], at: usize) -> u64 {
+    string
+        .get(at..at + 8)
+        .map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().expect("eight bytes")))
+}
+
+fn state(string: &[u8]) -> Option<State> {
+    State::decode(word(string, 0).cast_signed())
+}
+
+/// Returns the number of layers of a shard from its first layer.
+fn layers_of(string: &[u8]) -> u8 {
+    state(string).map_or(0, |state| state.layers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::RedisFilter;
+    use crate::model::Model;
+    use crate::plan::RedisPlan;
+
+    /// Copies the filter `users` of a model.
+    fn copy(model: &Model) -> Result<RedisCopy, RedisCopyError> {
+        let mut builder = RedisCopyBuilder::new(b"users", &model.strings[&b"users"[..]])?;
+        for shard in 0..builder.shards() {
+            let mut layer = 0;
+            while builder.add(model.strings.get(&builder.key(shard, layer)).cloned())? {
+                layer += 1;
+            }
+        }
+        builder.finish()
+    }
+
+    fn filter(items: u64) -> RedisFilter<Model> {
+        let plan = RedisPlan::new(items, 0.01).unwrap();
+        RedisFilter::create(Model::default(), "users", &plan).unwrap()
+    }
+
+    #[test]
+    fn a_copy_answers_as_the_filter() {
+        for planned in [1000, 5_000_000] {
+            let mut filter = filter(planned);
+            let items: Vec<String> = (0..900).map(|i| format!("user {i}")).collect();
+            for result in filter.insert_each(&items) {
+                result.unwrap();
+            }
+            let absent: Vec<String> = (0..900).map(|i| format!("nobody {i}")).collect();
+            let answers = filter.contains_each(&absent);
+            let copy = copy(&filter.into_transport()).unwrap();
+            assert!(items.iter().all(|item| copy.contains(item.as_bytes())));
+            for (item, answer) in absent.iter().zip(answers) {
+                assert_eq!(copy.contains(item.as_bytes()), answer.unwrap(), "{item}");
+            }
+            assert_eq!(copy.items(), 900);
+            assert!(copy.estimate_rate() <= copy.rate());
+        }
+    }
+
+    #[test]
+    fn a_lost_or_damaged_shard_is_an_error() {
+        let model = filter(5_000_000).into_transport();
+        let last = RedisCopyBuilder::new(b"users", &model.strings[&b"users"[..]]).unwrap();
+        let key = last.key(last.shards() - 1, 0);
+        let shard = last.shards() - 1;
+        let mut lost = Model { strings: model.strings.clone(), ..Model::default() };
+        lost.strings.remove(&key);
+        assert_eq!(copy(&lost).unwrap_err(), RedisCopyError::Shard { shard, layer: 0 });
+        let mut short = Model { strings: model.strings.clone(), ..Model::default() };
+        short.strings.get_mut(&key).unwrap().pop();
+        assert_eq!(copy(&short).unwrap_err(), RedisCopyError::Shard { shard, layer: 0 });
+        let mut zero = Model { strings: model.strings, ..Model::default() };
+        zero.strings.get_mut(&key).unwrap().fill(0);
+        assert_eq!(copy(&zero).unwrap_err(), RedisCopyError::Shard { shard, layer: 0 });
+        let unfinished = last.finish().unwrap_err();
+        assert_eq!(unfinished, RedisCopyError::Shard { shard: 0, layer: 0 });
+    }
+}
