@@ -1,6 +1,6 @@
 //! What the server must have, and which table the settings name.
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Client;
 
 use crate::source::error::SourceError;
 use crate::source::postgres::explain::explained;
@@ -32,10 +32,6 @@ fn refuse<T>(message: String) -> Result<T, SourceError> {
     Err(SourceError::Preflight(message))
 }
 
-fn failed(error: Error) -> SourceError {
-    explained(&error)
-}
-
 /// Refuses a server that cannot send changes.
 pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceError> {
     let sql =
@@ -44,7 +40,7 @@ pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceEr
         (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_block_size'),
         (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_segment_size'),
         current_setting('max_replication_slots') = '0'";
-    let row = client.query_one(sql, &[]).await.map_err(failed)?;
+    let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
     let (number, version): (i32, &str) = (row.get(0), row.get(1));
     if number < OLDEST {
         return refuse(format!("the server is PostgreSQL {version}; 15 or newer is needed"));
@@ -88,9 +84,9 @@ pub(super) async fn find_table(client: &Client, text: &str) -> Result<TableName,
             client.query_opt(&sql, &[&table]).await
         }
     };
-    let Some(row) = row.map_err(failed)? else {
+    let Some(row) = row.map_err(|error| explained(&error))? else {
         let sql = format!("{select} WHERE c.relname = $1 AND c.relkind IN ('r', 'p')");
-        let others = client.query(&sql, &[&table]).await.map_err(failed)?;
+        let others = client.query(&sql, &[&table]).await.map_err(|error| explained(&error))?;
         let others: Vec<String> =
             others.iter().map(|row| format!("{}.{table}", row.get::<_, &str>(0))).collect();
         let hint = if others.is_empty() {

@@ -1,6 +1,6 @@
 //! The table, its column of ids and its publication, and the SQL that mends what is missing.
 
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, Row};
 
 use crate::id::IdType;
 use crate::source::error::SourceError;
@@ -76,7 +76,7 @@ async fn quoted(
         quote_ident($1), quote_ident(current_user)";
     let names = [&name.schema, &name.table, &options.column, &options.publication];
     let row = client.query_one(sql, &names.each_ref().map(|it| *it as _)).await;
-    let row = row.map_err(failed)?;
+    let row = row.map_err(|error| explained(&error))?;
     Ok(Quoted {
         table: row.get(0),
         column: row.get(1),
@@ -111,16 +111,12 @@ fn refuse<T>(message: String) -> Result<T, SourceError> {
     Err(SourceError::Preflight(message))
 }
 
-fn failed(error: Error) -> SourceError {
-    explained(&error)
-}
-
 impl Check<'_> {
     /// Runs a query with the schema, the table and the column as its parameters.
     async fn query(&self, sql: &str) -> Result<Vec<Row>, SourceError> {
         let names = [&self.name.schema, &self.name.table, &self.options.column];
         let rows = self.client.query(sql, &names.each_ref().map(|it| *it as _)).await;
-        rows.map_err(failed)
+        rows.map_err(|error| explained(&error))
     }
 
     /// Returns true for a table with partitions.
@@ -272,7 +268,7 @@ impl Check<'_> {
         let Self { name, options, .. } = self;
         let names = [&options.publication, &name.schema, &name.table, &options.column];
         let row = self.client.query_opt(sql, &names.each_ref().map(|it| *it as _)).await;
-        let Some(row) = row.map_err(failed)? else {
+        let Some(row) = row.map_err(|error| explained(&error))? else {
             let with =
                 if is_partitioned { " WITH (publish_via_partition_root = true)" } else { "" };
             return refuse(format!(
