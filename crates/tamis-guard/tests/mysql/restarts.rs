@@ -157,8 +157,7 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
         if reason.contains("no longer") {
             // A log that is being sent is not deleted.
             shop.session.end_streams();
-            let log = shop.session.last_log();
-            shop.session.run(&format!("PURGE BINARY LOGS TO '{log}'"));
+            shop.session.purge_logs();
         }
         let id = 1000 + i;
         shop.session.run(&format!("INSERT INTO products (id) VALUES ({id})"));

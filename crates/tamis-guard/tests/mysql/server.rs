@@ -198,6 +198,22 @@ impl Session {
         self.runtime.block_on(row).unwrap().unwrap().get(0).unwrap()
     }
 
+    /// Deletes all files of the binary log but the last. The server keeps a file until its storage
+    /// engine has written all transactions in it to the disk.
+    pub fn purge_logs(&mut self) {
+        let log = self.last_log();
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            self.run(&format!("PURGE BINARY LOGS TO '{log}'"));
+            let logs = self.connection.query::<mysql_async::Row, _>("SHOW BINARY LOGS");
+            if self.runtime.block_on(logs).unwrap().len() == 1 {
+                return;
+            }
+            assert!(Instant::now() < end, "the server deletes no log");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {
         self.runtime.block_on(self.connection.query_drop(sql))
     }
