@@ -214,17 +214,20 @@ impl KeyUrl {
         if self.server.contains("+sentinel") {
             return Err(wrong("names Sentinels; give the address of the primary"));
         }
-        let info = self.server.as_str().into_connection_info();
+        // Without the feature `tls`, the library does not parse the other scheme.
+        let (is_encrypted, plain) = match self.server.strip_prefix("rediss://") {
+            Some(rest) => (true, format!("redis://{rest}")),
+            None => (false, self.server.clone()),
+        };
+        let info = plain.into_connection_info();
         let info = info.map_err(|_| wrong("has a user or password that cannot be decoded"))?;
-        let (host, port, is_encrypted) = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => (host.clone(), *port, false),
-            ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), *port, true),
-            _ => return Err(wrong("names no server")),
+        let ConnectionAddr::Tcp(host, port) = info.addr() else {
+            return Err(wrong("names no server"));
         };
         let settings = info.redis_settings();
         Ok(ServerAddress {
-            host,
-            port,
+            host: host.clone(),
+            port: *port,
             is_encrypted,
             database: settings.db(),
             user: settings.username().map(str::to_owned),

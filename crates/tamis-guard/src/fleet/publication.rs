@@ -225,7 +225,8 @@ fn encode(generation: &Generation, head: &SnapshotHead) -> io::Result<Vec<u8>> {
     let expected = usize::try_from(generation.bytes()).map_err(io::Error::other)?;
     let reserved = bytes.try_reserve_exact(expected.saturating_add(expected / 64 + (64 << 10)));
     reserved.map_err(|_| io::ErrorKind::OutOfMemory)?;
-    generation.write_snapshot(head, &mut bytes)?;
+    // Followers get the changes by their positions, not by an end.
+    generation.write_snapshot(head, Vec::new, &mut bytes)?;
     Ok(bytes)
 }
 

@@ -29,9 +29,8 @@ fn server(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
 }
 
 fn ok(body: &[u8]) -> Vec<u8> {
-    let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-    answer.reserve(body.len());
-    [answer.as_bytes(), body].concat()
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
 }
 
 fn snapshot(position: &[u8], ids: &str) -> Vec<u8> {
@@ -90,7 +89,7 @@ fn a_body_without_an_end_is_cut_at_the_limit() {
     let answer = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{body}");
     let good = snapshot(b"0000000000000001-1", &integers().to_string());
     // As a snapshot, it is none at its first byte. As changes, it is longer than any.
-    let more = answer.repeat(1).into_bytes();
+    let more = answer.into_bytes();
     let error = error(move |line| match line.contains("since=") {
         false => ok(&good),
         true => {
