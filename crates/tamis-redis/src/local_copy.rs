@@ -133,7 +133,7 @@ impl RedisCopyBuilder {
             shards.push(Vec::new());
         }
         let shard = shards.len() as u32 - 1;
-        let layers = shards.last_mut().expect("a shard was pushed");
+        let Some(layers) = shards.last_mut() else { return Ok(false) };
         let layer = layers.len() as u8;
         let geometry = self.record.geometry.layer(layer);
         let wrong = RedisCopyError::Shard { shard, layer };

@@ -36,7 +36,7 @@ pub(super) fn text(guard: &GuardHandle) -> String {
 /// A gauge of a set of ids: its name, help, and value. `None` is left out.
 type Gauge = (&'static str, &'static str, fn(&GuardSet) -> Option<f64>);
 
-const GAUGES: [Gauge; 9] = [
+const GAUGES: [Gauge; 10] = [
     ("tamis_guard_items", "Ids that exist", |set| Some(set.ids.generation().items() as f64)),
     ("tamis_guard_deleted_items", "Deleted ids that the filter still has", |set| {
         Some(set.ids.generation().deleted() as f64)

@@ -184,6 +184,8 @@ impl Publication {
             source: self.name.clone(),
             position: position.to_string().into_bytes(),
             created: SystemTime::now(),
+            // Followers rebuild when their leader does.
+            built: SystemTime::now(),
         };
         let built = tokio::task::spawn_blocking(move || encode(&generation, &head)).await;
         let built = built.map_err(io::Error::other).flatten();

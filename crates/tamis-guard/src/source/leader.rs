@@ -33,7 +33,7 @@ use tamis::PlanError;
 use crate::change_kind::ChangeKind;
 use crate::fleet::{Delta, FeedPosition, Knowledge};
 use crate::generation::Generation;
-use crate::snapshot::SnapshotError;
+use crate::snapshot::{Snapshot, SnapshotError};
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
 use crate::source::status::Rows;
@@ -108,7 +108,7 @@ impl LeaderReader {
             return Err(SnapshotError::TooLarge { max_bytes }.into());
         }
         let stream = BufReader::new(&mut answer);
-        let (head, generation) = Generation::read_snapshot(stream, max_bytes)?;
+        let Snapshot { head, generation, .. } = Generation::read_snapshot(stream, max_bytes)?;
         drop(answer);
         let ids = run.ids.options().id.to_string();
         if head.ids != ids {

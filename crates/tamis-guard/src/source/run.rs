@@ -56,7 +56,7 @@ pub(super) trait Reader: Send + 'static {
     fn read(&mut self, run: &Run) -> Result<(), SourceError>;
 
     /// Ends the reader after its last read. It takes a bounded time.
-    fn stop(&mut self, run: &Run);
+    fn stop(&mut self, _: &Run) {}
 }
 
 /// A running source, as its reader sees it.

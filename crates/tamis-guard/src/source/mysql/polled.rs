@@ -63,8 +63,6 @@ impl Reader for MysqlPollReader {
         }
         result
     }
-
-    fn stop(&mut self, _: &Run) {}
 }
 
 /// A connection to the server of a table.
