@@ -11,7 +11,9 @@ use crate::steps::Steps;
 use crate::test::GUARD_FEATURES;
 
 /// A database: its name, the test that needs it, and what installs it.
-const DATABASES: [(&str, &str, fn() -> Outcome); 2] =
+type Database = (&'static str, &'static str, fn() -> Outcome);
+
+const DATABASES: [Database; 2] =
     [("MariaDB", "mysql", mariadb), ("PostgreSQL", "postgres", postgres)];
 
 /// Installs what can be installed.

@@ -52,8 +52,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// A running service. The source ends when it is dropped.
 pub struct Shop {
+    /// Where it listens.
     pub address: SocketAddr,
+    /// The ids of all products.
     pub ids: Arc<IdSet>,
+    /// Keeps the ids up to date.
     pub source: Source,
     /// The number of questions to the database.
     pub queries: Arc<AtomicU64>,
@@ -67,6 +70,10 @@ struct Database {
 }
 
 /// Starts the service.
+///
+/// # Errors
+///
+/// Those of the database, and of a listening address that is in use.
 pub async fn start(url: &str, listen: SocketAddr) -> Result<Shop, Box<dyn Error>> {
     let database = Database { pool: Pool::from_url(url)?, queries: Arc::default() };
     let table = "CREATE TABLE IF NOT EXISTS product \
@@ -106,7 +113,7 @@ fn guard(ids: &Arc<IdSet>) -> Result<GuardLayer, Box<dyn Error>> {
 /// `GET /pms/productInfo/{id}`
 async fn product(State(database): State<Database>, Path(id): Path<u64>) -> Response {
     match database.product(id).await {
-        Ok(Some(name)) => success(StatusCode::OK, json!({ "id": id, "name": name })),
+        Ok(Some(name)) => success(StatusCode::OK, &json!({ "id": id, "name": name })),
         // A false positive, or a product that was just deleted: the same answer as the guard's.
         Ok(None) => (StatusCode::NOT_FOUND, [JSON], NO_PRODUCT).into_response(),
         Err(error) => failure(&error),
@@ -119,7 +126,7 @@ async fn create(State(database): State<Database>, Json(product): Json<Value>) ->
         return (StatusCode::BAD_REQUEST, "the product has no name").into_response();
     };
     match database.create(name).await {
-        Ok(id) => success(StatusCode::CREATED, json!({ "id": id })),
+        Ok(id) => success(StatusCode::CREATED, &json!({ "id": id })),
         Err(error) => failure(&error),
     }
 }
@@ -140,7 +147,7 @@ impl Database {
 
 const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
 
-fn success(status: StatusCode, data: Value) -> Response {
+fn success(status: StatusCode, data: &Value) -> Response {
     (status, Json(json!({ "code": 200, "data": data }))).into_response()
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Base {
 
 #[derive(Debug)]
 pub(crate) enum BaseFilter {
-    Tamis(AnyFilter),
+    Tamis(Box<AnyFilter>),
     #[cfg(feature = "redis")]
     Foreign(Box<dyn ForeignFilter>),
 }
@@ -39,7 +39,10 @@ pub(crate) trait ForeignFilter: std::fmt::Debug + Send + Sync {
 impl Base {
     /// Reads all bits of the filter.
     pub(crate) fn tamis(filter: AnyFilter) -> Self {
-        Self { items: filter.estimate_items().round() as u64, filter: BaseFilter::Tamis(filter) }
+        Self {
+            items: filter.estimate_items().round() as u64,
+            filter: BaseFilter::Tamis(Box::new(filter)),
+        }
     }
 
     #[cfg(feature = "redis")]

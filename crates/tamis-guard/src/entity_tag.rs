@@ -41,6 +41,7 @@ impl EntityTag {
 
     /// Returns the value of the headers `ETag` and `If-None-Match`.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "a tag has visible characters only")]
     pub fn to_header(&self) -> HeaderValue {
         HeaderValue::from_str(&format!("\"{}\"", self.0)).expect("a tag has visible characters")
     }

@@ -83,11 +83,14 @@ pub struct Passed {
     version: u32,
 }
 
+/// The requests for one id. Most ids have one.
+type Keys = SmallVec<[RequestKey; 1]>;
+
 /// The requests that were answered with 404 a short time ago, by their ids.
 #[derive(Debug)]
 pub(crate) struct NegativeCache {
     /// `None` if it is turned off.
-    cache: Option<Cache<Box<[u8]>, SmallVec<[RequestKey; 1]>>>,
+    cache: Option<Cache<Box<[u8]>, Keys>>,
     versions: Box<[AtomicU32]>,
 }
 

@@ -98,7 +98,7 @@ impl Generation {
     ) -> io::Result<()> {
         let base = match self.base().map(|base| &base.filter) {
             None => None,
-            Some(BaseFilter::Tamis(filter)) => Some(filter),
+            Some(BaseFilter::Tamis(filter)) => Some(&**filter),
             #[cfg(feature = "redis")]
             Some(BaseFilter::Foreign(_)) => return Err(io::ErrorKind::Unsupported.into()),
         };

@@ -128,7 +128,7 @@ async fn run_in(folder: &Path, args: &DemoArgs, listen: &[String]) -> CommandRes
     _ = serving.await;
     written
         .and_then(|()| print_summary(&recorder.lock(), planned_rate, args.json))
-        .map_err(output)?;
+        .map_err(|error| output(&error))?;
     Ok(Exit::Yes)
 }
 
@@ -143,8 +143,8 @@ fn failed(error: &rusqlite::Error) -> Failure {
     Failure::new(format!("cannot create the database of the demo: {error}"))
 }
 
-fn output(error: std::io::Error) -> Failure {
-    Failure::io("standard output", &error)
+fn output(error: &std::io::Error) -> Failure {
+    Failure::io("standard output", error)
 }
 
 /// Returns the configuration of the guard: an ordinary one, as a user writes it.

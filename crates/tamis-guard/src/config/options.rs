@@ -325,9 +325,11 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
             let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
             options.server_id = *server_id;
             if *follow == Some(file::Follow::Poll) {
-                let mut poll = crate::source::PollOptions::default();
-                poll.changes = change_column(changed.as_deref(), *overlap)?;
-                poll.deletions.clone_from(deletions);
+                let mut poll = crate::source::PollOptions {
+                    changes: change_column(changed.as_deref(), *overlap)?,
+                    deletions: deletions.clone(),
+                    ..crate::source::PollOptions::default()
+                };
                 set_to_text(&mut poll.reread, *reread);
                 if poll.changes.is_none() {
                     let message =

@@ -168,6 +168,7 @@ impl Delta {
     /// # Errors
     ///
     /// [`DeltaError`] unless the bytes are exactly one undamaged delta.
+    #[expect(clippy::missing_panics_doc, reason = "the length of the head is tested before")]
     pub fn decode(bytes: &[u8]) -> Result<Self, DeltaError> {
         if !bytes.starts_with(&MAGIC) {
             return Err(DeltaError::NotADelta);

@@ -20,4 +20,4 @@ mod polled_database;
 pub(super) use cell::Cell;
 pub(super) use follower::Follower;
 pub use options::{ChangeColumn, PollOptions};
-pub(super) use polled_database::PolledDatabase;
+pub(super) use polled_database::{EachDeleted, PolledDatabase};

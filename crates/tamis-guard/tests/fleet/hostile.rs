@@ -41,9 +41,10 @@ fn snapshot(position: &[u8], ids: &str) -> Vec<u8> {
         source: "products".to_owned(),
         position: position.to_vec(),
         created: std::time::SystemTime::UNIX_EPOCH,
+        built: std::time::SystemTime::UNIX_EPOCH,
     };
     let mut bytes = Vec::new();
-    generation.write_snapshot(&head, &mut bytes).unwrap();
+    generation.write_snapshot(&head, Vec::new, &mut bytes).unwrap();
     bytes
 }
 

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use tamis_guard::{Delta, FeedPosition, Generation, Knowledge};
+use tamis_guard::{Delta, FeedPosition, Generation, Knowledge, Snapshot};
 
 use crate::checker::{Dir, wait_synced};
 use crate::instances::{Leader, TOKEN, any_port, write_list};
@@ -56,7 +56,8 @@ fn a_snapshot_has_a_strong_etag_and_is_sent_once() {
     let get = |more: &str| ask(leader.address(), "GET", "/filters/products", more);
     let whole = get("");
     assert_eq!(whole.status, 200, "{}", whole.head);
-    let (head, generation) = Generation::read_snapshot(&whole.body[..], 1 << 30).unwrap();
+    let Snapshot { head, generation, .. } =
+        Generation::read_snapshot(&whole.body[..], 1 << 30).unwrap();
     assert!((1..=100).all(|id: u64| generation.contains(id.to_string().as_bytes())));
     assert_eq!(head.source, "products");
     let tag = whole.header("etag").unwrap().to_owned();

@@ -197,7 +197,9 @@ fn each<T: DataType>(
 ) -> Result<(), SourceError> {
     let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
     loop {
-        (definitions.clear(), repetitions.clear(), values.clear());
+        definitions.clear();
+        repetitions.clear();
+        values.clear();
         let (rows, _, levels) = column.read_records(
             ROWS,
             Some(&mut definitions),

@@ -144,9 +144,8 @@ impl Server {
                 let sql = format!(
                     "SELECT CAST(MIN({column}) AS CHAR), CAST(MAX({column}) AS CHAR) FROM {table}"
                 );
-                let ends: Result<Option<(Option<String>, Option<String>)>, Error> =
-                    self.connection.query_first(sql).await;
-                let (low, high) = ends.map_err(broken)?.unwrap_or_default();
+                let ends = self.connection.query_first::<(Option<String>, Option<String>), _>(sql);
+                let (low, high) = ends.await.map_err(|it| broken(&it))?.unwrap_or_default();
                 let number = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
                 let (Some(low), Some(high)) = (number(low), number(high)) else {
                     return Ok(Vec::new());
@@ -215,7 +214,7 @@ impl Job {
     }
 }
 
-fn broken(error: Error) -> SourceError {
+fn broken(error: &Error) -> SourceError {
     SourceError::Connect(error.to_string())
 }
 
@@ -229,9 +228,9 @@ pub(super) async fn each_row(
 ) -> Result<(), SourceError> {
     let (column, from) = (quoted(&table.column), table.quoted());
     let sql = format!("SELECT {column} FROM {from} WHERE {condition}");
-    let mut result = connection.query_iter(sql).await.map_err(broken)?;
+    let mut result = connection.query_iter(sql).await.map_err(|it| broken(&it))?;
     let mut count = 0_u64;
-    while let Some(row) = result.next().await.map_err(broken)? {
+    while let Some(row) = result.next().await.map_err(|it| broken(&it))? {
         each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
         count += 1;
         if count.is_multiple_of(4096) {

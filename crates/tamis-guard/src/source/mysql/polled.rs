@@ -1,5 +1,6 @@
 //! A table that is polled, for a server without a usable binary log.
 
+use std::borrow::Cow;
 use std::cell::Cell as Shared;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Value};
-use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
 use crate::generation::Generation;
@@ -18,7 +19,7 @@ use crate::source::mysql::bulk::Bulk;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::Server;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
-use crate::source::poll::{Cell, Follower, PollOptions, PolledDatabase};
+use crate::source::poll::{Cell, EachDeleted, Follower, PollOptions, PolledDatabase};
 use crate::source::run::{Reader, Run};
 
 /// How often a query is interrupted to test whether the source is stopped.
@@ -49,7 +50,7 @@ impl Reader for MysqlPollReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
         if self.table.is_none() {
             let table = PolledTable::open(run, &self.options, &self.poll)?;
-            let server = table.server.lock().identity.clone();
+            let server = table.server.blocking_lock().identity.clone();
             if self.server.as_ref().is_some_and(|last| *last != server) {
                 self.follower.forget(run);
             }
@@ -130,9 +131,9 @@ impl PolledTable {
         params: Params,
         mut each: impl FnMut(&Value) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        let mut server = self.server.lock();
-        let mut rows = server.connection.exec_iter(sql, params).await.map_err(broken)?;
-        while let Some(row) = rows.next().await.map_err(broken)? {
+        let mut server = self.server.lock().await;
+        let mut rows = server.connection.exec_iter(sql, params).await.map_err(|it| broken(&it))?;
+        while let Some(row) = rows.next().await.map_err(|it| broken(&it))? {
             self.answered.set(Instant::now());
             each(row.as_ref(0).unwrap_or(&Value::NULL))?;
         }
@@ -147,7 +148,7 @@ impl PolledTable {
         let params: Vec<Value> =
             ids.iter().chain(std::iter::repeat(last)).take(BATCH).cloned().collect();
         self.each(&self.live_ids, Params::Positional(params), |value| {
-            live.extend(self.table.kind.text(value).map(|text| text.into_owned()));
+            live.extend(self.table.kind.text(value).map(Cow::into_owned));
             Ok(())
         })
         .await?;
@@ -181,7 +182,7 @@ fn guarded<T>(
     })
 }
 
-fn broken(error: Error) -> SourceError {
+fn broken(error: &Error) -> SourceError {
     SourceError::Connect(error.to_string())
 }
 
@@ -234,7 +235,7 @@ impl PolledDatabase for PolledTable {
     }
 
     fn schema(&self) -> Result<String, SourceError> {
-        self.wait(async { self.server.lock().schema(&self.options).await })
+        self.wait(async { self.server.lock().await.schema(&self.options).await })
     }
 
     fn is_same(&self) -> Result<bool, SourceError> {
@@ -280,10 +281,7 @@ impl PolledDatabase for PolledTable {
         }
     }
 
-    fn each_deleted(
-        &self,
-        each: &mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>,
-    ) -> Result<(), SourceError> {
+    fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
         let Some(sql) = &self.deletions else { return Ok(()) };
         let mut ids = Vec::new();
         self.wait(self.each(sql, Params::Empty, |value| {
@@ -306,7 +304,7 @@ impl PolledDatabase for PolledTable {
         pause: &mut dyn FnMut() -> Result<bool, SourceError>,
     ) -> Result<(), SourceError> {
         let start = async {
-            let (mut server, generation) = (self.server.lock(), Arc::clone(generation));
+            let (mut server, generation) = (self.server.lock().await, Arc::clone(generation));
             Bulk::start(run, &self.options, &mut server, generation, None).await
         };
         let mut bulk = self.wait(start)?;
@@ -322,7 +320,7 @@ impl PolledDatabase for PolledTable {
     }
 
     fn rows(&self) -> u64 {
-        self.wait(async { Ok(self.server.lock().rows().await) }).unwrap_or(0)
+        self.wait(async { Ok(self.server.lock().await.rows().await) }).unwrap_or(0)
     }
 }
 
@@ -353,7 +351,7 @@ impl Server {
             }
         }
         // Local time goes back when summer time ends.
-        server.connection.query_drop("SET time_zone = '+00:00'").await.map_err(broken)?;
+        server.connection.query_drop("SET time_zone = '+00:00'").await.map_err(|it| broken(&it))?;
         Ok(server)
     }
 
@@ -363,7 +361,8 @@ impl Server {
         let sql = "SELECT CAST(CREATE_TIME AS CHAR) FROM information_schema.TABLES \
             WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
         let names = (&self.table.database, &self.table.name);
-        let created: Option<Row> = self.connection.exec_first(sql, names).await.map_err(broken)?;
+        let created: Option<Row> =
+            self.connection.exec_first(sql, names).await.map_err(|it| broken(&it))?;
         let missing = || SourceError::Preflight(format!("there is no table {}", self.table.name));
         let created = created.ok_or_else(missing)?.get::<Option<String>, _>(0).flatten();
         Ok(format!("{created:?} {columns:?}"))

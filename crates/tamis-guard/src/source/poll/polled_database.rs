@@ -7,6 +7,10 @@ use crate::source::error::SourceError;
 use crate::source::poll::cell::Cell;
 use crate::source::run::Run;
 
+/// Takes a deleted id, and whether a row has the id.
+pub(in crate::source) type EachDeleted<'e> =
+    &'e mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>;
+
 /// A database that is polled.
 pub(in crate::source) trait PolledDatabase {
     /// Returns a number that differs after each commit of another connection. `None` if the
@@ -42,10 +46,7 @@ pub(in crate::source) trait PolledDatabase {
     ) -> Result<(), SourceError>;
 
     /// Passes the ids that the query for deletions returns, and whether a row has the id.
-    fn each_deleted(
-        &self,
-        each: &mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>,
-    ) -> Result<(), SourceError>;
+    fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError>;
 
     /// Reads the ids of all rows that exist during the whole call into a new generation. Calls
     /// `pause` often, and ends when it returns false.

@@ -13,7 +13,7 @@ use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::file::{Identity, Signature};
-use crate::source::poll::{Cell, PolledDatabase};
+use crate::source::poll::{Cell, EachDeleted, PolledDatabase};
 use crate::source::run::Run;
 use crate::source::sqlite::cell::id_text;
 use crate::source::sqlite::options::SqliteOptions;
@@ -202,10 +202,7 @@ impl PolledDatabase for Database {
         .map(drop)
     }
 
-    fn each_deleted(
-        &self,
-        each: &mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>,
-    ) -> Result<(), SourceError> {
+    fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
         let Some(sql) = &self.deleted_ids else { return Ok(()) };
         let row = |value: ValueRef<'_>, text: &[u8]| each(text, self.is_live(&value.into())?);
         self.each(sql, [], row).map(drop)
