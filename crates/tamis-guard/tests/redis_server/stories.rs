@@ -22,15 +22,15 @@ fn texts(ids: impl Iterator<Item = u64>) -> Vec<String> {
     ids.map(|id| id.to_string()).collect()
 }
 
-fn native(server: &Server, plan: RedisPlan) -> RedisFilter<tamis_redis::SingleNode> {
-    RedisFilter::open_or_create(server.node(), "seen", &plan).unwrap()
+fn native(server: &Server, plan: &RedisPlan) -> RedisFilter<tamis_redis::SingleNode> {
+    RedisFilter::open_or_create(server.node(), "seen", plan).unwrap()
 }
 
 #[test]
 fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
     let server = Server::start();
     let plan = RedisPlan::new(2000, 1e-6).unwrap().growing().unwrap();
-    let mut filter = native(&server, plan.clone());
+    let mut filter = native(&server, &plan);
     for added in filter.insert_each(&texts(1..=100)) {
         added.unwrap();
     }
@@ -63,7 +63,7 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
 #[test]
 fn a_filter_of_many_shards_is_copied_and_a_lost_shard_is_an_error() {
     let server = Server::start();
-    let mut filter = native(&server, RedisPlan::new(3_000_000, 1e-4).unwrap());
+    let mut filter = native(&server, &RedisPlan::new(3_000_000, 1e-4).unwrap());
     for added in filter.insert_each(&texts(1..=5000)) {
         added.unwrap();
     }
@@ -87,7 +87,7 @@ fn a_filter_of_many_shards_is_copied_and_a_lost_shard_is_an_error() {
 fn a_window_in_shards_is_refused() {
     let server = Server::start();
     let window = RedisWindow { slices: 4, slice_millis: 60_000 };
-    native(&server, RedisPlan::new(1000, 0.01).unwrap().window(window).unwrap());
+    native(&server, &RedisPlan::new(1000, 0.01).unwrap().window(window).unwrap());
     let source = follow(&id_set(integers()), RedisOptions::new(&server.url("seen")));
     let status = wait(&source, "a refusal", |status| status.last_error.is_some());
     assert!(status.last_error.unwrap().contains("which forgets items"));
