@@ -2,8 +2,8 @@
 //!
 //! A source runs on a thread of its own until it is stopped or dropped. Its promise:
 //!
-//! > While the state is [`SyncState::Synced`](crate::SyncState::Synced), no id is refused that was committed before the request
-//! > and longer ago than [`SourceOptions::stale_after`].
+//! > While the state is [`SyncState::Synced`](crate::SyncState::Synced), no id is refused that was
+//! > committed more than [`SourceOptions::stale_after`] before the request.
 //!
 //! Each successful read proves that the guard has all ids that were committed before a moment, the
 //! start of the read. A second thread watches this moment. When it is older than `stale_after`, the
