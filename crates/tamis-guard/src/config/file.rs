@@ -217,7 +217,7 @@ pub(super) enum Source {
         reread: Option<Text<Duration>>,
     },
     Postgres {
-        url: Secret,
+        url: SecretUrl,
         table: String,
         column: String,
         publication: Option<String>,
@@ -237,7 +237,7 @@ pub(super) enum Follow {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RedisSource {
-    pub(super) url: Secret,
+    pub(super) url: SecretUrl,
     pub(super) format: Option<String>,
     pub(super) funnel: Option<String>,
     pub(super) charset: Option<String>,
