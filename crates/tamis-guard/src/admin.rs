@@ -128,13 +128,13 @@ async fn unrestricted(
             json(status, &status::states(guard))
         }
         ("/metrics", true) => {
-            let mut response = text(StatusCode::OK, metrics::text(guard));
+            let mut response = text(StatusCode::OK, read(guard, metrics::text).await);
             let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
             response.headers_mut().insert(CONTENT_TYPE, format);
             response
         }
         ("/api/status", true) => {
-            let mut value = status::status(guard);
+            let mut value = read(guard, status::status).await;
             for (field, more) in &settings.fields {
                 value[*field] = more();
             }
@@ -151,6 +151,16 @@ async fn unrestricted(
             Some(("rebuild", name)) => rebuild(&request, guard, name, settings.token.as_deref()),
             _ => error(StatusCode::NOT_FOUND, "unknown path; use POST /ids/NAME or /rebuild/NAME"),
         },
+    }
+}
+
+/// Reads the guard beside the threads that serve requests: the estimate of a rate reads all bits of
+/// a filter.
+async fn read<T: Send + 'static>(guard: &GuardHandle, read: fn(&GuardHandle) -> T) -> T {
+    let guard = guard.clone();
+    match tokio::task::spawn_blocking(move || read(&guard)).await {
+        Ok(value) => value,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

@@ -8,7 +8,7 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Method;
 use http::header::HeaderName;
@@ -83,14 +83,15 @@ pub struct Passed {
     version: u32,
 }
 
-/// The requests for one id. Most ids have one.
-type Keys = SmallVec<[RequestKey; 1]>;
+/// The requests for one id, with the times of their answers. Most ids have one.
+type Keys = SmallVec<[(RequestKey, Instant); 1]>;
 
 /// The requests that were answered with 404 a short time ago, by their ids.
 #[derive(Debug)]
 pub(crate) struct NegativeCache {
     /// `None` if it is turned off.
     cache: Option<Cache<Box<[u8]>, Keys>>,
+    ttl: Duration,
     versions: Box<[AtomicU32]>,
 }
 
@@ -100,6 +101,7 @@ impl NegativeCache {
         let cache = || Cache::builder().max_capacity(ids).time_to_live(ttl).build();
         Self {
             cache: (ids > 0).then(cache),
+            ttl,
             versions: (0..COUNTERS).map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -107,7 +109,9 @@ impl NegativeCache {
     /// Tests whether a request was answered with 404.
     pub(crate) fn contains(&self, id: &[u8], key: RequestKey) -> bool {
         let keys = self.cache.as_ref().and_then(|cache| cache.get(id));
-        keys.is_some_and(|keys| keys.contains(&key))
+        // The cache counts from the last answer for the id.
+        let is_recent = |(other, at): &(RequestKey, Instant)| *other == key && self.is_recent(*at);
+        keys.is_some_and(|keys| keys.iter().any(is_recent))
     }
 
     /// Tests whether any request for an id was answered with 404.
@@ -128,10 +132,11 @@ impl NegativeCache {
             return;
         }
         let mut keys = cache.get(id).unwrap_or_default();
-        if keys.contains(&key) || keys.len() >= MAX_KEYS {
+        keys.retain(|(other, at)| *other != key && self.is_recent(*at));
+        if keys.len() >= MAX_KEYS {
             return;
         }
-        keys.push(key);
+        keys.push((key, Instant::now()));
         cache.insert(id.into(), keys);
         // A change between the test and the line above has not found the entry.
         if !is_same() {
@@ -157,6 +162,10 @@ impl NegativeCache {
         if let Some(cache) = &self.cache {
             cache.invalidate_all();
         }
+    }
+
+    fn is_recent(&self, at: Instant) -> bool {
+        at.elapsed() < self.ttl
     }
 
     fn version(&self, id: &[u8]) -> &AtomicU32 {
@@ -200,6 +209,22 @@ mod tests {
         }
         let post = Request::builder().method("POST").uri("/products/7").body(()).unwrap();
         assert_eq!(RequestKey::of(&post.into_parts().0), None);
+    }
+
+    #[test]
+    fn further_answers_do_not_lengthen_the_time_of_an_entry() {
+        let ttl = Duration::from_millis(200);
+        let cache = NegativeCache::new(10, ttl);
+        let first = key("/7", &[]);
+        cache.insert(b"7", cache.passed(b"7"), first);
+        let end = Instant::now() + ttl;
+        let mut others = 0;
+        while Instant::now() < end {
+            others += 1;
+            cache.insert(b"7", cache.passed(b"7"), key(&format!("/7?{others}"), &[]));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!cache.contains(b"7", first));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tamis_guard::{Config, Guard, GuardHandle};
+use tamis_guard::{Config, Guard, GuardHandle, GuardSet, SyncState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -74,7 +74,9 @@ async fn start() -> Running {
     let handle = guard.handle();
     tokio::spawn(guard.run(std::future::pending()));
     let end = Instant::now() + Duration::from_secs(30);
-    while handle.sets()[1].ids.generation().items() < 2 {
+    let is_synced =
+        |set: &GuardSet| set.ids.generation().items() == 2 && set.ids.state() == SyncState::Synced;
+    while !is_synced(&handle.sets()[1]) {
         assert!(Instant::now() < end, "{:?}", handle.sets());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

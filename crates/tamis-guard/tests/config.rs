@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamis_guard::{Config, Guard};
+use tamis_guard::{Config, Guard, GuardSet, SyncState};
 
 const GOOD: &str = r#"
 [proxy]
@@ -156,7 +156,10 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     let handle = guard.handle();
     let synced = async || {
         let end = std::time::Instant::now() + Duration::from_secs(30);
-        while !handle.sets().iter().all(|set| set.ids.generation().items() == 2) {
+        let is_synced = |set: &GuardSet| {
+            set.ids.generation().items() == 2 && set.ids.state() == SyncState::Synced
+        };
+        while !handle.sets().iter().all(is_synced) {
             assert!(std::time::Instant::now() < end, "{:?}", handle.sets());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

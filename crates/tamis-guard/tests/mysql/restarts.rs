@@ -11,7 +11,8 @@ use tamis_guard::{
 };
 
 use crate::checker::{
-    Committed, Dir, Random, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
+    Committed, Dir, Random, check, has, id_set, integers, knows, options, wait, wait_synced,
+    wait_until,
 };
 use crate::server::{Server, start};
 use crate::stories::transact;
@@ -55,7 +56,7 @@ fn a_restart_goes_on_in_the_log_and_does_not_read_the_table() {
     assert_eq!((status.items_read, status.snapshots.unused), (5000, None));
     shop.session.run("INSERT INTO products VALUES ('new', 5001), ('new', 5002)");
     shop.session.run("DELETE FROM products WHERE id IN (7, 8, 5002)");
-    wait_until(&source, "changed", || knows(&ids, 5001) && !knows(&ids, 8) && !knows(&ids, 5002));
+    wait_until(&source, "changed", || knows(&ids, 5001) && !has(&ids, 8) && !has(&ids, 5002));
     source.stop();
     shop.session.run("INSERT INTO products VALUES ('while it is stopped', 5003)");
     shop.session.run("INSERT INTO products VALUES ('created again', 8)");
@@ -66,7 +67,7 @@ fn a_restart_goes_on_in_the_log_and_does_not_read_the_table() {
         let (ids, source, status) = restart(&mysql);
         goes_on(&status);
         assert!([1, 8, 5000, 5001, 5003, 5004].iter().all(|id| knows(&ids, id)));
-        assert!([7, 9, 5002, 5005].iter().all(|id| !knows(&ids, id)));
+        assert!([7, 9, 5002, 5005].iter().all(|id| !has(&ids, id)));
         source.stop();
     }
     // A read of all ids has another hash key, which the next snapshot has too.
@@ -78,7 +79,7 @@ fn a_restart_goes_on_in_the_log_and_does_not_read_the_table() {
     source.stop();
     let (ids, _source, status) = restart(&mysql);
     goes_on(&status);
-    assert!([1, 8, 5005].iter().all(|id| knows(&ids, id)) && !knows(&ids, 7));
+    assert!([1, 8, 5005].iter().all(|id| knows(&ids, id)) && !has(&ids, 7));
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
         shop.session.run(&format!("INSERT INTO products (id) VALUES ({id})"));
         let (ids, source, status) = restart(&mysql);
         reads_all(&status, reason);
-        assert!(knows(&ids, id) && knows(&ids, 1) && !knows(&ids, id + 1), "{reason}");
+        assert!(knows(&ids, id) && knows(&ids, 1) && !has(&ids, id + 1), "{reason}");
         // The next one goes on.
         source.stop();
         let (_, source, status) = restart(&mysql);
@@ -177,7 +178,7 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
     shop.session.run("INSERT INTO products (id) VALUES (7)");
     let (ids, _source, status) = restart(&mysql);
     assert_eq!(status.items_read, 1);
-    assert!(knows(&ids, 7) && !knows(&ids, 1));
+    assert!(knows(&ids, 7) && !has(&ids, 1));
 }
 
 /// Writes the snapshot at a path with another end.
@@ -262,7 +263,7 @@ fn a_damaged_snapshot_costs_a_read_of_all_ids() {
         fs::write(&path, bytes).unwrap();
         let (ids, source, status) = restart(&mysql);
         reads_all(&status, reason);
-        assert!(knows(&ids, 100) && !knows(&ids, 101), "{reason}");
+        assert!(knows(&ids, 100) && !has(&ids, 101), "{reason}");
         source.stop();
     }
     // A whole one, of something else.
@@ -291,7 +292,7 @@ fn a_folder_without_space_costs_no_id() {
     let status = wait(&source, "failed", |status| status.snapshots.failures > 1);
     let error = status.snapshots.last_error.unwrap();
     assert!(error.contains("folder/a: No such file") && !error.contains("os error"), "{error}");
-    assert!(knows(&ids, 101) && !knows(&ids, 102));
+    assert!(knows(&ids, 101) && !has(&ids, 102));
     assert_eq!((ids.state(), status.failures), (SyncState::Synced, 0));
     fs::create_dir(&folder).unwrap();
     wait(&source, "written again", |status| status.snapshots.last_error.is_none());

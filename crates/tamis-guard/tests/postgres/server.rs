@@ -11,6 +11,7 @@ use tamis_guard::source::{PostgresOptions, Source};
 use tamis_guard::{IdSet, IdType};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+pub use crate::checker::has;
 use crate::checker::{Dir, options};
 
 /// A server that ends with the test.
@@ -297,14 +298,6 @@ impl Session {
 
 pub fn start(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
     Source::postgres(Arc::clone(ids), postgres.clone(), options())
-}
-
-/// Tests whether an id is in the set, in any state. A stale set lets all ids pass.
-pub fn has(ids: &IdSet, id: impl std::fmt::Display) -> bool {
-    ids.options()
-        .id
-        .canonical(id.to_string().as_bytes())
-        .is_ok_and(|id| ids.generation().contains(&id))
 }
 
 pub fn text() -> IdType {

@@ -9,7 +9,7 @@ use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 
 use crate::checker::{
-    Committed, INTERVAL, Random, check, id_set, integers, knows, options, wait, wait_synced,
+    Committed, INTERVAL, Random, check, has, id_set, integers, knows, options, wait, wait_synced,
     wait_until,
 };
 use crate::client::Client;
@@ -124,7 +124,7 @@ fn another_filter_with_as_many_items_is_noticed() {
     client.run("BF.MADD new 11 12 13");
     client.run("RENAME new seen");
     wait_until(&source, "the new filter", || (11..14).all(|id| knows(&ids, id)));
-    assert!((1..4).all(|id| !knows(&ids, id)));
+    assert!((1..4).all(|id| !has(&ids, id)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tamis_guard::{IdSet, SyncState};
 use tamis_redis::{HelperFilter, RedisFilter, RedisPlan, RedisWindow, RedissonFilter};
 
 use crate::checker::{
-    Committed, Random, check, id_set, integers, knows, options, wait, wait_synced, wait_until,
+    Committed, Random, check, has, id_set, integers, knows, options, wait, wait_synced, wait_until,
 };
 use crate::server::Server;
 
@@ -37,7 +37,7 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
     let ids = id_set(integers());
     let source = follow(&ids, RedisOptions::new(&server.url("seen")));
     wait_synced(&source);
-    assert!((1..=100).all(|id| knows(&ids, id)) && !knows(&ids, 101));
+    assert!((1..=100).all(|id| knows(&ids, id)) && !has(&ids, 101));
     let committed = Committed::default();
     committed.insert(1..=100);
     check(&source, &ids, &committed, || {
@@ -149,7 +149,7 @@ fn a_bitmap_of_setbit_is_an_exact_set_of_integers() {
     assert!((1..2000).all(|id| knows(&ids, id) == (id % 3 == 1)));
     // Bits may be cleared too, and the id is refused.
     client.run("SETBIT seen 4 0");
-    wait_until(&source, "the deleted id", || !knows(&ids, 4));
+    wait_until(&source, "the deleted id", || !has(&ids, 4));
     assert!(knows(&ids, 7));
 }
 

@@ -38,6 +38,12 @@ pub fn knows(ids: &IdSet, id: impl Display) -> bool {
     ids.decide(id.to_string().as_bytes()).passes()
 }
 
+/// Tests whether an id is in the set, in any state. A stale set lets all ids pass.
+pub fn has(ids: &IdSet, id: impl Display) -> bool {
+    let id = ids.options().id.canonical(id.to_string().as_bytes()).map(Vec::from);
+    id.is_ok_and(|id| ids.generation().contains(&id))
+}
+
 /// Waits until the status of a source satisfies a condition.
 pub fn wait(source: &Source, what: &str, is_done: impl Fn(&SourceStatus) -> bool) -> SourceStatus {
     wait_until(source, what, || is_done(&source.status()));

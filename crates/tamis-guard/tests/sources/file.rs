@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use tamis::{AnyFilter, Hasher, Plan};
 use tamis_formats::TamisFile;
-use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source};
+use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source, SourceOptions};
 use tamis_guard::{IdSet, IdType, RequestKey, SnapshotOptions, SyncState};
 
-use crate::checker::{Committed, Dir, Random, check, id_set, integers, knows, options};
+use crate::checker::{Committed, Dir, Random, check, has, id_set, integers, knows, options};
 use crate::checker::{wait, wait_synced, wait_until};
 
 const QUIET: Duration = Duration::from_millis(60);
@@ -40,14 +40,14 @@ fn a_list_is_read_again_when_it_changes() {
     let source = start(&ids, &path, FileFormat::Lines);
     let status = wait_synced(&source);
     assert_eq!((status.items_read, status.invalid_rows, status.generations), (3, 2, 1));
-    assert!([1, 2, 3].iter().all(|id| knows(&ids, id)) && !knows(&ids, 4));
+    assert!([1, 2, 3].iter().all(|id| knows(&ids, id)) && !has(&ids, 4));
     // In place, and with the same length.
     fs::write(&path, "1\n002\r\n\n 5 \nfour\n0\n").unwrap();
     wait(&source, "read again", |status| status.generations == 2);
-    assert!(knows(&ids, 5) && !knows(&ids, 3));
+    assert!(knows(&ids, 5) && !has(&ids, 3));
     replace(&path, "1\n2\n6\n");
     wait(&source, "replaced", |status| status.generations == 3);
-    assert!(knows(&ids, 6) && !knows(&ids, 5));
+    assert!(knows(&ids, 6) && !has(&ids, 5));
     // The modification time is set back.
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "1\n2\n7\n").unwrap();
@@ -80,16 +80,16 @@ fn a_restart_with_a_snapshot_reads_only_a_list_that_has_changed() {
     source.stop();
     let (ids, source, status) = restart();
     assert_eq!((status.items_read, status.generations, status.last_error), (0, 1, None));
-    assert!(knows(&ids, 1) && knows(&ids, 2) && !knows(&ids, 3));
+    assert!(knows(&ids, 1) && knows(&ids, 2) && !has(&ids, 3));
     // A change is read as without a snapshot.
     replace(&path, lines([1, 3]));
     wait(&source, "the new list", |status| status.generations == 2);
-    assert!(knows(&ids, 3) && !knows(&ids, 2));
+    assert!(knows(&ids, 3) && !has(&ids, 2));
     source.stop();
     replace(&path, lines([4]));
     let (ids, source, status) = restart();
     assert_eq!(status.items_read, 1);
-    assert!(knows(&ids, 4) && !knows(&ids, 3));
+    assert!(knows(&ids, 4) && !has(&ids, 3));
     source.stop();
     fs::write(&snapshot, "damaged").unwrap();
     let (ids, source, status) = restart();
@@ -129,12 +129,12 @@ fn a_column_of_a_csv_file_is_read() {
     let source = start(&ids, &path, csv(CsvColumn::Name("id".to_owned())));
     let status = wait_synced(&source);
     assert_eq!((status.items_read, status.invalid_rows), (2, 1));
-    assert!(knows(&ids, 1) && knows(&ids, 2) && !knows(&ids, 3));
+    assert!(knows(&ids, 1) && knows(&ids, 2) && !has(&ids, 3));
     drop(source);
     let names = id_set(IdType::Text { max_bytes: 10 });
     let source = start(&names, &path, csv(CsvColumn::Number(0)));
     wait_synced(&source);
-    assert!(knows(&names, "a;\nb") && knows(&names, "name") && !knows(&names, "e"));
+    assert!(knows(&names, "a;\nb") && knows(&names, "name") && !has(&names, "e"));
     drop(source);
     let source = start(&id_set(integers()), &path, csv(CsvColumn::Name("no".to_owned())));
     let status = wait(&source, "an error", |status| status.failures > 1);
@@ -160,7 +160,7 @@ fn a_filter_file_is_a_generation() {
     fs::write(&path, &first).unwrap();
     let source = start(&ids, &path, FileFormat::Filter);
     wait_synced(&source);
-    assert!((1..10_000).all(|id| knows(&ids, id)) && !knows(&ids, 10_005));
+    assert!((1..10_000).all(|id| knows(&ids, id)) && !has(&ids, 10_005));
     ids.insert(b"20000").unwrap();
     assert!(knows(&ids, 20_000));
     // A damaged file is not published.
@@ -170,7 +170,7 @@ fn a_filter_file_is_a_generation() {
     replace(&path, write(5000..15_000));
     wait(&source, "replaced", |status| status.generations == 2);
     wait_synced(&source);
-    assert!((5000..15_000).all(|id| knows(&ids, id)) && !knows(&ids, 4999));
+    assert!((5000..15_000).all(|id| knows(&ids, id)) && !has(&ids, 4999));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_damaged_file_keeps_the_last_ids_and_becomes_stale() {
         fs::write(&path, &content).unwrap();
         wait_synced(&source);
         assert!(source.status().last_error.is_none());
-        assert!((1..=1000).all(|id| knows(&ids, id)) && !knows(&ids, 1001), "{error}");
+        assert!((1..=1000).all(|id| knows(&ids, id)) && !has(&ids, 1001), "{error}");
     }
 }
 
@@ -218,7 +218,11 @@ fn a_file_that_is_being_written_is_not_published() {
     let (dir, ids) = (Dir::new(), id_set(integers()));
     let path = dir.path("ids.txt");
     fs::write(&path, lines(1..=500)).unwrap();
-    let source = start(&ids, &path, FileFormat::Lines);
+    // Far above the pauses of the writer.
+    let quiet = Duration::from_millis(500);
+    let file = FileOptions { quiet, ..FileOptions::new(&path, FileFormat::Lines) };
+    let options = SourceOptions { stale_after: Duration::from_secs(5), ..options() };
+    let source = Source::file(Arc::clone(&ids), file, options);
     wait_synced(&source);
     let committed = Committed::default();
     committed.insert(1..=500);
@@ -269,7 +273,7 @@ fn no_id_is_refused_while_files_are_replaced() {
     });
     assert!(source.status().generations > 5, "{:?}", source.status());
     wait_until(&source, "the last file", || committed.ids().iter().all(|id| knows(&ids, id)));
-    wait_until(&source, "deletions", || !knows(&ids, next));
+    wait_until(&source, "deletions", || !has(&ids, next));
 }
 
 #[test]
@@ -281,7 +285,7 @@ fn a_stop_interrupts_a_long_read() {
     std::thread::sleep(QUIET + Duration::from_millis(50));
     let start = Instant::now();
     source.stop();
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -315,7 +315,7 @@ fn a_stop_interrupts_a_query() {
     std::thread::sleep(Duration::from_millis(200));
     let start = Instant::now();
     source.stop();
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(ids.state(), SyncState::Warming);
 }
 

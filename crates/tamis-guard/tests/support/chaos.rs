@@ -11,7 +11,9 @@ use std::time::Duration;
 use tamis_guard::IdSet;
 use tamis_guard::source::Source;
 
-use crate::checker::{Committed, Random, check, id_set, integers, knows, wait_synced, wait_until};
+use crate::checker::{
+    Committed, Random, check, has, id_set, integers, knows, wait_synced, wait_until,
+};
 use crate::tcp_proxy::TcpProxy;
 
 /// A database with a table of ids, and faults.
@@ -57,7 +59,7 @@ pub fn run(database: &mut impl Database, seed: u64, lives: u32, steps: u32) {
         let what = format!("life {life} of seed {seed} knows exactly the ids that exist");
         wait_until(&source, &what, || {
             story.committed.ids().iter().all(|id| knows(&ids, id))
-                && story.gone.iter().all(|id| !knows(&ids, id))
+                && story.gone.iter().all(|id| !has(&ids, id))
         });
         drop(source);
         // Changes that no guard sees.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use mysql_async::binlog::events::{Event, EventData, RowsEventData};
+use mysql_async::binlog::events::{Event, EventData, QueryEvent, RowsEventData};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{BinlogStream, BinlogStreamRequest};
 use parking_lot::Mutex;
@@ -116,7 +116,8 @@ impl Follower {
                 self.prepared.clear();
                 let is_late = std::mem::take(&mut self.is_late);
                 let visible = Visible { place: self.position.clone(), is_late };
-                let generation = run.start_generation(server.rows().await)?;
+                let rows = in_time(limit, async { Ok(server.rows().await) }).await?;
+                let generation = run.start_generation(rows)?;
                 let read = Bulk::start(run, &options, &mut server, generation, Some(visible));
                 full_read = Some(in_time(limit, read).await?);
             }
@@ -124,6 +125,8 @@ impl Follower {
                 event = stream.next() => {
                     let event = event.unwrap_or_else(|| Err(closed()));
                     let event = event.map_err(|error| self.broken(run, &error))?;
+                    // A large transaction arrives for longer than the limit.
+                    answered = Instant::now();
                     self.apply(run, &event, &stream, &server.table)?;
                 }
                 read = async { full_read.as_mut().expect("tested").finish(run).await }, if full_read.is_some() => {
@@ -273,7 +276,7 @@ impl Follower {
             }
             Some(EventData::RowsEvent(rows)) => self.apply_rows(run, &rows, stream, table)?,
             Some(EventData::XidEvent(_)) => ends_transaction = true,
-            Some(EventData::QueryEvent(query)) => match meaning(&query.query(), &table.name) {
+            Some(EventData::QueryEvent(query)) => match meaning_of(&query, table) {
                 Statement::Begin => {}
                 Statement::Commit | Statement::Other => ends_transaction = true,
                 // The rows may exist again, or still. Their ids pass until all are read.
@@ -398,4 +401,8 @@ async fn in_time<T>(
 
 fn closed() -> mysql_async::Error {
     mysql_async::Error::Other("the server has closed the binary log".into())
+}
+
+fn meaning_of(query: &QueryEvent<'_>, table: &Table) -> Statement {
+    meaning(&query.query(), &query.schema(), &table.database, &table.name)
 }

@@ -319,8 +319,8 @@ impl PolledDatabase for PolledTable {
         }
     }
 
-    fn rows(&self) -> u64 {
-        self.wait(async { Ok(self.server.lock().await.rows().await) }).unwrap_or(0)
+    fn rows(&self) -> Result<u64, SourceError> {
+        self.wait(async { Ok(self.server.lock().await.rows().await) })
     }
 }
 

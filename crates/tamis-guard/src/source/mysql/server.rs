@@ -26,7 +26,9 @@ pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError>
     })?;
     let user = opts.user().unwrap_or_default().to_owned();
     // Only over the address in the URL: it may be that of a tunnel.
-    let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
+    // The server may have other settings: one snapshot for all queries, or results that are cut.
+    let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
+    let opts = OptsBuilder::from_opts(opts).prefer_socket(false).setup(vec![settings]);
     Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
 }
 

@@ -22,7 +22,9 @@ pub(super) enum Statement {
 
 /// Tells what a statement means for a table. In doubt it is unexplained, which costs a read of all
 /// ids.
-pub(super) fn meaning(text: &str, table: &str) -> Statement {
+///
+/// `current` is the default database of the statement, and `database` that of the table.
+pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) -> Statement {
     let text = without_comments(text).to_ascii_lowercase();
     let mut words =
         text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
@@ -41,6 +43,12 @@ pub(super) fn meaning(text: &str, table: &str) -> Statement {
             return Statement::Unexplained;
         }
         _ => {}
+    }
+    // Unlike rows, for which there are triggers, a definition concerns what it names.
+    let is_elsewhere =
+        !current.eq_ignore_ascii_case(database) && !has_word(&text, &database.to_ascii_lowercase());
+    if is_elsewhere {
+        return Statement::Other;
     }
     let second = words.next().unwrap_or_default();
     let drops_database = first == "drop" && matches!(second, "database" | "schema");
@@ -77,6 +85,10 @@ fn without_comments(mut text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn meaning(text: &str, table: &str) -> Statement {
+        super::meaning(text, "shop", "shop", table)
+    }
 
     #[test]
     fn statements_that_may_change_the_table_are_unexplained() {
@@ -118,5 +130,21 @@ mod tests {
         assert_eq!(meaning("COMMIT", "products"), Statement::Commit);
         assert_eq!(meaning("ROLLBACK", "products"), Statement::Rollback);
         assert_eq!(meaning("XA END 'a'", "products"), Statement::TwoPhase);
+    }
+
+    #[test]
+    fn definitions_in_other_databases_cost_no_read() {
+        let elsewhere = |text| super::meaning(text, "other", "shop", "products");
+        for text in ["CREATE TABLE products (id INT)", "TRUNCATE products", "DROP DATABASE other"] {
+            assert_eq!(elsewhere(text), Statement::Other, "{text}");
+        }
+        for text in [
+            "RENAME TABLE shop.new TO `Shop`.products",
+            "DROP DATABASE shop",
+            // A trigger may insert into the table.
+            "INSERT INTO products VALUES (1)",
+        ] {
+            assert_eq!(elsewhere(text), Statement::Unexplained, "{text}");
+        }
     }
 }

@@ -211,7 +211,7 @@ impl Follower {
         let read = FullRead::new(self.reread, version);
         let schema = self.schema.clone();
         self.is_following = true;
-        let generation = run.start_generation(database.rows())?;
+        let generation = run.start_generation(database.rows()?)?;
         database.read_all(run, &generation, &mut || {
             if run.is_stopped() {
                 return Err(SourceError::Stopped);

@@ -58,5 +58,5 @@ pub(in crate::source) trait PolledDatabase {
     ) -> Result<(), SourceError>;
 
     /// Returns about how many rows the table has; 0 if it is not known.
-    fn rows(&self) -> u64;
+    fn rows(&self) -> Result<u64, SourceError>;
 }

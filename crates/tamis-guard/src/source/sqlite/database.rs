@@ -225,8 +225,8 @@ impl PolledDatabase for Database {
         }
     }
 
-    fn rows(&self) -> u64 {
-        0
+    fn rows(&self) -> Result<u64, SourceError> {
+        Ok(0)
     }
 }
 
