@@ -76,7 +76,8 @@ async fn bodies_that_the_guard_reads_arrive_unchanged() {
     assert!(answer.ends_with("\r\n\r\n{\"id\":9}"), "{answer}");
     let answer =
         exchange("transfer-encoding: chunked\r\n\r\n6\r\n{\"id\":\r\n2\r\n9}\r\n0\r\n\r\n").await;
-    assert!(answer.contains("6\r\n{\"id\":\r\n2\r\n9}\r\n0\r\n\r\n"), "{answer}");
+    // The same bytes, in one chunk.
+    assert!(answer.contains("8\r\n{\"id\":9}\r\n0\r\n\r\n"), "{answer}");
     assert!(exchange("content-length: 9\r\n\r\n{\"id\":10}").await.starts_with("HTTP/1.1 404 "));
     // Larger than the guard reads: the body passes, also its second half.
     let large = format!("{{\"id\":10,\"x\":\"{}\"}}", "x".repeat(300_000));
