@@ -25,7 +25,7 @@ const ROWS: usize = 1024;
 /// Returns the number of rows, as far as a file of this size is likely to have them. A filter grows if
 /// there are more.
 pub(super) fn count_rows(file: &File) -> Result<u64, SourceError> {
-    /// Fewer than of consecutive numbers, and so many that no damaged number takes all memory.
+    /// Limits the memory that a damaged length can take.
     const ROWS_PER_BYTE: u64 = 64;
 
     guarded(|| {

@@ -130,8 +130,8 @@ fn ranges(column: &str, bounds: &[String]) -> Vec<String> {
 }
 
 impl Server {
-    /// Returns bounds for about so many ranges, as SQL. Without an index on the column, each range
-    /// would read the whole table, so there are none.
+    /// Returns bounds that split the ids into about `ranges` ranges, as SQL. Returns none without
+    /// an index on the column: each range would then read the whole table.
     async fn bounds(&mut self, ranges: u64) -> Result<Vec<String>, SourceError> {
         if !self.table.has_index {
             return Ok(Vec::new());
