@@ -36,9 +36,7 @@ pub fn run(args: &[&str]) -> Outcome {
     if wants(args, &["guard"]) {
         install_proxies();
     }
-    let mut bench = cargo(&["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);
-    // One folder for all builds.
-    succeed(bench.args(["--target-dir", "target", "--"]).args(args))
+    succeed(cargo(&["run", "--release", "--quiet", "-p", "tamis-bench", "--"]).args(args))
 }
 
 /// Tests whether the user selected cases of whole programs: `--filter` is part of their names, or

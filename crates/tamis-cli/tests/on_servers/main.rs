@@ -9,7 +9,7 @@ mod page;
 #[path = "../integration/program.rs"]
 #[expect(dead_code, reason = "other tests use more of it")]
 mod program;
-#[path = "../../../tamis-redis/tests/support/mod.rs"]
+#[path = "../../../tamis-redis/tests/on_servers/support/mod.rs"]
 mod support;
 
 use program::Folder;

@@ -1,11 +1,9 @@
 //! The layouts of Java programs, bit for bit: Redis ends with the bytes of the golden files.
 
-mod support;
-
+use crate::support::{Hooked, Server, ask};
 use md5::{Digest as _, Md5};
 use serde_json::Value;
 use sha2::Sha256;
-use support::{Hooked, Server, ask};
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
 use tamis_redis::{BitmapsFilter, HelperFilter, RedisItemError, RedisOpenError, RedissonFilter};
 

@@ -1,8 +1,6 @@
 //! A growing filter keeps its rate beyond the planned items, and all its keys stay together.
 
-mod support;
-
-use support::{Server, ask, assert_at_most};
+use crate::support::{Server, ask, assert_at_most};
 use tamis_redis::{
     NodeReply, NodeRequest, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, SendError,
     SingleNode, Transport,

@@ -1,13 +1,11 @@
 //! A filter on a cluster of three masters, and behind a Sentinel.
 
-mod support;
-
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use support::cluster::{Cluster, redis_cli};
-use support::{Server, ask, assert_at_most, free_port, naming_sentinel, patience};
+use crate::support::cluster::{Cluster, redis_cli};
+use crate::support::{Server, ask, assert_at_most, free_port, naming_sentinel, patience};
 use tamis_redis::{
     ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
     RedissonFilter, SentinelNode,

@@ -1,14 +1,12 @@
 //! A filter finds every item whose insert was acknowledged, whatever happens.
 
-mod support;
-
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use support::{Server, ask, node_at, patience};
+use crate::support::{Server, ask, node_at, patience};
 use tamis_redis::{
     NodeReply, NodeRequest, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError,
     RedisPlan, SendError, SingleNode, Transport,
@@ -61,7 +59,7 @@ fn the_measured_rate_is_at_most_the_planned_rate() {
         let absent: Vec<u64> = (1 << 40..(1 << 40) + 200_000).collect();
         let found = filter.contains_each(&absent);
         let found = found.into_iter().filter(|found| *found.as_ref().unwrap()).count();
-        support::assert_at_most(found, absent.len(), rate);
+        crate::support::assert_at_most(found, absent.len(), rate);
     }
 }
 

@@ -1,5 +1,5 @@
 //! A Redis or Valkey server for a test: started on a free port, stopped when dropped.
-// Each test file uses a part of this module.
+// The tests on Valkey use a part of this module.
 #![allow(dead_code)]
 
 pub mod cluster;
@@ -72,9 +72,9 @@ impl Server {
     }
 }
 
-/// Returns Redis, or in the tests of `valkey.rs` the Valkey that `cargo xtask setup` installs.
+/// Returns Redis, or in the tests of `on_valkey.rs` the Valkey that `cargo xtask setup` installs.
 fn program() -> PathBuf {
-    if env!("CARGO_CRATE_NAME") != "valkey" {
+    if env!("CARGO_CRATE_NAME") != "on_valkey" {
         return "redis-server".into();
     }
     let lib = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tests/servers/python/lib");

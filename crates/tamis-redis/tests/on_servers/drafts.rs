@@ -1,9 +1,7 @@
 //! Filters that are filled before other clients see them.
 
-mod support;
-
+use crate::support::{Hooked, Server, ask, patience};
 use redis::Value;
-use support::{Hooked, Server, ask, patience};
 use tamis_redis::{
     NodeReply, RedisCreateError, RedisDraft, RedisFilter, RedisNodes, RedisOpenError, RedisPlan,
     SendError,

@@ -1,13 +1,11 @@
 //! A filter is rebuilt and swapped, and a window takes new slices, while clients use it.
 
-mod support;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::support::{Hooked, Server, ask};
 use redis::Value;
-use support::{Hooked, Server, ask};
 use tamis_redis::{
     NodeReply, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan,
     RedisRebuildError, RedisWindow, SendError, SingleNode, Transport,

@@ -1,12 +1,12 @@
-//! The main tests on Valkey. The support module starts its server for this file.
-#![allow(clippy::duplicate_mod, reason = "each file of tests has its support module")]
+//! The main tests on Valkey. The support module starts its server for this program.
 
-#[path = "generations.rs"]
+#[path = "on_servers/generations.rs"]
 mod generations;
-#[path = "java_layouts.rs"]
+#[path = "on_servers/java_layouts.rs"]
 mod java_layouts;
-#[path = "no_false_negatives.rs"]
+#[path = "on_servers/no_false_negatives.rs"]
 mod no_false_negatives;
+#[path = "on_servers/support/mod.rs"]
 mod support;
 
 #[test]

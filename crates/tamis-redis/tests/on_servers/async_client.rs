@@ -1,10 +1,7 @@
 //! The client that does not block a thread gives the same answers.
-#![cfg(feature = "async")]
 
-mod support;
-
-use support::cluster::Cluster;
-use support::{Server, patience};
+use crate::support::cluster::Cluster;
+use crate::support::{Server, patience};
 use tamis_redis::{
     AsyncClusterNodes, AsyncRedisFilter, AsyncSentinelNode, AsyncSingleNode, Patience,
     RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
@@ -80,13 +77,13 @@ async fn errors_are_those_of_the_blocking_client() {
     assert_eq!(filter.insert("a").await, Ok(true));
     assert_eq!(filter.insert("a").await, Ok(false));
     let mut redis = server.connection();
-    let keys: Vec<String> = support::ask(&mut redis, &["KEYS", "f:*"]);
-    let _: i64 = support::ask(&mut redis, &["DEL", &keys[0]]);
+    let keys: Vec<String> = crate::support::ask(&mut redis, &["KEYS", "f:*"]);
+    let _: i64 = crate::support::ask(&mut redis, &["DEL", &keys[0]]);
     assert!(matches!(filter.contains("a").await, Err(RedisItemError::MissingShard { .. })));
-    let _: i64 = support::ask(&mut redis, &["LPUSH", &keys[0], "x"]);
+    let _: i64 = crate::support::ask(&mut redis, &["LPUSH", &keys[0], "x"]);
     assert!(matches!(filter.insert("a").await, Err(RedisItemError::WrongType { .. })));
     filter.delete().await.unwrap();
-    assert_eq!(support::ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    assert_eq!(crate::support::ask::<i64>(&mut redis, &["DBSIZE"]), 0);
     server.kill();
     assert!(matches!(filter.contains("a").await, Err(RedisItemError::Connection { .. })));
     let sentinel = format!("redis://127.0.0.1:{}", server.port);
@@ -104,9 +101,9 @@ async fn a_replica_that_a_sentinel_names_is_not_used() {
         RedisFilter::create(server.node(), "f", &plan).unwrap();
     }
     let mut redis = replica.connection();
-    let _: String = support::ask(&mut redis, &["REPLICAOF", "127.0.0.1", "1"]);
+    let _: String = crate::support::ask(&mut redis, &["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(RedisFilter::open(primary.node(), "f").unwrap().insert("a"), Ok(true));
-    let sentinel = support::naming_sentinel(vec![replica.port, primary.port]);
+    let sentinel = crate::support::naming_sentinel(vec![replica.port, primary.port]);
     let node =
         AsyncSentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
     let mut filter = AsyncRedisFilter::open(node, "f").await.unwrap();
@@ -121,11 +118,11 @@ async fn a_clone_has_its_own_connection_and_no_corrections() {
     filter.insert_each(&["a", "a", "b"]).await;
     let mut clone = filter.clone();
     let mut redis = server.connection();
-    let clients: String = support::ask(&mut redis, &["CLIENT", "LIST"]);
+    let clients: String = crate::support::ask(&mut redis, &["CLIENT", "LIST"]);
     filter.flush().await.unwrap();
     clone.flush().await.unwrap();
     assert_eq!(clone.info().await.unwrap().items, 2);
-    let more: String = support::ask(&mut redis, &["CLIENT", "LIST"]);
+    let more: String = crate::support::ask(&mut redis, &["CLIENT", "LIST"]);
     assert_eq!(more.lines().count(), clients.lines().count() + 1);
 }
 
@@ -140,9 +137,9 @@ async fn a_cluster_takes_batches_and_moves_slots() {
     let items: Vec<u64> = (0..20_000).collect();
     assert!(filter.insert_each(&items).await.iter().all(Result::is_ok));
     let id = |i: usize| -> String {
-        support::ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
+        crate::support::ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
     };
-    let output = support::cluster::redis_cli(&[
+    let output = crate::support::cluster::redis_cli(&[
         "--cluster",
         "reshard",
         &format!("127.0.0.1:{}", cluster.servers[0].port),

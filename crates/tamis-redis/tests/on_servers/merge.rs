@@ -1,10 +1,8 @@
 //! A merged filter has the items of both.
 
-mod support;
-
 use std::time::UNIX_EPOCH;
 
-use support::{Hooked, Server, ask};
+use crate::support::{Hooked, Server, ask};
 use tamis_redis::{RedisFilter, RedisItemError, RedisMergeError, RedisPlan};
 
 fn all_found(results: &[Result<bool, RedisItemError>]) -> bool {

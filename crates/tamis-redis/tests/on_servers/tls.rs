@@ -1,10 +1,7 @@
 //! Encrypted connections.
-#![cfg(feature = "tls")]
 
-mod support;
-
+use crate::support::{Server, free_port, patience};
 use redis::{Client, TlsCertificates};
-use support::{Server, free_port, patience};
 use tamis_redis::{RedisFilter, RedisOpenError, RedisPlan, SingleNode};
 
 #[test]
@@ -46,7 +43,6 @@ fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
 
     let unknown = RedisFilter::open(SingleNode::new(&url, patience()).unwrap(), "f");
     assert!(matches!(unknown, Err(RedisOpenError::Redis(_))));
-    #[cfg(feature = "async-tls")]
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         use tamis_redis::{AsyncRedisFilter, AsyncSingleNode};
         let client = Client::build_with_tls(url, certificates).unwrap();

@@ -1,0 +1,15 @@
+//! Tests filters in bitmaps on real Redis servers. All tests are in one program, because each test
+//! program is linked separately.
+//!
+//! `cargo xtask setup` installs Redis.
+
+mod async_client;
+mod cluster;
+mod drafts;
+mod generations;
+mod growth;
+mod java_layouts;
+mod merge;
+mod no_false_negatives;
+mod support;
+mod tls;
