@@ -1,18 +1,145 @@
-//! A JSON text that was read for its ids.
+//! A JSON text in which ids are looked for.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
 
-/// A JSON value, with the length of its text. Each reader has a limit of its own.
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A valid JSON text. Only the values on the way to an id are parsed.
 #[derive(Debug)]
 pub(crate) struct Json {
-    pub(crate) value: Value,
-    pub(crate) len_bytes: usize,
+    text: Box<RawValue>,
 }
 
 impl Json {
-    /// Parses a text; `None` if it is no JSON, or nested more than 128 times.
+    /// Checks a text; returns `None` if it is no JSON.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
-        let value = serde_json::from_slice(text).ok()?;
-        Some(Self { value, len_bytes: text.len() })
+        Some(Self { text: serde_json::from_slice(text).ok()? })
+    }
+
+    /// Returns the length of the text. Each reader has a limit of its own.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.text.get().len()
+    }
+
+    /// Returns the text of each string and number at a path. `*` stands for all elements of a list.
+    ///
+    /// Programs differ in which of two equal names they take, and whether `ID` is `id`. So all
+    /// fields are taken whose names are equal if the case of ASCII letters is ignored.
+    pub(crate) fn values_at(&self, path: &[String]) -> Vec<Vec<u8>> {
+        let mut found = vec![&*self.text];
+        for part in path {
+            found = found.into_iter().flat_map(|value| children(value, part)).collect();
+        }
+        found.into_iter().filter_map(text_of).collect()
+    }
+}
+
+fn children<'v>(value: &'v RawValue, part: &str) -> Vec<&'v RawValue> {
+    match value.get().as_bytes().first() {
+        Some(b'[') => {
+            let values: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+            match part.parse::<usize>() {
+                _ if part == "*" => values,
+                Ok(index) => values.get(index).copied().into_iter().collect(),
+                Err(_) => Vec::new(),
+            }
+        }
+        Some(b'{') => {
+            let fields =
+                serde_json::Deserializer::from_str(value.get()).deserialize_map(Named(part));
+            fields.unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Collects the values of the fields of an object with this name.
+struct Named<'n>(&'n str);
+
+impl<'v> Visitor<'v> for Named<'_> {
+    type Value = Vec<&'v RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'v>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some((name, value)) = map.next_entry::<Name<'v>, &'v RawValue>()? {
+            if name.0.eq_ignore_ascii_case(self.0) {
+                values.push(value);
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// A name, copied only if it has escapes.
+#[derive(serde::Deserialize)]
+struct Name<'n>(#[serde(borrow)] Cow<'n, str>);
+
+/// Returns the text of an id. A list, an object, a truth value or `null` is none.
+fn text_of(value: &RawValue) -> Option<Vec<u8>> {
+    let text = value.get();
+    match text.as_bytes().first()? {
+        b'"' => serde_json::from_str(text).ok().map(String::into_bytes),
+        b'-' | b'0'..=b'9' => Some(integer_text(text).into()),
+        _ => None,
+    }
+}
+
+/// Returns a number without a fraction of zeros: programs read `7.0` as the integer 7.
+fn integer_text(number: &str) -> &str {
+    match number.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole,
+        _ => number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str, path: &str) -> Vec<String> {
+        let path: Vec<String> = path.split('/').map(str::to_owned).collect();
+        let values = Json::parse(text.as_bytes()).unwrap().values_at(&path);
+        values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
+    }
+
+    #[test]
+    fn each_field_with_the_name_is_found() {
+        for (text, expected) in [
+            (r#"{"id": 1, "id": 2}"#, &["1", "2"][..]),
+            (r#"{"id": 1, "ID": "2", "iD": 3.0}"#, &["1", "2", "3"]),
+            (r#"{"\u0069d": 1, "i": 2}"#, &["1"]),
+            (r#"{"id": "\u4e03"}"#, &["七"]),
+            // Half of a pair of surrogates is no text.
+            (r#"{"id": "\ud800"}"#, &[]),
+            (r#"{"\ud800": 1, "id": 2}"#, &[]),
+            ("{}", &[]),
+            ("[]", &[]),
+            ("7", &[]),
+        ] {
+            assert_eq!(values(text, "id"), expected, "{text}");
+        }
+        let text = r#"{"a": [{"b": 1}], "A": [{"B": 2, "b": 3}, {"c": 4}]}"#;
+        assert_eq!(values(text, "a/*/b"), ["1", "2", "3"]);
+        assert_eq!(values(text, "a/0/b"), ["1", "2", "3"]);
+        assert_eq!(values(text, "a/1/c"), ["4"]);
+    }
+
+    #[test]
+    fn a_deep_text_needs_no_deep_stack() {
+        let text = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
+        assert!(values(&text, "0").is_empty());
+    }
+
+    #[test]
+    fn other_texts_are_no_json() {
+        for text in [&b""[..], b"{", b"{}{}", b"{'id': 1}", b"\xff", b"\"\xff\"", b"{\"a\": 01}"] {
+            assert!(Json::parse(text).is_none(), "{text:?}");
+        }
     }
 }

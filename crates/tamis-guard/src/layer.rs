@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{Either, Full};
+use smallvec::SmallVec;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -141,23 +142,59 @@ where
 /// What the head of a request decides, with the index of the route.
 enum ByHead {
     Unguarded,
-    NeedsBody(usize, Reading),
+    NeedsBody(Matches),
     Decided(usize, Decision),
 }
 
+/// The routes that match a request: the index of each, with the reading of the path. There are
+/// several only for a path with `..`.
+type Matches = SmallVec<[(usize, Reading); 1]>;
+
 fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
-    let usual = std::iter::once(Reading::default());
-    for reading in usual.chain(Reading::others(parts.uri.path())) {
-        for (index, route) in routes.iter().enumerate() {
-            if let Some(path) = route.matches(parts, reading) {
-                return match route.needs_body() {
-                    true => ByHead::NeedsBody(index, reading),
-                    false => ByHead::Decided(index, route.decide(parts, reading, &path, None)),
-                };
-            }
-        }
+    let first_match = |reading: Reading| {
+        let mut matching = routes.iter().enumerate();
+        matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
+    };
+    let usual = first_match(Reading::default());
+    let others = Reading::others(parts.uri.path(), usual.is_some());
+    if others.is_empty() {
+        let Some((index, path)) = usual else { return ByHead::Unguarded };
+        let (route, reading) = (&routes[index], Reading::default());
+        return match route.needs_body() {
+            true => ByHead::NeedsBody(Matches::from_elem((index, reading), 1)),
+            false => ByHead::Decided(index, route.decide(parts, reading, &path, None)),
+        };
     }
-    ByHead::Unguarded
+    let usual = usual.map(|(index, _)| (index, Reading::default()));
+    let others = others.into_iter().filter_map(|reading| Some((first_match(reading)?.0, reading)));
+    let matches: Matches = usual.into_iter().chain(others).collect();
+    if matches.iter().any(|&(index, _)| routes[index].needs_body()) {
+        return ByHead::NeedsBody(matches);
+    }
+    match decide_in_each(routes, parts, &matches, None) {
+        Some((index, decision)) => ByHead::Decided(index, decision),
+        None => ByHead::Unguarded,
+    }
+}
+
+/// Decides in each reading in which a route matches: the service may read the path in any of them.
+/// Returns the first decision that refuses the request, or else the first one.
+fn decide_in_each(
+    routes: &[Route],
+    parts: &Parts,
+    matches: &Matches,
+    body: Option<&Json>,
+) -> Option<(usize, Decision)> {
+    let mut first = None;
+    for &(index, reading) in matches {
+        let path = routes[index].matches(parts, reading).expect("it matched before");
+        let decision = routes[index].decide(parts, reading, &path, body);
+        if !decision.verdict.passes() {
+            return Some((index, decision));
+        }
+        first = first.or(Some((index, decision)));
+    }
+    first
 }
 
 impl ByHead {
@@ -190,7 +227,9 @@ where
     A: Body,
 {
     let route_bytes = match by_head {
-        ByHead::NeedsBody(index, _) => Some(routes[index].max_body_bytes),
+        ByHead::NeedsBody(ref matches) => {
+            matches.iter().map(|&(index, _)| routes[index].max_body_bytes).max()
+        }
         _ => None,
     };
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
@@ -208,16 +247,16 @@ where
             return Ok(answer_of(answer, lessons));
         }
         ByHead::Decided(index, decision) => (index, decision),
-        ByHead::NeedsBody(index, reading) => {
-            let route = &routes[index];
+        ByHead::NeedsBody(matches) => {
+            let limit = matches.iter().map(|&(index, _)| routes[index].max_body_bytes).min();
+            let limit = limit.expect("a route matches");
             // An id beyond the limit may exist, so that the answer is not that of an absent one.
-            if body.len_bytes() > route.max_body_bytes as u64 && route.refuses_missing {
+            let is_too_large = body.len_bytes() > limit as u64;
+            if is_too_large && matches.iter().any(|&(index, _)| routes[index].refuses_missing) {
                 return Ok(without_body(StatusCode::PAYLOAD_TOO_LARGE));
             }
-            let json = json.filter(|json| json.len_bytes <= route.max_body_bytes);
-            let path = route.matches(&parts, reading).expect("it matched before");
-            let value = json.as_ref().map(|json| &json.value);
-            (index, route.decide(&parts, reading, &path, value))
+            let json = json.filter(|json| json.len_bytes() <= limit);
+            decide_in_each(&routes, &parts, &matches, json.as_ref()).expect("a route matches")
         }
     };
     #[cfg(feature = "single-flight")]

@@ -172,18 +172,24 @@ impl Reading {
         Self { cuts_parameters: true, ..self }
     }
 
-    /// Returns the readings in which a path may match a route that it does not match in the usual
-    /// one.
-    pub(crate) fn others(path: &str) -> SmallVec<[Self; 2]> {
+    /// Returns the other readings in which a route may match a path. If a route matches in the usual
+    /// one (`is_matched`), only `..` can lead to another id.
+    pub(crate) fn others(path: &str, is_matched: bool) -> SmallVec<[Self; 3]> {
         let mut readings = SmallVec::new();
-        if is_plain(path) && !path.contains('\\') {
+        if is_plain(path) {
             return readings;
         }
-        if *with_decoded_slashes(path) != *path {
-            readings.push(Self { decodes_slashes: true, ..Self::default() });
+        let with_slashes = with_decoded_slashes(path);
+        let has_slashes = *with_slashes != *path;
+        let has_dots =
+            with_slashes.split('/').any(|part| &*decoded(without_parameters(part)) == b"..");
+        if is_matched && !has_dots {
+            return readings;
         }
-        if path.split('/').any(|part| &*decoded(without_parameters(part)) == b"..") {
-            readings.push(Self { keeps_dots: true, ..Self::default() });
+        for (decodes_slashes, keeps_dots) in [(true, false), (false, true), (true, true)] {
+            if decodes_slashes <= has_slashes && keeps_dots <= has_dots {
+                readings.push(Self { decodes_slashes, keeps_dots, ..Self::default() });
+            }
         }
         readings
     }
@@ -292,16 +298,16 @@ mod tests {
         assert_eq!(read("/p/{id}", "/p/7;v=1", cut).as_deref(), Some("7"));
         for path in ["/p%2F7", "/p%5c7", "/x/..%2fp/7", "/p\\7", "/%2fp%2F%2f%37"] {
             assert_eq!(read("/p/{id}", path, usual), None, "{path}");
-            let others = Reading::others(path);
+            let others = Reading::others(path, false);
             assert_eq!(others[0], Reading { decodes_slashes: true, ..usual });
             assert_eq!(read("/p/{id}", path, others[0]).as_deref(), Some("7"), "{path}");
         }
         let path = "/p/7/..;x";
         assert_eq!(read("/p/{id}/*", path, usual), None);
-        let others = Reading::others(path);
+        let others = Reading::others(path, false);
         assert_eq!(read("/p/{id}/*", path, others[0]).as_deref(), Some("7"));
         for path in ["/p/7", "/p/%37.html", "/p/7;v=1", "/p/a%2", "/p/50%"] {
-            assert_eq!(Reading::others(path).len(), 0, "{path}");
+            assert_eq!(Reading::others(path, false).len(), 0, "{path}");
         }
     }
 

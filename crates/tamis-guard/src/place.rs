@@ -8,8 +8,8 @@ use http::HeaderName;
 use http::header::COOKIE;
 use http::request::Parts;
 use percent_encoding::percent_decode;
-use serde_json::Value;
 
+use crate::json::Json;
 use crate::path::{PathTemplate, Values};
 
 /// Where a request has an id.
@@ -141,9 +141,9 @@ impl IdPlace {
     }
 
     /// Returns all values at this place of a JSON body.
-    pub(crate) fn values_in_body(&self, body: &Value) -> Vec<Vec<u8>> {
+    pub(crate) fn values_in_body(&self, body: &Json) -> Vec<Vec<u8>> {
         let Self::Json(path) = self else { return Vec::new() };
-        values_in_json(body, path)
+        body.values_at(path)
     }
 }
 
@@ -166,48 +166,12 @@ fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
     Some(unquoted.unwrap_or(value))
 }
 
-/// Returns all values at a path of a JSON value.
-pub(crate) fn values_in_json(json: &Value, path: &[String]) -> Vec<Vec<u8>> {
-    let mut found = vec![json];
-    for part in path {
-        found = found.into_iter().flat_map(|value| children(value, part)).collect();
-    }
-    found.into_iter().filter_map(text_of).collect()
-}
-
-fn children<'v>(value: &'v Value, part: &str) -> Vec<&'v Value> {
-    match value {
-        Value::Array(values) if part == "*" => values.iter().collect(),
-        Value::Array(values) => {
-            part.parse().ok().and_then(|index: usize| values.get(index)).into_iter().collect()
-        }
-        Value::Object(fields) => fields.get(part).into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the text of an id in JSON. A list or an object is none.
-fn text_of(value: &Value) -> Option<Vec<u8>> {
-    match value {
-        Value::String(text) => Some(text.as_bytes().to_vec()),
-        Value::Number(number) => Some(integer_text(&number.to_string()).into_bytes()),
-        _ => None,
-    }
-}
-
-/// Returns a number without a fraction of zeros: programs read `7.0` as the integer 7.
-fn integer_text(number: &str) -> String {
-    match number.split_once('.') {
-        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
-        _ => number.to_owned(),
-    }
-}
-
-/// Returns the values of a name in pairs such as `a=1&b=2`.
+/// Returns the values of a name in pairs such as `a=1&b=2`. Programs differ in whether `ID` is `id`,
+/// so the case of ASCII letters is ignored.
 fn named<'t>(text: &'t str, separator: char, name: &str) -> impl Iterator<Item = &'t str> {
     text.split(separator).filter_map(move |pair| {
         let (other, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (*form_decoded(other) == *name.as_bytes()).then_some(value)
+        form_decoded(other).eq_ignore_ascii_case(name.as_bytes()).then_some(value)
     })
 }
 
@@ -237,7 +201,7 @@ mod tests {
     #[test]
     fn ids_are_found_in_the_head() {
         let request = Request::builder()
-            .uri("/p/9?id=7&other=x&id=%38&i%64=+1&id")
+            .uri("/p/9?id=7&other=x&id=%38&i%64=+1&id&ID=6")
             .header("x-id", " 5 ")
             .header("x-id", "6")
             .header("cookie", "a=b; product=\"4\"; c")
@@ -252,7 +216,7 @@ mod tests {
         let (parts, ()) = request.into_parts();
         assert_eq!(values("path:id", &parts), ["9"]);
         assert_eq!(values("path:other", &parts), [""; 0]);
-        assert_eq!(values("query:id", &parts), ["7", "8", " 1", ""]);
+        assert_eq!(values("query:id", &parts), ["7", "8", " 1", "", "6"]);
         assert_eq!(values("header:X-Id", &parts), ["5", "6", "7"]);
         assert_eq!(values("cookie:product", &parts), ["4", "3", "2"]);
         assert_eq!(values("query:absent", &parts), [""; 0]);
@@ -260,9 +224,10 @@ mod tests {
 
     #[test]
     fn ids_are_found_in_json() {
-        let body: Value = serde_json::from_str(
+        let body = Json::parse(
             r#"{"id": 7, "big": 18446744073709551616, "whole": 7.0, "text": "七", "no": null,
-                "items": [{"id": 1}, {"id": "2"}, 5], "a/b": {"~": 9}}"#,
+                "items": [{"id": 1}, {"id": "2"}, 5], "a/b": {"~": 9}}"#
+                .as_bytes(),
         )
         .unwrap();
         let values = |place: &str| -> Vec<String> {

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Full;
-use serde_json::Value;
 use smallvec::SmallVec;
 
 use crate::counters::RouteCounters;
 use crate::id_set::IdSet;
+use crate::json::Json;
 use crate::negative_cache::{Passed, RequestKey};
 use crate::path::{PathTemplate, Reading, Values};
 use crate::place::IdPlace;
@@ -52,8 +52,8 @@ pub struct Route {
     pub ids: Vec<RouteId>,
     /// Which of the ids must exist.
     pub required: Required,
-    /// True if a request without an id is refused. Otherwise it passes. A body that is not JSON has
-    /// no id.
+    /// True if a request without an id is refused. Otherwise it passes. An empty value is no id, and
+    /// a body that is not JSON has none.
     pub refuses_missing: bool,
     /// The answer to a refused request.
     pub refusal: Refusal,
@@ -112,7 +112,7 @@ impl Route {
         parts: &'r Parts,
         reading: Reading,
         path: &Values<'r>,
-        body: Option<&Value>,
+        body: Option<&Json>,
     ) -> Decision {
         let decision = self.decide_values(parts, path, body);
         // `7;v=1` is the id `7` for a servlet, and an id of its own for other programs.
@@ -129,19 +129,20 @@ impl Route {
         &self,
         parts: &'r Parts,
         path: &Values<'r>,
-        body: Option<&Value>,
+        body: Option<&Json>,
     ) -> Decision {
         let mut decision = Decision::default();
         let (mut has_known, mut refusal) = (false, None);
         for id in &self.ids {
             let in_head = id.place.values_in_head(parts, &self.path, path);
             let in_body = body.map_or_else(Vec::new, |body| id.place.values_in_body(body));
-            let count = in_head.len() + in_body.len();
-            if count == 0 && self.refuses_missing {
+            let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
+            // A form sends an empty field as `id=`.
+            let values: SmallVec<[&[u8]; 2]> = values.filter(|value| !value.is_empty()).collect();
+            if values.is_empty() && self.refuses_missing {
                 refusal = refusal.or(Some(RefuseReason::NotAnId));
             }
-            decision.values += count;
-            let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
+            decision.values += values.len();
             for value in values {
                 match decide_value(id, value, &mut decision.passed) {
                     Verdict::Pass(reason) => {

@@ -178,7 +178,16 @@ async fn ids_are_all_required_or_any() {
     let strict = Route { refuses_missing: true, ..route("/p", &["query:id"], &ids) };
     let mut guarded = Guarded::new(vec![strict]);
     assert_eq!(guarded.get("/p?id=1").await, 200);
-    assert_eq!(guarded.get("/p").await, 404);
+    for without in ["/p", "/p?id", "/p?id=", "/p?id=&ID="] {
+        assert_eq!(guarded.get(without).await, 404, "{without}");
+    }
+    // A form sends a field that its user left empty.
+    let mut guarded = Guarded::new(vec![route("/p", &["query:id"], &ids)]);
+    for (uri, expected) in
+        [("/p?id=&name=x", 200), ("/p?id=&id=1", 200), ("/p?id=1&ID=100", 404), ("/p?Id=100", 404)]
+    {
+        assert_eq!(guarded.get(uri).await, expected, "{uri}");
+    }
 }
 
 #[tokio::test]
@@ -190,6 +199,10 @@ async fn ids_in_a_body_are_found_and_the_body_is_unchanged() {
     for (body, expected) in [
         (r#"{"items":[{"id":1},{"id":"2"}]}"#.to_owned(), 200),
         (r#"{"items":[{"id":100}]}"#.to_owned(), 404),
+        // Programs differ in which of these they take.
+        (r#"{"items":[{"id":1,"id":100}]}"#.to_owned(), 404),
+        (r#"{"items":[{"id":1}],"Items":[{"ID":100}]}"#.to_owned(), 404),
+        (r#"{"items":[{"id":1}],"ITEMS":[{"Id":2}]}"#.to_owned(), 200),
         (r#"{"items":[]}"#.to_owned(), 200),
         ("no JSON".to_owned(), 200),
         (String::new(), 200),
@@ -266,6 +279,34 @@ async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
                 let _ = guarded.answer(request.body(Full::default()).unwrap()).await;
                 assert_eq!(guarded.reached(), expected, "{uri}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_path_with_dots_passes_only_if_each_of_its_ids_exists() {
+    let ids = products();
+    let by_path = || route("/shops/{id}/*", &["path:id"], &ids);
+    let by_body = || Route {
+        methods: vec![Method::POST],
+        ..route("/shops/{shop}/*", &["path:shop", "json:/id"], &ids)
+    };
+    let mut guarded = Guarded::new(vec![by_body(), by_path()]);
+    for (uri, passes) in [
+        ("/shops/1/../2/x", true),
+        ("/shops/1/..%2F2/x", true),
+        ("/shops/100/../1/x", false),
+        ("/shops/1/../100/x", false),
+        ("/shops/1/%2e%2E%5c100/x", false),
+        ("/shops/100%2f..%2f1/x", false),
+        ("/shops/1/..;a/100/x", false),
+        // No route has the id `x/..`.
+        ("/x/../shops/1/x", true),
+    ] {
+        for (method, body) in [(Method::GET, ""), (Method::POST, r#"{"id":3}"#)] {
+            let request = Request::builder().method(&method).uri(uri).body(Full::from(body));
+            let _ = guarded.answer(request.unwrap()).await;
+            assert_eq!(guarded.reached(), usize::from(passes), "{method} {uri}");
         }
     }
 }

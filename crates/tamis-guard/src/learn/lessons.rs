@@ -10,7 +10,6 @@ use crate::json::Json;
 use crate::learn::counters::NotLearnt;
 use crate::learn::place::LearnPlace;
 use crate::learn::rule::LearnRule;
-use crate::place::values_in_json;
 
 /// The rules that match one request, and the ids that were found for them.
 #[derive(Debug)]
@@ -60,8 +59,8 @@ impl Lessons {
     /// Finds the ids in the JSON body of the request.
     pub(crate) fn read_request(&mut self, json: &Json) {
         self.add(|place, rule| match place {
-            LearnPlace::Request(place) if json.len_bytes <= rule.max_body_bytes => {
-                place.values_in_body(&json.value)
+            LearnPlace::Request(place) if json.len_bytes() <= rule.max_body_bytes => {
+                place.values_in_body(json)
             }
             _ => Vec::new(),
         });
@@ -84,7 +83,7 @@ impl Lessons {
             return self.finish(NotLearnt::NotJson);
         };
         self.add(|place, _| match place {
-            LearnPlace::AnswerJson(path) => values_in_json(&json.value, path),
+            LearnPlace::AnswerJson(path) => json.values_at(path),
             _ => Vec::new(),
         });
         self.learn();
