@@ -38,7 +38,7 @@ fn simd() -> &'static str {
 /// Names the rivals with their versions: those in `Cargo.lock`, the Python packages, and the
 /// installed Redis.
 pub fn rivals() -> String {
-    let lock = include_str!("../Cargo.lock");
+    let lock = include_str!("../../Cargo.lock");
     let names = [
         "sbbf-rs-safe",
         "sbbf-rs",
@@ -50,7 +50,12 @@ pub fn rivals() -> String {
         "growable-bloom-filter",
         "foldhash",
     ];
+    let of_bench = lock.split("[[package]]").find(|it| it.contains("name = \"tamis-bench\""));
     let version = |name: &str| {
+        // With several versions in the file, a dependency names its own.
+        if let Some((_, rest)) = of_bench?.split_once(&format!("\"{name} ")) {
+            return Some(format!("{name} {}", rest.split('"').next()?));
+        }
         let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
         Some(format!("{name} {}", rest.split('"').next()?))
     };

@@ -4,7 +4,7 @@
 
 #[path = "../support/chaos.rs"]
 mod chaos;
-#[path = "../sources/checker.rs"]
+#[path = "../support/checker.rs"]
 #[allow(dead_code)]
 mod checker;
 mod faults;

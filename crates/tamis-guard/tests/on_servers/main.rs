@@ -2,10 +2,10 @@
 //!
 //! `cargo xtask test` installs `redis-server` and runs them.
 
-#[path = "../sources/checker.rs"]
+#[path = "../support/checker.rs"]
 #[allow(dead_code)]
 mod checker;
-#[path = "../redis/client.rs"]
+#[path = "../integration/redis/client.rs"]
 mod client;
 mod server;
 mod stories;

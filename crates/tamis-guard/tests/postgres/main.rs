@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test` installs PostgreSQL and runs them.
 
-#[path = "../sources/checker.rs"]
+#[path = "../support/checker.rs"]
 #[expect(dead_code, reason = "stale sets let all ids pass, so the tests look into the set")]
 mod checker;
 mod definitions;

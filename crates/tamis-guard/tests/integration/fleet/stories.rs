@@ -1,0 +1,224 @@
+//! One event after the other.
+
+use std::time::{Duration, Instant};
+
+use tamis_guard::SyncState;
+use tamis_guard::source::{LeaderOptions, SourceOptions};
+
+use crate::checker::{Dir, has, integers, knows, options, wait, wait_synced, wait_until};
+use super::instances::{Follower, Leader, any_port, leader_options, write_list};
+use crate::tcp_proxy::TcpProxy;
+
+#[test]
+fn followers_get_all_ids_and_then_each_change_at_once() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=1000);
+    let leader = Leader::of_list(&dir, any_port());
+    wait_synced(&leader.source);
+    // A follower that looks for changes once an hour gets them at once nevertheless.
+    let slow = SourceOptions {
+        interval: Duration::from_secs(3600),
+        stale_after: Duration::from_secs(7200),
+        ..options()
+    };
+    let followers = [1, 2].map(|_| Follower::with(leader_options(leader.address()), slow));
+    for follower in &followers {
+        wait_synced(&follower.source);
+        assert!((1..=1000).all(|id| knows(&follower.ids, id)));
+        assert!(!has(&follower.ids, 1001));
+    }
+    leader.ids.insert(b"5000").unwrap();
+    leader.ids.delete(b"7");
+    leader.ids.insert_recent(b"5001").unwrap();
+    for follower in &followers {
+        let is_done = || {
+            let ids = &follower.ids;
+            knows(ids, 5000) && !has(ids, 7) && knows(ids, 5001) && knows(ids, 8)
+        };
+        wait_until(&follower.source, "the changes", is_done);
+        assert_eq!(follower.source.status().generations, 1);
+    }
+}
+
+#[test]
+fn a_new_generation_of_the_leader_replaces_that_of_its_followers() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::of_list(&dir, any_port());
+    let follower = Follower::start(leader.address());
+    wait_synced(&follower.source);
+    write_list(&dir, 51..=200);
+    let has_new = || knows(&follower.ids, 200) && !has(&follower.ids, 50);
+    wait_until(&follower.source, "the new list", has_new);
+    assert!((51..=200).all(|id| knows(&follower.ids, id)));
+    // Both hash with the same key, so the same ids are false positives.
+    let generations = [&leader.ids, &follower.ids].map(|ids| ids.generation());
+    assert_eq!(generations[0].items(), generations[1].items());
+    let wrong = |i: usize| {
+        (1000..20_000_000_u64)
+            .step_by(97)
+            .filter(|id| generations[i].contains(id.to_string().as_bytes()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(wrong(0), wrong(1));
+    // The operator of the follower asks for a snapshot.
+    let before = follower.source.status().generations;
+    follower.source.rebuild();
+    wait(&follower.source, "the rebuild", |status| status.generations > before);
+}
+
+#[test]
+fn a_follower_of_a_follower_has_all_ids() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::of_list(&dir, any_port());
+    let middle = Leader::start(any_port(), 1 << 20, |ids| {
+        tamis_guard::source::Source::leader(ids, leader_options(leader.address()), options())
+    });
+    let last = Follower::start(middle.address());
+    wait_synced(&last.source);
+    assert!((1..=100).all(|id| knows(&last.ids, id)));
+    leader.ids.insert(b"777").unwrap();
+    wait_until(&last.source, "the change", || knows(&last.ids, 777));
+}
+
+#[test]
+fn without_its_leader_a_follower_is_stale_keeps_its_ids_and_goes_on_where_it_was() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::of_list(&dir, any_port());
+    let proxy = TcpProxy::start(leader.address());
+    let follower = Follower::start(proxy.address);
+    wait_synced(&follower.source);
+    // A cut connection is replaced before the sync delay has passed.
+    proxy.cut();
+    leader.ids.insert(b"500").unwrap();
+    wait_until(&follower.source, "500", || has(&follower.ids, 500));
+    // A partition is not.
+    proxy.partition();
+    leader.ids.insert(b"501").unwrap();
+    wait(&follower.source, "stale", |status| status.state == SyncState::Stale);
+    assert!(follower.ids.generation().contains(b"500"));
+    proxy.heal();
+    wait_synced(&follower.source);
+    wait_until(&follower.source, "501", || follower.ids.generation().contains(b"501"));
+    assert_eq!(follower.source.status().generations, 1, "it went on by changes");
+}
+
+#[test]
+fn a_leader_that_loses_its_source_makes_its_followers_stale() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::of_list(&dir, any_port());
+    let follower = Follower::start(leader.address());
+    wait_synced(&follower.source);
+    let Leader { source, server, ids } = leader;
+    let stopped = Instant::now();
+    source.stop();
+    let limit = options().stale_after / 2;
+    wait(&follower.source, "stale", |status| status.state == SyncState::Stale);
+    assert!(stopped.elapsed() < limit + Duration::from_secs(1), "before the sync delay ends");
+    assert!(follower.ids.generation().contains(b"5"));
+    drop((server, ids));
+}
+
+#[test]
+fn a_restarted_leader_is_another_one_and_its_followers_begin_again() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::of_list(&dir, any_port());
+    let address = leader.address();
+    let follower = Follower::start(address);
+    wait_synced(&follower.source);
+    drop(leader);
+    write_list(&dir, 1..=200);
+    // It has the same number of changes and of generations, but another epoch.
+    let leader = Leader::of_list(&dir, address);
+    wait_until(&follower.source, "the new ids", || knows(&follower.ids, 200));
+    wait_synced(&follower.source);
+    assert_eq!(follower.source.status().generations, 2);
+    leader.ids.insert(b"777").unwrap();
+    wait_until(&follower.source, "a change", || knows(&follower.ids, 777));
+}
+
+#[test]
+fn a_follower_waits_for_a_leader_that_has_not_read_its_source() {
+    let dir = Dir::new();
+    let leader = Leader::of_list(&dir, any_port());
+    let follower = Follower::start(leader.address());
+    let status = wait(&follower.source, "a failure", |status| status.failures > 0);
+    let error = status.last_error.unwrap();
+    assert_eq!(error, "the leader: has not read its source yet");
+    assert_eq!(follower.ids.state(), SyncState::Warming);
+    write_list(&dir, 1..=10);
+    wait_synced(&follower.source);
+    assert!(knows(&follower.ids, 10) && !has(&follower.ids, 11));
+}
+
+#[test]
+fn forgotten_changes_are_replaced_by_a_snapshot() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::start(any_port(), 0, |ids| {
+        let file = tamis_guard::source::FileOptions::new(
+            dir.path("ids.txt"),
+            tamis_guard::source::FileFormat::Lines,
+        );
+        tamis_guard::source::Source::file(ids, file, options())
+    });
+    let proxy = TcpProxy::start(leader.address());
+    let follower = Follower::start(proxy.address);
+    wait_synced(&follower.source);
+    proxy.partition();
+    // More than the leader keeps.
+    for id in 1000..100_000_u64 {
+        leader.ids.insert(id.to_string().as_bytes()).unwrap();
+    }
+    leader.ids.delete(b"5");
+    proxy.heal();
+    let has_all = || knows(&follower.ids, 99_999) && !has(&follower.ids, 5);
+    wait_until(&follower.source, "a snapshot", has_all);
+    let generation = follower.ids.generation();
+    assert!((1000..100_000_u64).all(|id| generation.contains(id.to_string().as_bytes())));
+    assert_eq!(follower.source.status().generations, 2);
+}
+
+#[test]
+fn wrong_settings_of_a_follower_are_one_clear_line() {
+    let dir = Dir::new();
+    write_list(&dir, 1..=100);
+    let leader = Leader::of_list(&dir, any_port());
+    wait_synced(&leader.source);
+    let error = |leader: LeaderOptions| {
+        let follower = Follower::with(leader, options());
+        let status = wait(&follower.source, "a failure", |status| status.failures > 0);
+        assert_eq!(follower.ids.state(), SyncState::Warming);
+        let error = status.last_error.unwrap();
+        assert!(!error.contains('\n') && !error.contains("another"), "{error}");
+        error
+    };
+    let right = leader_options(leader.address());
+    let token = tamis_guard::BearerToken::new("another token").unwrap();
+    let wrong = error(LeaderOptions { token, ..right.clone() });
+    assert!(wrong.starts_with("the leader: refuses the token"), "{wrong}");
+    let wrong = error(LeaderOptions { max_bytes: 1000, ..right.clone() });
+    assert!(wrong.contains("larger than 1000 bytes"), "{wrong}");
+    let closed = "http://127.0.0.1:1/filters/products".parse().unwrap();
+    let wrong = error(LeaderOptions { url: closed, ..right.clone() });
+    assert!(wrong.contains("cannot connect: "), "{wrong}");
+    let tls = format!("https://{}/filters/products", leader.address()).parse().unwrap();
+    let wrong = error(LeaderOptions { url: tls, ..right });
+    assert!(wrong.starts_with("the leader: "), "{wrong}");
+    // The ids of another type are written in another way.
+    let ids = crate::checker::id_set(tamis_guard::IdType::Uuid);
+    let source = tamis_guard::source::Source::leader(
+        std::sync::Arc::clone(&ids),
+        leader_options(leader.address()),
+        options(),
+    );
+    let status = wait(&source, "a failure", |status| status.failures > 0);
+    let error = status.last_error.unwrap();
+    let expected =
+        format!("the leader: its ids are {:?}, and not \"uuid\"", integers().to_string());
+    assert!(error.starts_with(&expected), "{error}");
+}

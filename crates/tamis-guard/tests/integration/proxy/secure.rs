@@ -1,0 +1,231 @@
+//! TLS on both sides, and HTTP/2.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tamis_guard::{GuardLayer, ProxyError, ProxyOptions, TlsFiles};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client};
+
+use super::support::*;
+
+/// Writes a certificate of `localhost` that signs itself.
+fn write_certificate(folder: &Path) -> TlsFiles {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let files = TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") };
+    fs::write(&files.certificate, made.cert.pem()).unwrap();
+    fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    files
+}
+
+/// Connects to the proxy with TLS.
+async fn connect(
+    address: SocketAddr,
+    certificate: &Path,
+    protocol: &[u8],
+) -> std::io::Result<client::TlsStream<tokio::net::TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = tokio::net::TcpStream::connect(address).await?;
+    let name = "localhost".try_into().unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// Starts an upstream with TLS that returns the requests it gets.
+async fn secure_echo(files: &TlsFiles) -> SocketAddr {
+    let chain = vec![CertificateDer::from_pem_file(&files.certificate).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(&files.key).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    echo_on(stream).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn both_sides_may_use_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write_certificate(folder.path());
+    let port = secure_echo(&files).await.port();
+    let mut options = ProxyOptions::new(format!("https://localhost:{port}").parse().unwrap());
+    options.upstream_ca = Some(files.certificate.clone());
+    options.tls = Some(files.clone());
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let mut stream = connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
+    stream.write_all(b"GET /x HTTP/1.1\r\nhost: shop\r\n\r\n").await.unwrap();
+    let answer = read_message(&mut stream).await.unwrap();
+    assert!(answer.contains("\r\nhost: shop\r\n"), "{answer}");
+    assert!(answer.contains("\r\nx-forwarded-proto: https\r\n"), "{answer}");
+    // Plain HTTP on the port of TLS gets no answer of the upstream.
+    assert!(!proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.contains("200 OK"));
+}
+
+#[tokio::test]
+async fn an_upstream_with_an_unknown_certificate_is_not_used() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let port = secure_echo(&write_certificate(one.path())).await.port();
+    let mut options = ProxyOptions::new(format!("https://localhost:{port}").parse().unwrap());
+    options.upstream_ca = Some(write_certificate(other.path()).certificate);
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    // With the right certificate in the file, it is used.
+    fs::copy(one.path().join("cert.pem"), other.path().join("cert.pem")).unwrap();
+    proxy.handle.reload_tls().unwrap();
+    let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[tokio::test]
+async fn the_tls_files_are_read_again_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write_certificate(folder.path());
+    let mut options = options(echo().await);
+    options.tls = Some(files.clone());
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let mut open = connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
+    write_certificate(folder.path());
+    assert!(connect(proxy.address, &files.certificate, b"http/1.1").await.is_err());
+    proxy.handle.reload_tls().unwrap();
+    connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
+    // A file that cannot be used changes nothing.
+    fs::write(&files.key, "nonsense").unwrap();
+    let error = proxy.handle.reload_tls().unwrap_err();
+    assert!(matches!(&error, ProxyError::File { path, .. } if *path == files.key), "{error}");
+    connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
+    open.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(read_message(&mut open).await.unwrap().starts_with("HTTP/1.1 200 "));
+}
+
+type Sender = http2::SendRequest<http_body_util::combinators::BoxBody<Bytes, std::io::Error>>;
+
+async fn http2(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Sender {
+    let io = TokioIo::new(stream);
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn empty() -> http_body_util::combinators::BoxBody<Bytes, std::io::Error> {
+    Full::default().map_err(|never: std::convert::Infallible| match never {}).boxed()
+}
+
+async fn text(answer: Response<Incoming>) -> String {
+    String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().into()).unwrap()
+}
+
+#[tokio::test]
+async fn http_2_clients_are_served_with_and_without_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write_certificate(folder.path());
+    let upstream = echo().await;
+    let plain = start(upstream).await;
+    let mut options = options(upstream);
+    options.tls = Some(files.clone());
+    let secure = start_with(options, GuardLayer::new(Vec::new())).await;
+    let tls = connect(secure.address, &files.certificate, b"h2").await.unwrap();
+    assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    for (mut sender, proto) in
+        [(http2(plain.connect().await).await, "http"), (http2(tls).await, "https")]
+    {
+        let requests = (0..20).map(|i| {
+            let request = Request::get(format!("{proto}://shop.example/a/../%2F?{i}"))
+                .header("cookie", "a=1")
+                .header("cookie", "b=2")
+                .body(empty());
+            let answer = sender.send_request(request.unwrap());
+            async move { (i, text(answer.await.unwrap()).await) }
+        });
+        let requests: Vec<_> = requests.map(tokio::spawn).collect();
+        for request in requests {
+            let (i, got) = request.await.unwrap();
+            let start = format!("GET /a/../%2F?{i} HTTP/1.1\r\n");
+            assert!(got.starts_with(&start), "{got}");
+            assert_eq!(got.matches("\r\nhost: shop.example\r\n").count(), 1, "{got}");
+            assert!(got.contains("\r\ncookie: a=1; b=2\r\n"), "{got}");
+            assert!(got.contains(&format!("\r\nx-forwarded-proto: {proto}\r\n")), "{got}");
+            assert!(!got.contains("transfer-encoding"), "{got}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_http_2_body_of_unknown_length_is_sent_in_chunks() {
+    let proxy = start(echo().await).await;
+    let mut sender = http2(proxy.connect().await).await;
+    for method in ["POST", "GET"] {
+        let frames = ["one", "two"].map(|part| Ok(Frame::data(Bytes::from(part))));
+        let body = StreamBody::new(Frames(Vec::from(frames).into_iter()));
+        let request = Request::builder().method(method).uri("http://a/").body(body.boxed());
+        let got = text(sender.send_request(request.unwrap()).await.unwrap()).await;
+        assert!(got.contains("\r\ntransfer-encoding: chunked\r\n"), "{got}");
+        assert!(got.contains("one") && got.ends_with("two\r\n0\r\n\r\n"), "{got}");
+    }
+    // A host that contradicts the target is refused.
+    let request = Request::get("http://a/").header("host", "b").body(empty()).unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 400);
+}
+
+#[tokio::test]
+async fn an_http_2_client_sees_that_a_body_is_broken() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    ] {
+        let proxy = start(answering(answer).await).await;
+        let mut sender = http2(proxy.connect().await).await;
+        let request = Request::get("http://a/").body(empty()).unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        assert!(answer.into_body().collect().await.is_err());
+    }
+}
+
+/// A stream of frames.
+struct Frames(std::vec::IntoIter<Result<Frame<Bytes>, std::io::Error>>);
+
+impl futures_core::Stream for Frames {
+    type Item = Result<Frame<Bytes>, std::io::Error>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::Poll::Ready(self.0.next())
+    }
+}

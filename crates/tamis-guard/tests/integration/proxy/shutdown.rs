@@ -1,0 +1,107 @@
+//! The end of a proxy.
+
+use std::time::Duration;
+
+use tamis_guard::{GuardLayer, TlsFiles};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+
+use super::support::*;
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+/// Starts an upstream that sends half of its answer, and the rest when the test says so.
+async fn halting() -> (std::net::SocketAddr, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+    let (waiting, gates) = mpsc::unbounded_channel();
+    let address = upstream(move |mut stream| {
+        let waiting = waiting.clone();
+        async move {
+            if read_head(&mut stream).await.is_none() {
+                return;
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf").await.unwrap();
+            let (gate, open) = oneshot::channel();
+            waiting.send(gate).unwrap();
+            if open.await.is_ok() {
+                stream.write_all(b"rest").await.unwrap();
+            }
+        }
+    })
+    .await;
+    (address, gates)
+}
+
+#[tokio::test]
+async fn a_shutdown_finishes_requests_and_closes_idle_connections() {
+    let (upstream, mut gates) = halting().await;
+    let proxy = start(upstream).await;
+    let address = proxy.address;
+    let (mut idle, mut client) = (proxy.connect().await, proxy.connect().await);
+    client.write_all(GET).await.unwrap();
+    read_until(&mut client, "half").await.unwrap();
+    let gate = gates.recv().await.unwrap();
+    let stopped = proxy.stop();
+    assert_closed(&mut idle).await;
+    // The address is free while the last request runs.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!stopped.is_finished());
+    gate.send(()).unwrap();
+    assert_eq!(read_all(&mut client).await, "rest");
+    assert_eq!(stopped.await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_shutdown_cuts_requests_at_its_limit() {
+    let (upstream, mut gates) = halting().await;
+    let mut options = options(upstream);
+    options.shutdown_timeout = Duration::from_millis(50);
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let mut client = proxy.connect().await;
+    client.write_all(GET).await.unwrap();
+    read_until(&mut client, "half").await.unwrap();
+    let _gate = gates.recv().await.unwrap();
+    assert_eq!(proxy.stop().await.unwrap(), 1);
+    assert_closed(&mut client).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_cuts_http_2_requests_at_its_limit() {
+    let (upstream, mut gates) = halting().await;
+    let mut options = options(upstream);
+    options.shutdown_timeout = Duration::from_millis(50);
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let io = hyper_util::rt::TokioIo::new(proxy.connect().await);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+    tokio::spawn(connection);
+    let body = http_body_util::Full::<bytes::Bytes>::default();
+    let request = http::Request::get("http://a/").body(body).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    let _gate = gates.recv().await.unwrap();
+    assert_eq!(proxy.stop().await.unwrap(), 1);
+    let body = http_body_util::BodyExt::collect(answer.into_body()).await;
+    assert!(body.is_err(), "the body looks complete");
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_for_a_handshake() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let path = |name| folder.path().join(name);
+    let files = TlsFiles { certificate: path("cert.pem"), key: path("key.pem") };
+    std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+    std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    let mut options = options(echo().await);
+    options.shutdown_timeout = Duration::from_millis(50);
+    options.tls = Some(files);
+    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let mut client = proxy.connect().await;
+    // The first bytes of a handshake.
+    client.write_all(b"\x16\x03\x01").await.unwrap();
+    assert!(proxy.stop().await.unwrap() <= 1);
+    assert_closed(&mut client).await;
+}

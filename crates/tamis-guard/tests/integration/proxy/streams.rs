@@ -1,0 +1,179 @@
+//! Large bodies, which the proxy must not hold.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::support::*;
+
+const BODY: usize = 100 << 20;
+/// The buffers of four sockets and of the proxy. The kernel decides about the sockets.
+const BUFFERS: usize = 40 << 20;
+
+/// Returns the byte at a position of the body.
+fn byte(i: usize) -> u8 {
+    (i % 251) as u8
+}
+
+/// Writes the body from a position until the peer takes no more for a while.
+async fn write_until_it_stalls(stream: &mut (impl AsyncWrite + Unpin), mut sent: usize) -> usize {
+    while sent < BODY {
+        let end = BODY.min(sent + (64 << 10));
+        let part: Vec<u8> = (sent..end).map(byte).collect();
+        match timeout(Duration::from_millis(300), stream.write(&part)).await {
+            Ok(written) => sent += written.unwrap(),
+            Err(_) => return sent,
+        }
+    }
+    sent
+}
+
+async fn read_body(stream: &mut (impl AsyncRead + Unpin)) {
+    let (mut got, mut buffer) = (0, vec![0; 1 << 20]);
+    while got < BODY {
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "the body ends at {got}");
+        assert!(buffer[..read].iter().enumerate().all(|(i, &it)| it == byte(got + i)), "{got}");
+        got += read;
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_100_mb_is_streamed() {
+    let (gates_in, mut gates) = mpsc::unbounded_channel();
+    let upstream = upstream(move |mut stream| {
+        let gates = gates_in.clone();
+        async move {
+            read_head(&mut stream).await;
+            let (gate, open) = oneshot::channel::<()>();
+            gates.send(gate).unwrap();
+            open.await.unwrap();
+            read_body(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone").await.unwrap();
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY}\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let sent = write_until_it_stalls(&mut client, 0).await;
+    assert!(sent < BUFFERS, "the proxy took {sent} bytes that the upstream does not read");
+    gates.recv().await.unwrap().send(()).unwrap();
+    assert_eq!(write_until_it_stalls(&mut client, sent).await, BODY);
+    assert!(read_message(&mut client).await.unwrap().ends_with("done"));
+}
+
+#[tokio::test]
+async fn an_answer_of_100_mb_is_streamed() {
+    let (stalled_in, mut stalled) = mpsc::unbounded_channel();
+    let upstream = upstream(move |mut stream| {
+        let stalled = stalled_in.clone();
+        async move {
+            read_head(&mut stream).await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let sent = write_until_it_stalls(&mut stream, 0).await;
+            stalled.send(sent).unwrap();
+            assert_eq!(write_until_it_stalls(&mut stream, sent).await, BODY);
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let sent = stalled.recv().await.unwrap();
+    assert!(sent < BUFFERS, "the proxy took {sent} bytes that the client does not read");
+    read_head(&mut client).await.unwrap();
+    read_body(&mut client).await;
+}
+
+#[tokio::test]
+async fn parts_of_an_answer_are_sent_as_they_come() {
+    let (mut parts, answer) = tokio::io::duplex(64);
+    let answer = std::sync::Mutex::new(Some(answer));
+    let upstream = upstream(move |mut stream| {
+        let mut answer = answer.lock().unwrap().take().expect("one connection");
+        async move {
+            read_head(&mut stream).await;
+            _ = tokio::io::copy(&mut answer, &mut stream).await;
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    parts.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+    assert!(read_head(&mut client).await.unwrap().contains("chunked"));
+    for i in 0..5 {
+        parts.write_all(format!("8\r\ndata: {i}\n\r\n").as_bytes()).await.unwrap();
+        assert_eq!(
+            read_until(&mut client, "\n\r\n").await.unwrap(),
+            format!("8\r\ndata: {i}\n\r\n")
+        );
+    }
+    parts.write_all(b"0\r\n\r\n").await.unwrap();
+    assert_eq!(read_until(&mut client, "\r\n\r\n").await.unwrap(), "0\r\n\r\n");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_the_request_of_the_upstream() {
+    let (ended, mut end) = mpsc::unbounded_channel();
+    let (started, mut start_of) = mpsc::unbounded_channel();
+    let upstream = upstream(move |mut stream| {
+        let (ended, started) = (ended.clone(), started.clone());
+        async move {
+            read_head(&mut stream).await;
+            started.send(()).unwrap();
+            ended.send(read_all(&mut stream).await).unwrap();
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    start_of.recv().await.unwrap();
+    drop(client);
+    assert_eq!(end.recv().await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_client_may_send_its_whole_body_before_it_reads_a_large_answer() {
+    // The upstream has read the whole body when the client begins to read the answer.
+    let (read_in, mut read) = mpsc::unbounded_channel();
+    let upstream = upstream(move |mut stream| {
+        let read = read_in.clone();
+        async move {
+            read_head(&mut stream).await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+            let (mut from, mut to) = stream.split();
+            to.write_all(head.as_bytes()).await.unwrap();
+            let write = async {
+                let mut sent = 0;
+                while sent < BODY {
+                    sent = write_until_it_stalls(&mut to, sent).await;
+                }
+            };
+            let receive = async {
+                read_body(&mut from).await;
+                read.send(()).unwrap();
+            };
+            tokio::join!(write, receive);
+        }
+    })
+    .await;
+    let proxy = start(upstream).await;
+    let mut client = proxy.connect().await;
+    let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY}\r\n\r\n");
+    client.write_all(head.as_bytes()).await.unwrap();
+    let (mut sent, end) = (0, tokio::time::Instant::now() + Duration::from_secs(60));
+    while sent < BODY {
+        assert!(tokio::time::Instant::now() < end, "the proxy takes no more after {sent} bytes");
+        sent = write_until_it_stalls(&mut client, sent).await;
+    }
+    timeout(Duration::from_secs(60), read.recv()).await.unwrap().unwrap();
+    read_head(&mut client).await.unwrap();
+    read_body(&mut client).await;
+}

@@ -1,0 +1,163 @@
+//! Request ids, trace headers and the request log.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tamis_guard::{
+    GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, ProxyOptions, Route, RouteId, SyncState,
+};
+use tokio::io::AsyncWriteExt as _;
+use tracing::field::{Field, Visit};
+use tracing::span;
+
+use super::support::*;
+
+const TRACE: &str = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\
+                     tracestate: a=1,b=2\r\n";
+
+/// Returns a guard that knows no id.
+fn guard() -> GuardLayer {
+    let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
+    let ids = IdSet::new(IdSetOptions::new(id)).unwrap();
+    ids.set_state(SyncState::Synced);
+    let id = RouteId { place: "path:id".parse().unwrap(), ids: Arc::new(ids) };
+    let mut route = Route::new("/p/{id}".parse().unwrap(), vec![id]);
+    route.name = "product".to_owned();
+    GuardLayer::new(vec![route])
+}
+
+fn request(target: &str, headers: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{headers}\r\n")
+}
+
+#[tokio::test]
+async fn trace_headers_and_request_ids_reach_the_upstream_unchanged() {
+    let upstream = echo().await;
+    let given = format!("{TRACE}x-request-id: from-the-client\r\n");
+    for gives_request_ids in [false, true] {
+        let options = ProxyOptions { gives_request_ids, ..options(upstream) };
+        let proxy = start_with(options, guard()).await;
+        let answer = proxy.exchange(&request("/other", &given)).await;
+        let (head, sent) = answer.split_once("\r\n\r\n").unwrap();
+        for line in given.lines() {
+            assert!(sent.contains(&format!("\r\n{line}\r\n")), "{sent}");
+        }
+        assert_eq!(head.contains("x-request-id: from-the-client"), gives_request_ids, "{head}");
+        let answer = proxy.exchange(&request("/other", "")).await;
+        let has_id = answer.split_once("\r\n\r\n").unwrap().1.contains("\r\nx-request-id: ");
+        assert_eq!(has_id, gives_request_ids, "{answer}");
+        assert!(!answer.contains("traceparent"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_request_id_too() {
+    let options = ProxyOptions { gives_request_ids: true, ..options(echo().await) };
+    let proxy = start_with(options, guard()).await;
+    let answer = proxy.exchange(&request("/p/7", "x-request-id: 12\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("\r\nx-request-id: 12\r\n"));
+    let new = proxy.exchange(&request("/p/7", "")).await;
+    let id = new.split("\r\nx-request-id: ").nth(1).unwrap().split('\r').next().unwrap();
+    assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{new}");
+    assert!(!proxy.exchange(&request("/p/7", "")).await.contains(id));
+}
+
+/// Keeps the events of the request log as lines. The tests of this program run in one process, so
+/// other requests may be among them.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    /// Waits for the line of a path.
+    async fn of(&self, path: &str) -> String {
+        let end = Instant::now() + Duration::from_secs(30);
+        loop {
+            let lines = self.0.lock().unwrap().clone();
+            if let Some(line) = lines.iter().find(|line| line.contains(&format!("path={path:?} ")))
+            {
+                return line.clone();
+            }
+            assert!(Instant::now() < end, "no line has {path}: {lines:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, "{field}={value:?} ").unwrap();
+    }
+}
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() == tracing::Level::INFO
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn the_request_log_has_the_verdict_the_status_and_the_ids_of_each_request() {
+    let lines = Lines::default();
+    tracing::subscriber::set_global_default(lines.clone()).unwrap();
+    let options = ProxyOptions { logs_requests: true, ..options(echo().await) };
+    let proxy = start_with(options, guard()).await;
+    proxy
+        .exchange(&request("/p/123456?token=secret", &format!("{TRACE}x-request-id: a b\r\n")))
+        .await;
+    let line = lines.of("/p/123456").await;
+    for field in [
+        "method=\"GET\" ",
+        "status=404 ",
+        "route=\"product\" ",
+        "verdict=\"refuse\" ",
+        "reason=\"absent\" ",
+        "request_id=\"a b\" ",
+        "trace_id=\"4bf92f3577b34da6a3ce929d0e0e4736\" ",
+        "remote=127.0.0.1:",
+    ] {
+        assert!(line.contains(field), "{field}: {line}");
+    }
+    assert!(!line.contains("secret"), "{line}");
+    proxy.exchange(&request("/logged/other", "")).await;
+    let line = lines.of("/logged/other").await;
+    assert!(line.contains("status=200 ") && !line.contains("verdict="), "{line}");
+    // Ambiguous requests are in the log too.
+    proxy.exchange("GET /logged/bad HTTP/1.1\r\nconnection: close\r\n\r\n").await;
+    assert!(lines.of("/logged/bad").await.contains("status=400 "));
+}
+
+#[tokio::test]
+async fn a_request_whose_client_has_gone_is_logged_without_a_status() {
+    let lines = Lines::default();
+    // On this thread: the runtime of the test has no other.
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let silent = upstream(|mut stream| async move {
+        read_message(&mut stream).await;
+        std::future::pending::<()>().await;
+    });
+    let options = ProxyOptions { logs_requests: true, ..options(silent.await) };
+    let proxy = start_with(options, guard()).await;
+    let mut client = proxy.connect().await;
+    client.write_all(b"GET /gone HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(client);
+    assert!(!lines.of("/gone").await.contains("status="));
+}

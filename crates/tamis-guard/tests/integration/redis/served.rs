@@ -1,0 +1,254 @@
+//! Filters of a server in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tamis_guard::source::{RedisOptions, Source};
+use tamis_guard::{IdSet, SyncState};
+use tamis_resp::Reply;
+use tamis_server::{Config, Server};
+
+use crate::checker::{
+    Committed, INTERVAL, Random, check, has, id_set, integers, knows, options, wait, wait_synced,
+    wait_until,
+};
+use super::client::Client;
+use crate::tcp_proxy::TcpProxy;
+
+fn serve() -> Server {
+    serve_with(Config::default())
+}
+
+fn serve_with(config: Config) -> Server {
+    Server::start(Config { port: 0, threads: 1, append_only: false, ..config }).unwrap()
+}
+
+fn client(server: &Server) -> Client {
+    Client::connect(server.addresses()[0])
+}
+
+fn follow(ids: &Arc<IdSet>, url: &str) -> Source {
+    Source::redis(Arc::clone(ids), RedisOptions::new(url), options())
+}
+
+fn url(server: &Server) -> String {
+    format!("redis://{}/seen", server.addresses()[0])
+}
+
+/// Returns the last error of a source after it has failed.
+fn failure(source: &Source) -> String {
+    wait(source, "a failure", |status| status.last_error.is_some()).last_error.unwrap()
+}
+
+#[test]
+fn every_kind_of_filter_of_the_server_is_copied() {
+    let server = serve();
+    let mut client = client(&server);
+    for create in [
+        "BF.RESERVE seen 0.000001 1000",
+        "BF.RESERVE seen 0.000001 100 EXPANSION 2",
+        "CF.RESERVE seen 1000",
+        "TM.RESERVE seen KIND classic ITEMS 1000 RATE 0.000001",
+    ] {
+        client.run("DEL seen");
+        client.run(create);
+        let add = &create[..2];
+        for id in 1..=900 {
+            client.run(&format!("{add}.ADD seen {id}"));
+        }
+        let ids = id_set(integers());
+        let source = follow(&ids, &url(&server));
+        wait_synced(&source);
+        assert!((1..=900).all(|id| knows(&ids, id)), "{create}");
+        let wrong = (1001..2001).filter(|id| knows(&ids, id)).count();
+        assert!(wrong < 200, "{create}: {wrong}");
+        let items = ids.generation().items();
+        assert!(items.abs_diff(900) < 100, "{create}: {items}");
+    }
+}
+
+#[test]
+fn ids_that_are_added_pass_and_the_promise_is_kept() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("BF.RESERVE seen 0.000001 100 EXPANSION 2");
+    client.run("BF.ADD seen 1");
+    let ids = id_set(integers());
+    let source = follow(&ids, &url(&server));
+    wait_synced(&source);
+    let committed = Committed::default();
+    committed.insert([1]);
+    check(&source, &ids, &committed, || {
+        let mut random = Random(7);
+        for _ in 0..300 {
+            let id = 2 + random.below(1 << 40);
+            client.run(&format!("BF.ADD seen {id}"));
+            committed.insert([id]);
+            std::thread::sleep(Duration::from_millis(random.below(5)));
+        }
+    });
+    for id in committed.ids() {
+        wait_until(&source, "every id is known", || knows(&ids, id));
+    }
+}
+
+#[test]
+fn an_unchanged_filter_is_not_read_again() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("BF.MADD seen 1 2 3");
+    let ids = id_set(integers());
+    let source = follow(&ids, &url(&server));
+    wait_synced(&source);
+    let before = wait(&source, "a moment", |status| status.last_success.is_some());
+    let later = before.last_success.unwrap() + 10 * INTERVAL;
+    wait(&source, "ten questions", |status| status.last_success.is_some_and(|it| it > later));
+    // Another key is none of its business, and an item that exists already changes nothing.
+    client.run("BF.ADD other 1");
+    client.run("BF.ADD seen 2");
+    let later = std::time::Instant::now() + 5 * INTERVAL;
+    wait(&source, "more questions", |status| status.last_success.is_some_and(|it| it > later));
+    assert_eq!(source.status().generations, 1);
+    source.rebuild();
+    wait(&source, "the read that was asked for", |status| status.generations == 2);
+}
+
+#[test]
+fn another_filter_with_as_many_items_is_noticed() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("BF.MADD seen 1 2 3");
+    let ids = id_set(integers());
+    let source = follow(&ids, &url(&server));
+    wait_synced(&source);
+    client.run("BF.MADD new 11 12 13");
+    client.run("RENAME new seen");
+    wait_until(&source, "the new filter", || (11..14).all(|id| knows(&ids, id)));
+    assert!((1..4).all(|id| !has(&ids, id)));
+}
+
+#[test]
+fn a_deleted_or_replaced_key_keeps_the_ids_and_makes_them_stale() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("BF.MADD seen 1 2 3");
+    let ids = id_set(integers());
+    let source = follow(&ids, &url(&server));
+    wait_synced(&source);
+
+    client.run("DEL seen");
+    assert!(failure(&source).ends_with("/seen: there is no such key"), "{:?}", source.status());
+    wait(&source, "stale", |status| status.state == SyncState::Stale);
+    assert!((1..4).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+    client.run("BF.MADD seen 1 2 3 4");
+    wait_synced(&source);
+    assert!(knows(&ids, 4));
+
+    client.run("SET seen something");
+    let message = failure(&source);
+    assert!(message.contains("write `format`"), "{message}");
+    wait(&source, "stale", |status| status.state == SyncState::Stale);
+    assert!(ids.generation().contains(b"4"));
+}
+
+#[test]
+fn a_filter_that_was_emptied_is_not_used() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("BF.MADD seen 1 2 3 4 5 6 7 8 9 10");
+    let ids = id_set(integers());
+    let source = follow(&ids, &url(&server));
+    wait_synced(&source);
+    // A program lost its data, and its next item creates a new filter.
+    client.run("FLUSHALL");
+    client.run("BF.ADD seen 11");
+    let message = wait(&source, "a refusal", |status| {
+        status.last_error.as_ref().is_some_and(|error| error.contains("at least 5"))
+    });
+    assert!(message.last_error.unwrap().contains("min_share"));
+    assert!(ids.generation().contains(b"1"));
+}
+
+#[test]
+fn a_window_is_refused() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("TM.RESERVE seen KIND window WINDOW 60000 ITEMS 1000");
+    client.run("TM.ADD seen 1");
+    let source = follow(&id_set(integers()), &url(&server));
+    let message = failure(&source);
+    assert!(message.ends_with("which forgets items; use one without a window"), "{message}");
+}
+
+#[test]
+fn a_wrong_password_is_one_line_without_the_password() {
+    let server = serve_with(Config { password: "right".to_owned(), ..Config::default() });
+    let address = server.addresses()[0];
+    for (url, why) in [
+        (format!("redis://:wr0ng@{address}/seen"), "WRONGPASS"),
+        (format!("redis://{address}/seen"), "the server requires a password"),
+    ] {
+        let source = follow(&id_set(integers()), &url);
+        let message = failure(&source);
+        assert!(message.starts_with(&format!("redis://{address}/seen: ")), "{message}");
+        assert!(message.contains(why) && !message.contains("wr0ng"), "{message}");
+        assert_eq!(message.lines().count(), 1);
+    }
+    let mut client = client(&server);
+    client.run("AUTH right");
+    client.run("BF.ADD seen 1");
+    let ids = id_set(integers());
+    let source = follow(&ids, &format!("redis://:right@{address}/seen"));
+    wait_synced(&source);
+    assert!(knows(&ids, 1));
+}
+
+#[test]
+fn broken_connections_and_a_silent_network_never_break_the_promise() {
+    let server = serve();
+    let mut client = client(&server);
+    client.run("BF.RESERVE seen 0.000001 100 EXPANSION 2");
+    client.run("BF.ADD seen 1");
+    let proxy = TcpProxy::start(server.addresses()[0]);
+    let ids = id_set(integers());
+    let source = follow(&ids, &format!("redis://{}/seen", proxy.address));
+    wait_synced(&source);
+    let committed = Committed::default();
+    committed.insert([1]);
+    check(&source, &ids, &committed, || {
+        let mut random = Random(11);
+        for step in 0..200 {
+            let id = 2 + random.below(1 << 40);
+            client.run(&format!("BF.ADD seen {id}"));
+            committed.insert([id]);
+            match random.below(20) {
+                0 => proxy.cut(),
+                1 => proxy.partition(),
+                2..5 => proxy.heal(),
+                _ => {}
+            }
+            std::thread::sleep(Duration::from_millis(random.below(10)));
+            if step == 199 {
+                proxy.heal();
+            }
+        }
+    });
+    wait_synced(&source);
+    for id in committed.ids() {
+        wait_until(&source, "every id is known", || knows(&ids, id));
+    }
+}
+
+#[test]
+fn a_stopped_server_keeps_the_ids_and_makes_them_stale() {
+    let server = serve();
+    assert_eq!(client(&server).run("BF.ADD seen 1"), Reply::Integer(1));
+    let ids = id_set(integers());
+    let source = follow(&ids, &url(&server));
+    wait_synced(&source);
+    drop(server);
+    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
+    let message = status.last_error.unwrap();
+    assert!(message.contains("/seen: the connection failed: "), "{message}");
+    assert!(ids.generation().contains(b"1"));
+}
