@@ -135,9 +135,6 @@ impl Follower {
                     end = Some(in_time(limit, server.position(&options)).await?);
                 }
                 _ = ticks.tick() => {
-                    if run.is_stopped() {
-                        return Err(SourceError::Stopped);
-                    }
                     self.needs_read |= !self.is_reading && run.is_rebuild_due();
                     if self.is_saveable() && self.snapshots.is_due() {
                         let (position, end) = self.places();
@@ -390,7 +387,7 @@ impl Follower {
     }
 }
 
-/// Waits for the server, but not longer than `limit`: a source must end when it is stopped.
+/// Waits for the server, but not longer than `limit`.
 async fn in_time<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, SourceError>>,
