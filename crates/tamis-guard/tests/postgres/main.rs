@@ -11,4 +11,6 @@ mod refusals;
 mod server;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
+#[path = "../support/silent_server.rs"]
+mod silent_server;
 mod tcp_proxy;
