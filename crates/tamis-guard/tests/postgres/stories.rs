@@ -316,6 +316,22 @@ fn the_source_names_the_transactions_for_which_the_server_waits() {
 }
 
 #[test]
+fn a_limit_of_the_database_does_not_end_the_wait_for_transactions() {
+    let mut shop = shop();
+    shop.session.run(&format!("ALTER DATABASE {} SET lock_timeout = '20ms'", shop.name));
+    shop.session.run("BEGIN; INSERT INTO products VALUES ('open', 5)");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    // The source names the transactions for which a server waits for a second.
+    wait(&source, "a long wait", |status| {
+        status.last_error.as_deref().is_some_and(|error| error.contains("pg_terminate_backend"))
+    });
+    shop.session.run("COMMIT");
+    wait_synced(&source);
+    assert!(has(&ids, 5));
+}
+
+#[test]
 fn the_rows_of_a_partitioned_table_are_ids() {
     let mut shop = shop();
     shop.session.run(

@@ -128,9 +128,8 @@ impl Address {
             _ = connection.await;
         });
         // A read must not be cut short: neither by a limit of time nor by policies for rows.
-        let settings = "SET row_security = off; SET statement_timeout = 0; SET lock_timeout = 0; \
-            SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0";
-        client.batch_execute(settings).await.map_err(|error| explained(&error))?;
+        let settings = format!("SET row_security = off; {}", without_limits());
+        client.batch_execute(&settings).await.map_err(|error| explained(&error))?;
         Ok(client)
     }
 }
@@ -140,6 +139,29 @@ fn refused(address: &dyn fmt::Display, error: &io::Error) -> SourceError {
 }
 
 /// Trusts the certificates of the system.
+/// Returns the SQL that removes the limits of time from a session. A server knows only some of them:
+/// `transaction_timeout` is new in PostgreSQL 17.
+pub(super) fn without_limits() -> String {
+    let limits = [
+        "statement_timeout",
+        "lock_timeout",
+        "transaction_timeout",
+        "idle_in_transaction_session_timeout",
+        "idle_session_timeout",
+    ];
+    format!(
+        "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('{}')",
+        limits.join("', '")
+    )
+}
+
+/// Tests whether a URL has a second `@`. The first one ends the password, so the host or the database
+/// may then be a part of the password, and messages name both.
+fn has_stray_at(url: &str) -> bool {
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+    is_url && url.matches('@').count() > 1
+}
+
 fn client_config() -> Result<Arc<ClientConfig>, SourceError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use fallible_iterator::FallibleIterator as _;
 
 use crate::source::error::SourceError;
-use crate::source::postgres::address::{Address, Transport};
+use crate::source::postgres::address::{Address, Transport, without_limits};
 use crate::source::postgres::explain::SessionError;
 use crate::source::postgres::unfinished_slot::Process;
 
@@ -54,8 +54,11 @@ impl Session {
             output: BytesMut::new(),
             process: Process::default(),
         };
-        let login = session.log_in(address).await;
-        login.map_err(|error| error.explained(&session.user))?;
+        let ready = async {
+            session.log_in(address).await?;
+            session.query(&without_limits()).await
+        };
+        ready.await.map_err(|error| error.explained(&address.user))?;
         Ok(session)
     }
 
