@@ -44,6 +44,11 @@ impl fmt::Debug for Address {
 impl Address {
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, SourceError> {
         let refuse = |message: String| SourceError::Preflight(message);
+        if has_stray_at(&options.url) {
+            let message = "the URL of the database has more than one `@`; write an `@` in the \
+                password as %40";
+            return Err(refuse(message.to_owned()));
+        }
         let mut config: Config = options.url.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let cause = cause.unwrap_or_else(|| error.to_string());
@@ -134,11 +139,6 @@ impl Address {
     }
 }
 
-fn refused(address: &dyn fmt::Display, error: &io::Error) -> SourceError {
-    SourceError::Connect(format!("{address}: {error}"))
-}
-
-/// Trusts the certificates of the system.
 /// Returns the SQL that removes the limits of time from a session. A server knows only some of them:
 /// `transaction_timeout` is new in PostgreSQL 17.
 pub(super) fn without_limits() -> String {
@@ -162,6 +162,11 @@ fn has_stray_at(url: &str) -> bool {
     is_url && url.matches('@').count() > 1
 }
 
+fn refused(address: &dyn fmt::Display, error: &io::Error) -> SourceError {
+    SourceError::Connect(format!("{address}: {error}"))
+}
+
+/// Trusts the certificates of the system.
 fn client_config() -> Result<Arc<ClientConfig>, SourceError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -176,4 +181,27 @@ fn client_config() -> Result<Arc<ClientConfig>, SourceError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_at_sign_in_a_password_is_refused_and_no_part_of_it_is_shown() {
+        let address = |url: &str| Address::new(&PostgresOptions::new(url, "products", "id"));
+        for url in [
+            "postgres://guard:a@secret@host/shop",
+            "postgresql://guard:a@secret@host:5432/shop?connect_timeout=1",
+            "postgres://guard:a@secret/b@host/shop",
+            "postgres://guard:a@1?secret@host/shop",
+            "postgres://guard:@secret@@host,host2/shop",
+        ] {
+            let error = address(url).unwrap_err().to_string();
+            assert!(error.contains("%40") && !error.contains("secret"), "{url}: {error}");
+        }
+        let known = address("postgres://guard:a%40secret@host/shop?sslmode=disable").unwrap();
+        assert_eq!(known.password(), b"a@secret");
+        assert!(address("host=host user=guard password=a@secret@b dbname=shop").is_ok());
+    }
 }
