@@ -44,7 +44,7 @@ pub(super) struct Follower {
     position: Position,
     /// When the server created this file.
     created: Option<u32>,
-    /// The columns of the table.
+    /// [`Table::shape`] at the last connection.
     shape: String,
     snapshots: Snapshots,
     /// The end of the snapshot that is being continued.
@@ -184,6 +184,10 @@ impl Follower {
         self.deleted.clear();
         self.payload_end = None;
         self.created = None;
+        if !self.shape.is_empty() && self.shape != server.table.shape {
+            // Rows of the log that are older than the change have other columns.
+            *self.known.lock() = None;
+        }
         self.shape.clone_from(&server.table.shape);
         self.load_snapshot(run, server);
         let known = self.known.lock().clone().filter(|known| known.server == server.identity);

@@ -304,27 +304,28 @@ async fn table(
         IdType::Uuid => matches!(kind, ColumnKind::Text | ColumnKind::Uuid),
         IdType::Text { .. } => kind != ColumnKind::Uuid,
     };
-    match kind {
-        Some(kind) if fits(kind) => Ok(Table {
-            has_index: has_index(connection, database, name, &columns[place].0).await?,
-            // The log also has deletions of old rows, whose ids may still exist.
-            is_unique: table_type != "SYSTEM VERSIONED"
-                && is_unique(connection, database, name, &columns[place].0).await?,
-            table_type,
-            database: database.to_owned(),
-            name: name.clone(),
-            column: column.clone(),
-            columns: columns.len(),
-            id: place,
-            kind,
-            is_trimmed: kind == ColumnKind::Uuid && data == "binary",
-            shape: format!("{columns:?}"),
-        }),
-        _ => refuse(format!(
+    let Some(kind) = kind.filter(|kind| fits(*kind)) else {
+        return refuse(format!(
             "the column {column} is {full} {charset}, which holds no ids of the configured type; \
              integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
-        )),
-    }
+        ));
+    };
+    // The log also has deletions of old rows, whose ids may still exist.
+    let is_unique = table_type != "SYSTEM VERSIONED"
+        && is_unique(connection, database, name, &columns[place].0).await?;
+    Ok(Table {
+        has_index: has_index(connection, database, name, &columns[place].0).await?,
+        is_unique,
+        table_type,
+        database: database.to_owned(),
+        name: name.clone(),
+        column: column.clone(),
+        columns: columns.len(),
+        id: place,
+        kind,
+        is_trimmed: kind == ColumnKind::Uuid && data == "binary",
+        shape: format!("{columns:?} {is_unique}"),
+    })
 }
 
 /// Tests whether an index begins with a column.
