@@ -143,7 +143,18 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end();
+        // A server that was killed has not removed this file and its shared memory.
+        let file = std::fs::read_to_string(self.dir.path("data/postmaster.pid"));
+        if let Some(memory) = file.ok().as_deref().and_then(shared_memory) {
+            _ = Command::new("ipcrm").args(["-m", memory]).status();
+        }
     }
+}
+
+/// Returns the number of the shared memory that a server has written into `postmaster.pid`: the last
+/// word of the seventh line.
+fn shared_memory(file: &str) -> Option<&str> {
+    file.lines().nth(6)?.split_whitespace().nth(1)
 }
 
 /// Returns a data folder without databases. It is made once.
