@@ -2,15 +2,17 @@
 //!
 //! `cargo xtask test` installs PostgreSQL and runs them.
 
+#[path = "../support/chaos.rs"]
+mod chaos;
 #[path = "../sources/checker.rs"]
-#[expect(dead_code, reason = "stale sets let all ids pass, so the tests look into the set")]
 mod checker;
 mod definitions;
 mod faults;
+mod random_faults;
 mod refusals;
 mod server;
-mod stories;
-#[path = "../support/tcp_proxy.rs"]
 #[path = "../support/silent_server.rs"]
 mod silent_server;
+mod stories;
+#[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
