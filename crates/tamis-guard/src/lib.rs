@@ -21,6 +21,7 @@ mod config;
 mod counters;
 #[cfg(feature = "proxy")]
 mod entity_tag;
+mod escaped;
 #[cfg(feature = "proxy")]
 mod fleet;
 mod generation;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tamis_formats::ReadError;
 
+use crate::escaped::Escaped;
 use crate::plain_io::PlainIo;
 
 /// Why a snapshot cannot be read, written or used. The guard then reads its source.
@@ -80,7 +81,9 @@ impl fmt::Display for SnapshotError {
             Self::Other { field, found, expected } => {
                 write!(f, "the snapshot has another {field}: {found}, and not {expected}")
             }
-            Self::Outdated(reason) => write!(f, "the snapshot cannot be continued: {reason}"),
+            Self::Outdated(reason) => {
+                write!(f, "the snapshot cannot be continued: {}", Escaped(reason))
+            }
         }
     }
 }

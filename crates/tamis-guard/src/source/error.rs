@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tamis::PlanError;
 use tamis_formats::ReadError;
 
+use crate::escaped::Escaped;
 use crate::plain_io::PlainIo;
 #[cfg(feature = "proxy")]
 use crate::source::leader::error::LeaderError;
@@ -115,8 +116,8 @@ impl fmt::Display for SourceError {
             Self::Plan(error) => write!(f, "cannot create a filter: {error}"),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
-            Self::Connect(error) => write!(f, "the database cannot be read: {error}"),
-            Self::Preflight(message) => f.write_str(message),
+            Self::Connect(error) => write!(f, "the database cannot be read: {}", Escaped(error)),
+            Self::Preflight(message) => Escaped(message).fmt(f),
             #[cfg(feature = "proxy")]
             Self::Leader(error) => error.fmt(f),
             #[cfg(feature = "proxy")]

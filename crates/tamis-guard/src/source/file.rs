@@ -236,7 +236,7 @@ impl FileReader {
         };
         let generation = run.start_generation(expected)?;
         let mut rows = Rows::default();
-        each_row(&self.options, file, &mut |text| {
+        each_row(&self.options, file, &|| run.is_stopped(), &mut |text| {
             if (rows.ids + rows.invalid) % 1024 == 0 && run.is_stopped() {
                 return Err(SourceError::Stopped);
             }
@@ -261,10 +261,12 @@ impl FileReader {
     }
 }
 
-/// Passes the id of each row of a list to `row`.
+/// Passes the id of each row of a list to `row`. A Parquet file may have many rows without an id, so
+/// its reader tests `is_stopped` also between them.
 fn each_row(
     options: &FileOptions,
     file: &File,
+    is_stopped: &dyn Fn() -> bool,
     row: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let io = |error| SourceError::Io { path: options.path.clone(), error };
@@ -274,7 +276,7 @@ fn each_row(
             list::each_field(unpacked(file).map_err(io)?, column, *delimiter, row)
         }
         #[cfg(feature = "parquet")]
-        FileFormat::Parquet { column } => parquet::each_value(file, column, row),
+        FileFormat::Parquet { column } => parquet::each_value(file, column, is_stopped, row),
         FileFormat::Filter => Err(SourceError::NoList),
     }
 }

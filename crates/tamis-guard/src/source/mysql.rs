@@ -24,7 +24,7 @@
 //! A snapshot keeps the end of a transaction in the log. A source that starts goes on there. See
 //! `snapshot.rs` for the consistency. The log is the one that the writer read if it is that of the
 //! same server, if its file was created at the same time, and if it has the end of the snapshot. If
-//! not, or if the table has other columns, the source reads all ids.
+//! not, or if the table has other columns or unique indexes, the source reads all ids.
 //!
 //! InnoDB does not log rows that a foreign key deletes (`ON DELETE CASCADE`). Such an id passes until
 //! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
@@ -67,7 +67,7 @@ impl Reader for MysqlReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
-        let result = runtime.block_on(self.follower.follow(run));
+        let result = runtime.block_on(run.unless_stopped(self.follower.follow(run)));
         runtime.shutdown_timeout(Duration::from_millis(100));
         result
     }

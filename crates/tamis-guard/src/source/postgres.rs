@@ -46,6 +46,7 @@ mod session;
 mod slot;
 mod table;
 mod transaction;
+mod unfinished_slot;
 
 use std::time::Duration;
 

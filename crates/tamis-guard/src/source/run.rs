@@ -120,6 +120,26 @@ impl Run {
         self.is_stopped.load(Ordering::Acquire)
     }
 
+    /// Waits for the work of a source, and drops it when the source is stopped.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        /// How often the signal is tested.
+        const TICK: Duration = Duration::from_millis(100);
+
+        let stopped = async {
+            while !self.is_stopped() {
+                tokio::time::sleep(TICK).await;
+            }
+        };
+        tokio::select! {
+            result = work => result,
+            () = stopped => Err(SourceError::Stopped),
+        }
+    }
+
     pub(super) fn sleep(&self, pause: Duration) {
         let end = Instant::now() + pause;
         let mut progress = self.progress.lock();

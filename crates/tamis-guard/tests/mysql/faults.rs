@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use tamis_guard::SyncState;
-use tamis_guard::source::MysqlOptions;
+use tamis_guard::source::{MysqlOptions, Source};
 
 use crate::checker::{
     Committed, check, has, id_set, integers, knows, wait, wait_synced, wait_until,
 };
 use crate::server::{Server, Session, start};
+use crate::silent_server::stop_while_it_waits;
 use crate::tcp_proxy::TcpProxy;
 
 #[test]
@@ -104,6 +105,42 @@ fn a_log_that_was_deleted_costs_a_read_of_all_ids() {
     wait(&source, "the other server", |status| status.generations == 3);
     wait_synced(&source);
     assert!(knows(&ids, 600) && !has(&ids, 601));
+}
+
+#[test]
+fn a_source_that_waits_for_an_answer_can_be_stopped() {
+    stop_while_it_waits(|address, options| {
+        let mysql = MysqlOptions::new(&format!("mysql://a@{address}/shop"), "products", "id");
+        Source::mysql(id_set(integers()), mysql, options)
+    });
+}
+
+#[test]
+fn rows_before_a_change_of_the_columns_are_not_read_with_the_columns_after_it() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.session.run("CREATE TABLE moved (other BIGINT, id BIGINT PRIMARY KEY)");
+    shop.session.run("INSERT INTO moved SELECT seq + 500000, seq FROM seq_1_to_100000");
+    let proxy = TcpProxy::start(server.address());
+    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
+    let ids = id_set(integers());
+    let table = "moved".to_owned();
+    let source = start(&ids, &MysqlOptions { url, table, ..shop.options.clone() });
+    wait_synced(&source);
+    proxy.partition();
+    proxy.cut();
+    let before = source.status().generations;
+    // The log has a deleted row with 7 in the place that the id will have.
+    shop.session.run("UPDATE moved SET other = 7 WHERE id = 8");
+    shop.session.run("DELETE FROM moved WHERE id = 8");
+    shop.session.run("ALTER TABLE moved MODIFY other BIGINT AFTER id");
+    proxy.heal();
+    wait_until(&source, "read again", || {
+        assert!(has(&ids, 7), "{:?}", source.status());
+        source.status().generations > before
+    });
+    wait_synced(&source);
+    assert!(has(&ids, 7) && !has(&ids, 8));
 }
 
 #[test]

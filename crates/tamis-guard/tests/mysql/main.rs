@@ -17,6 +17,8 @@ mod shop;
 #[path = "../../examples/shop.rs"]
 #[allow(dead_code)]
 mod shop_example;
+#[path = "../support/silent_server.rs"]
+mod silent_server;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;

@@ -139,8 +139,10 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
     restart(&mysql).1.stop();
     // Files have the second in which they were created.
     std::thread::sleep(Duration::from_millis(1100));
-    let changes: [(&[&str], &str); 5] = [
+    let changes: [(&[&str], &str); 6] = [
         (&["ALTER TABLE products ADD COLUMN price INT"], "the table has other columns"),
+        // The deletion of a row is not that of its id any more.
+        (&["ALTER TABLE products DROP PRIMARY KEY"], "other columns or unique indexes"),
         (
             &["RESET MASTER", "INSERT INTO products (id) SELECT seq FROM seq_2000_to_9000"],
             "has begun its binary log again",

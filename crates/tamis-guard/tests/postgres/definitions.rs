@@ -3,7 +3,7 @@
 use tamis_guard::SyncState;
 
 use crate::checker::{id_set, integers, wait, wait_synced, wait_until};
-use crate::server::{has, start};
+use crate::server::{has, start, start_patient};
 use crate::stories::shop;
 
 #[test]
@@ -63,7 +63,7 @@ fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
     let mut shop = shop();
     shop.fill(1, 10);
     let ids = id_set(integers());
-    let source = start(&ids, &shop.options);
+    let source = start_patient(&ids, &shop.options);
     wait_synced(&source);
     let failure = |what: &str, part: &str| {
         wait(&source, what, |status| {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tamis_guard::SyncState;
-use tamis_guard::source::PostgresOptions;
+use tamis_guard::source::{PostgresOptions, Source};
 
 use crate::checker::{Committed, check, id_set, integers, options, wait, wait_synced, wait_until};
 use crate::server::{Server, Session, has, start};
+use crate::silent_server::stop_while_it_waits;
 use crate::tcp_proxy::TcpProxy;
 
 #[test]
@@ -116,6 +117,59 @@ fn a_stopped_source_keeps_no_log_and_a_running_one_confirms_it() {
     let connections =
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tamis-guard'";
     wait_until_value(&mut shop.session, connections, "0");
+}
+
+#[test]
+fn a_slot_that_the_server_is_still_creating_ends_with_the_source() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    let mut admin = Session::open(&server.url("postgres"));
+    let slots = "SELECT count(*) FROM pg_replication_slots";
+    let open = "BEGIN; INSERT INTO products VALUES ('open', 5)";
+    // The first slot of a source.
+    shop.session.run(open);
+    let source = start(&id_set(integers()), &shop.options);
+    wait_until_value(&mut admin, slots, "1");
+    source.stop();
+    wait_until_value(&mut admin, slots, "0");
+    shop.session.run("COMMIT");
+    // A later one.
+    let source = start(&id_set(integers()), &shop.options);
+    wait_synced(&source);
+    shop.session.run(&open.replace('5', "6"));
+    source.rebuild();
+    wait_until_value(&mut admin, slots, "2");
+    source.stop();
+    wait_until_value(&mut admin, slots, "0");
+}
+
+#[test]
+fn a_slot_that_the_server_is_still_creating_ends_with_its_connection() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    let mut admin = Session::open(&server.url("postgres"));
+    let proxy = TcpProxy::start(server.address());
+    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
+    shop.session.run("BEGIN; INSERT INTO products VALUES ('open', 5)");
+    let ids = id_set(integers());
+    let source = start(&ids, &PostgresOptions { url, ..shop.options.clone() });
+    wait_until_value(&mut admin, "SELECT count(*) FROM pg_replication_slots", "1");
+    let name = admin.value("SELECT slot_name FROM pg_replication_slots");
+    proxy.cut();
+    let old = format!("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{name}'");
+    wait_until_value(&mut admin, &old, "0");
+    shop.session.run("COMMIT");
+    wait_synced(&source);
+    assert!(has(&ids, 5));
+}
+
+#[test]
+fn a_source_that_waits_for_an_answer_can_be_stopped() {
+    stop_while_it_waits(|address, options| {
+        let url = format!("postgres://a@{address}/shop");
+        let postgres = PostgresOptions::new(&url, "products", "id");
+        Source::postgres(id_set(integers()), postgres, options)
+    });
 }
 
 fn wait_until_value(session: &mut Session, sql: &str, expected: &str) {

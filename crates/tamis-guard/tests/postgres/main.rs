@@ -2,13 +2,17 @@
 //!
 //! `cargo xtask test` installs PostgreSQL and runs them.
 
+#[path = "../support/chaos.rs"]
+mod chaos;
 #[path = "../support/checker.rs"]
-#[expect(dead_code, reason = "stale sets let all ids pass, so the tests look into the set")]
 mod checker;
 mod definitions;
 mod faults;
+mod random_faults;
 mod refusals;
 mod server;
+#[path = "../support/silent_server.rs"]
+mod silent_server;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tamis_guard::source::{PostgresOptions, Source};
+use tamis_guard::source::{PostgresOptions, Source, SourceOptions};
 use tamis_guard::{IdSet, IdType};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
@@ -143,7 +143,18 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end();
+        // A server that was killed has not removed this file and its shared memory.
+        let file = std::fs::read_to_string(self.dir.path("data/postmaster.pid"));
+        if let Some(memory) = file.ok().as_deref().and_then(shared_memory) {
+            _ = Command::new("ipcrm").args(["-m", memory]).status();
+        }
     }
+}
+
+/// Returns the number of the shared memory that a server has written into `postmaster.pid`: the last
+/// word of the seventh line.
+fn shared_memory(file: &str) -> Option<&str> {
+    file.lines().nth(6)?.split_whitespace().nth(1)
 }
 
 /// Returns a data folder without databases. It is made once.
@@ -298,6 +309,13 @@ impl Session {
 
 pub fn start(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
     Source::postgres(Arc::clone(ids), postgres.clone(), options())
+}
+
+/// As `start`, for a test that counts reads: a slow answer of a busy server ends no connection, and so
+/// does not cost a read of all ids.
+pub fn start_patient(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
+    let options = SourceOptions { stale_after: Duration::from_secs(60), ..options() };
+    Source::postgres(Arc::clone(ids), postgres.clone(), options)
 }
 
 pub fn text() -> IdType {

@@ -98,6 +98,8 @@ impl Story {
             }
             4 => source.rebuild(),
             5 | 6 => self.pause(100),
+            // A source that reads all ids after each fault is seldom synced.
+            7 => _ = wait_synced(source),
             _ => self.change(database),
         }
     }

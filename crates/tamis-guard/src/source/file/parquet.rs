@@ -40,6 +40,7 @@ pub(super) fn count_rows(file: &File) -> Result<u64, SourceError> {
 pub(super) fn each_value(
     file: &File,
     column: &str,
+    is_stopped: &dyn Fn() -> bool,
     mut row: impl FnMut(&[u8]) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     guarded(|| {
@@ -67,14 +68,16 @@ pub(super) fn each_value(
             let group = table.get_row_group(group)?;
             match group.get_column_reader(index)? {
                 ColumnReader::Int32ColumnReader(it) => {
-                    each(it, |value| kind.integer(i64::from(*value), &mut row))?;
+                    each(it, is_stopped, |value| kind.integer(i64::from(*value), &mut row))?;
                 }
                 ColumnReader::Int64ColumnReader(it) => {
-                    each(it, |value| kind.integer(*value, &mut row))?;
+                    each(it, is_stopped, |value| kind.integer(*value, &mut row))?;
                 }
-                ColumnReader::ByteArrayColumnReader(it) => each(it, |value| row(value.data()))?,
+                ColumnReader::ByteArrayColumnReader(it) => {
+                    each(it, is_stopped, |value| row(value.data()))?;
+                }
                 ColumnReader::FixedLenByteArrayColumnReader(it) => {
-                    each(it, |value| kind.bytes(value.data(), &mut row))?;
+                    each(it, is_stopped, |value| kind.bytes(value.data(), &mut row))?;
                 }
                 _ => return Err(wrong("the row groups have different types".to_owned())),
             }
@@ -193,10 +196,14 @@ impl std::fmt::Write for Text {
 /// Passes each value of a part of a column to `value`.
 fn each<T: DataType>(
     mut column: ColumnReaderImpl<T>,
+    is_stopped: &dyn Fn() -> bool,
     mut value: impl FnMut(&T::T) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
     loop {
+        if is_stopped() {
+            return Err(SourceError::Stopped);
+        }
         definitions.clear();
         repetitions.clear();
         values.clear();
@@ -277,5 +284,37 @@ fn type_name(column: &ColumnDescriptor) -> String {
     match column.logical_type_ref() {
         Some(logical) => format!("{logical:?}"),
         None => column.physical_type().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::data_type::Int64Type;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    use super::*;
+
+    #[test]
+    fn a_column_of_nulls_is_left_when_the_source_is_stopped() {
+        let schema = parse_message_type("message ids { optional int64 id; }").unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let clone = file.try_clone().unwrap();
+        let mut writer =
+            SerializedFileWriter::new(clone, Arc::new(schema), Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let levels = [0; 10 * ROWS];
+        column.typed::<Int64Type>().write_batch(&[], Some(&levels), None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        let tests = std::cell::Cell::new(0);
+        let is_stopped = || tests.replace(tests.get() + 1) == 5;
+        let stopped = each_value(&file, "id", &is_stopped, |_| Ok(()));
+        assert!(matches!(stopped, Err(SourceError::Stopped)), "{stopped:?}");
+        assert!(each_value(&file, "id", &|| false, |_| Ok(())).is_ok());
     }
 }

@@ -10,6 +10,7 @@
 //! let bᵢ be the last bound with bᵢ ≤ id. Then id < bᵢ₊₁, or there is no further bound. So bounds that
 //! do not fit the ids cost only time. A range that is read twice is harmless.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
@@ -90,13 +91,12 @@ impl Bulk {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = cores.clamp(2, 4).min(job.ranges.len());
         let (end, ends) = unbounded_channel();
-        for number in 0..threads {
+        let running = start_threads(threads, |is_first| {
             let (job, end) = (Arc::clone(&job), end.clone());
-            let work = move || job.work(number == 0, &end);
-            let thread = Builder::new().name("guard-read".to_owned()).spawn(work);
-            thread.map_err(|error| SourceError::Connect(error.to_string()))?;
-        }
-        Ok(Self { ends, running: threads, is_stopped })
+            let work = move || job.work(is_first, &end);
+            Builder::new().name("guard-read".to_owned()).spawn(work).map(drop)
+        })?;
+        Ok(Self { ends, running, is_stopped })
     }
 
     /// Waits until all ids are read. A call may be cut off and repeated.
@@ -114,6 +114,22 @@ impl Drop for Bulk {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Release);
     }
+}
+
+/// Starts up to `threads` threads, and returns how many. The first one reads all ranges that no other
+/// thread takes, so it is enough.
+fn start_threads(
+    threads: usize,
+    mut start: impl FnMut(bool) -> io::Result<()>,
+) -> Result<usize, SourceError> {
+    for number in 0..threads {
+        match start(number == 0) {
+            Ok(()) => {}
+            Err(error) if number == 0 => return Err(SourceError::Connect(error.to_string())),
+            Err(_) => return Ok(number),
+        }
+    }
+    Ok(threads)
 }
 
 /// Returns the condition of each range between bounds.
@@ -244,6 +260,20 @@ pub(super) async fn each_row(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thread_reads_all_ids_if_the_system_starts_no_other_one() {
+        let limited = |limit| {
+            let mut started = 0;
+            start_threads(4, |is_first| {
+                assert_eq!(is_first, started == 0);
+                started += 1;
+                if started > limit { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            })
+        };
+        assert!(limited(0).is_err());
+        assert_eq!([limited(1).unwrap(), limited(3).unwrap(), limited(9).unwrap()], [1, 3, 4]);
+    }
 
     #[test]
     fn ranges_have_no_gaps() {

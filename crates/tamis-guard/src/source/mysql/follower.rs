@@ -44,7 +44,7 @@ pub(super) struct Follower {
     position: Position,
     /// When the server created this file.
     created: Option<u32>,
-    /// The columns of the table.
+    /// [`Table::shape`] at the last connection.
     shape: String,
     snapshots: Snapshots,
     /// The end of the snapshot that is being continued.
@@ -135,9 +135,6 @@ impl Follower {
                     end = Some(in_time(limit, server.position(&options)).await?);
                 }
                 _ = ticks.tick() => {
-                    if run.is_stopped() {
-                        return Err(SourceError::Stopped);
-                    }
                     self.needs_read |= !self.is_reading && run.is_rebuild_due();
                     if self.is_saveable() && self.snapshots.is_due() {
                         let (position, end) = self.places();
@@ -187,6 +184,10 @@ impl Follower {
         self.deleted.clear();
         self.payload_end = None;
         self.created = None;
+        if !self.shape.is_empty() && self.shape != server.table.shape {
+            // Rows of the log that are older than the change have other columns.
+            *self.known.lock() = None;
+        }
         self.shape.clone_from(&server.table.shape);
         self.load_snapshot(run, server);
         let known = self.known.lock().clone().filter(|known| known.server == server.identity);
@@ -390,7 +391,7 @@ impl Follower {
     }
 }
 
-/// Waits for the server, but not longer than `limit`: a source must end when it is stopped.
+/// Waits for the server, but not longer than `limit`.
 async fn in_time<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, SourceError>>,

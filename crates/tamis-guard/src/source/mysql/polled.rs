@@ -92,7 +92,15 @@ impl PolledTable {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let column = poll.changes.as_ref().map(|changes| &*changes.column);
         let open = Server::open_for_polls(options, &run.ids.options().id, column);
-        let server = guarded(&runtime, &run.is_stopped, limit, &Shared::new(Instant::now()), open)?;
+        let answered = Shared::new(Instant::now());
+        let server = match guarded(&runtime, &run.is_stopped, limit, &answered, open) {
+            Ok(server) => server,
+            Err(error) => {
+                // The system may look up the name of the host for long.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         let table = server.table.clone();
         let (id, from) = (quoted(&table.column), table.quoted());
         let all_ids = format!("SELECT {id} FROM {from} WHERE {id} IS NOT NULL");

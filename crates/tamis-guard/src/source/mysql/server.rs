@@ -21,15 +21,26 @@ pub(super) struct Server {
 
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
-    let opts = Opts::from_url(&options.url).map_err(|error| {
-        SourceError::Preflight(format!("the URL of the database {}", explained_url(&error)))
-    })?;
+    let opts = opts(&options.url)
+        .map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))?;
     let user = opts.user().unwrap_or_default().to_owned();
     // Only over the address in the URL: it may be that of a tunnel.
     // The server may have other settings: one snapshot for all queries, or results that are cut.
     let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
     let opts = OptsBuilder::from_opts(opts).prefer_socket(false).setup(vec![settings]);
     Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
+}
+
+/// Reads a URL. Returns what is wrong in it.
+fn opts(url: &str) -> Result<Opts, &'static str> {
+    // The host ends at one of these. If an `@` follows, the host or the database may be a part of the
+    // password, and messages name both.
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    if rest.find(['/', '?', '#']).is_some_and(|end| rest[end..].contains('@')) {
+        return Err("has an `@` after a `/`, `?` or `#`; percent-encode the characters of the \
+            password, such as `@` as %40 and `/` as %2F");
+    }
+    Opts::from_url(url).map_err(|error| explained_url(&error))
 }
 
 /// Returns what is wrong in a URL, without its text: a part of it may be the password.
@@ -293,27 +304,28 @@ async fn table(
         IdType::Uuid => matches!(kind, ColumnKind::Text | ColumnKind::Uuid),
         IdType::Text { .. } => kind != ColumnKind::Uuid,
     };
-    match kind {
-        Some(kind) if fits(kind) => Ok(Table {
-            has_index: has_index(connection, database, name, &columns[place].0).await?,
-            // The log also has deletions of old rows, whose ids may still exist.
-            is_unique: table_type != "SYSTEM VERSIONED"
-                && is_unique(connection, database, name, &columns[place].0).await?,
-            table_type,
-            database: database.to_owned(),
-            name: name.clone(),
-            column: column.clone(),
-            columns: columns.len(),
-            id: place,
-            kind,
-            is_trimmed: kind == ColumnKind::Uuid && data == "binary",
-            shape: format!("{columns:?}"),
-        }),
-        _ => refuse(format!(
+    let Some(kind) = kind.filter(|kind| fits(*kind)) else {
+        return refuse(format!(
             "the column {column} is {full} {charset}, which holds no ids of the configured type; \
              integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
-        )),
-    }
+        ));
+    };
+    // The log also has deletions of old rows, whose ids may still exist.
+    let is_unique = table_type != "SYSTEM VERSIONED"
+        && is_unique(connection, database, name, &columns[place].0).await?;
+    Ok(Table {
+        has_index: has_index(connection, database, name, &columns[place].0).await?,
+        is_unique,
+        table_type,
+        database: database.to_owned(),
+        name: name.clone(),
+        column: column.clone(),
+        columns: columns.len(),
+        id: place,
+        kind,
+        is_trimmed: kind == ColumnKind::Uuid && data == "binary",
+        shape: format!("{columns:?} {is_unique}"),
+    })
 }
 
 /// Tests whether an index begins with a column.
@@ -361,8 +373,25 @@ mod tests {
             "secret://guard:1@host/shop",
             "secret",
         ] {
-            let error = Opts::from_url(url).unwrap_err();
-            assert!(!explained_url(&error).contains("secret"), "{url}");
+            let error = opts(url).unwrap_err();
+            assert!(!error.contains("secret"), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_may_be_a_part_of_the_password_is_refused() {
+        for url in [
+            "mysql://guard:a@secret/b@host/shop",
+            "mysql://guard:a@secret?b@host/shop",
+            "mysql://guard:1#secret@host/shop",
+            "mysql://guard:1/secret@host/shop",
+        ] {
+            let error = opts(url).unwrap_err();
+            assert!(error.contains("%40") && !error.contains("secret"), "{url}: {error}");
+        }
+        for url in ["mysql://guard:a@secret@host/shop", "mysql://guard:a%40secret@host/shop"] {
+            let opts = opts(url).unwrap();
+            assert_eq!((opts.ip_or_hostname(), opts.pass()), ("host", Some("a@secret")), "{url}");
         }
     }
 }

@@ -26,7 +26,8 @@ pub(super) struct Table {
     pub(super) kind: ColumnKind,
     /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
     pub(super) is_trimmed: bool,
-    /// The names and types of all columns.
+    /// What the meaning of a row in the log depends on: the names and types of all columns, and
+    /// whether no two rows have the same id.
     pub(super) shape: String,
 }
 

@@ -44,6 +44,11 @@ impl fmt::Debug for Address {
 impl Address {
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, SourceError> {
         let refuse = |message: String| SourceError::Preflight(message);
+        if has_stray_at(&options.url) {
+            let message = "the URL of the database has more than one `@`; write an `@` in the \
+                password as %40";
+            return Err(refuse(message.to_owned()));
+        }
         let mut config: Config = options.url.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let cause = cause.unwrap_or_else(|| error.to_string());
@@ -128,11 +133,33 @@ impl Address {
             _ = connection.await;
         });
         // A read must not be cut short: neither by a limit of time nor by policies for rows.
-        let settings = "SET row_security = off; SET statement_timeout = 0; SET lock_timeout = 0; \
-            SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0";
-        client.batch_execute(settings).await.map_err(|error| explained(&error))?;
+        let settings = format!("SET row_security = off; {}", without_limits());
+        client.batch_execute(&settings).await.map_err(|error| explained(&error))?;
         Ok(client)
     }
+}
+
+/// Returns the SQL that removes the limits of time from a session. A server knows only some of them:
+/// `transaction_timeout` is new in PostgreSQL 17.
+pub(super) fn without_limits() -> String {
+    let limits = [
+        "statement_timeout",
+        "lock_timeout",
+        "transaction_timeout",
+        "idle_in_transaction_session_timeout",
+        "idle_session_timeout",
+    ];
+    format!(
+        "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('{}')",
+        limits.join("', '")
+    )
+}
+
+/// Tests whether a URL has a second `@`. The first one ends the password, so the host or the database
+/// may then be a part of the password, and messages name both.
+fn has_stray_at(url: &str) -> bool {
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+    is_url && url.matches('@').count() > 1
 }
 
 fn refused(address: &dyn fmt::Display, error: &io::Error) -> SourceError {
@@ -154,4 +181,27 @@ fn client_config() -> Result<Arc<ClientConfig>, SourceError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_at_sign_in_a_password_is_refused_and_no_part_of_it_is_shown() {
+        let address = |url: &str| Address::new(&PostgresOptions::new(url, "products", "id"));
+        for url in [
+            "postgres://guard:a@secret@host/shop",
+            "postgresql://guard:a@secret@host:5432/shop?connect_timeout=1",
+            "postgres://guard:a@secret/b@host/shop",
+            "postgres://guard:a@1?secret@host/shop",
+            "postgres://guard:@secret@@host,host2/shop",
+        ] {
+            let error = address(url).unwrap_err().to_string();
+            assert!(error.contains("%40") && !error.contains("secret"), "{url}: {error}");
+        }
+        let known = address("postgres://guard:a%40secret@host/shop?sslmode=disable").unwrap();
+        assert_eq!(known.password(), b"a@secret");
+        assert!(address("host=host user=guard password=a@secret@b dbname=shop").is_ok());
+    }
 }

@@ -18,6 +18,7 @@ use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::server::{Look, Server, in_time};
 use crate::source::postgres::slot::create_slot;
 use crate::source::postgres::transaction::{Effect, Transaction};
+use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
 use crate::source::status::Rows;
 
@@ -47,6 +48,7 @@ pub(super) struct Follower<'r> {
     run: &'r Run,
     server: &'r Server,
     address: &'r Address,
+    unfinished: &'r UnfinishedSlot,
     /// The name of the slot.
     slot: &'r str,
     /// All transactions that end before this place are applied.
@@ -76,12 +78,24 @@ impl<'r> Follower<'r> {
     /// Connects, reads all ids, and follows the stream until an error. Returns without one if all
     /// must begin again because the definition of the table has changed.
     pub(super) async fn follow(options: &PostgresOptions, run: &Run) -> Result<(), SourceError> {
+        let (address, unfinished) = (Address::new(options)?, UnfinishedSlot::default());
+        let work = Self::connect_and_run(options, run, &address, &unfinished);
+        let result = run.unless_stopped(work).await;
+        unfinished.cancel(&address).await;
+        result
+    }
+
+    async fn connect_and_run(
+        options: &PostgresOptions,
+        run: &Run,
+        address: &Address,
+        unfinished: &UnfinishedSlot,
+    ) -> Result<(), SourceError> {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
-        let address = Address::new(options)?;
         let id = &run.ids.options().id;
-        let server = in_time(limit, Server::open(&address, options, id, limit)).await?;
-        let (session, slot) = create_slot(run, &server, &address).await?;
-        let bulk = server.in_time(Bulk::open(&address, server.host, Some(&slot.snapshot))).await?;
+        let server = in_time(limit, Server::open(address, options, id, limit)).await?;
+        let (session, slot) = create_slot(run, &server, address, unfinished).await?;
+        let bulk = server.in_time(Bulk::open(address, server.host, Some(&slot.snapshot))).await?;
         let generation = run.start_generation(server.rows().await?)?;
         let stream = ChangeStream::start(session, &slot, &options.publication, &address.user);
         let stream = server.in_time(stream).await?;
@@ -90,7 +104,8 @@ impl<'r> Follower<'r> {
         let follower = Follower {
             run,
             server: &server,
-            address: &address,
+            address,
+            unfinished,
             slot: &slot.name,
             position: slot.point,
             transaction: Transaction::new(run, &server.table),
@@ -131,9 +146,6 @@ impl<'r> Follower<'r> {
                     self.compare(moment, &look)
                 }
                 _ = ticks.tick() => {
-                    if self.run.is_stopped() {
-                        return Err(SourceError::Stopped);
-                    }
                     stream.confirm_soon(self.position).await?;
                     if self.asked.is_some() && heard.elapsed() > SILENCE.max(pause) {
                         let message = "the stream of changes has stalled".to_owned();
@@ -232,9 +244,10 @@ impl<'r> Follower<'r> {
         // Before the slot: the generation gets all changes after the point of the slot.
         let generation = self.run.start_generation(self.server.rows().await?)?;
         let (run, server, address, name) = (self.run, self.server, self.address, self.slot);
+        let unfinished = self.unfinished;
         self.full_read = Some(Box::pin(async move {
             let definition = server.look(name).await?.definition;
-            let (session, slot) = create_slot(run, server, address).await?;
+            let (session, slot) = create_slot(run, server, address, unfinished).await?;
             let bulk = Bulk::open(address, server.host, Some(&slot.snapshot));
             let bulk = server.in_time(bulk).await?;
             drop(session);
@@ -253,7 +266,7 @@ impl<'r> Follower<'r> {
             }
             Ok(None) if !self.is_current => return Ok(false),
             Ok(None) => self.needs_read = true,
-            Err(error) if !self.is_current || self.run.is_stopped() => return Err(error),
+            Err(error) if !self.is_current => return Err(error),
             // The ids in use are right without the new generation.
             Err(error) => {
                 self.run.report(&error);
@@ -281,9 +294,6 @@ async fn read_all(
 ) -> Result<Option<Read>, SourceError> {
     let mut rows = Rows::default();
     bulk.each_row(&server.table, |text| {
-        if run.is_stopped() {
-            return Err(SourceError::Stopped);
-        }
         rows.add(match text {
             Some(text) => run.load(&generation, text)?,
             None => false,

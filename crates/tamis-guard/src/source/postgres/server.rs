@@ -85,7 +85,7 @@ impl Server {
         Ok(Self { client, look, host, table, definition, publication, settings, limit })
     }
 
-    /// Waits for an answer, but not longer than the limit: a source must end when it is stopped.
+    /// Waits for an answer, but not longer than the limit.
     pub(super) async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,

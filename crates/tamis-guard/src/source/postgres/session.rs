@@ -17,8 +17,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use fallible_iterator::FallibleIterator as _;
 
 use crate::source::error::SourceError;
-use crate::source::postgres::address::{Address, Transport};
+use crate::source::postgres::address::{Address, Transport, without_limits};
 use crate::source::postgres::explain::SessionError;
+use crate::source::postgres::unfinished_slot::Process;
 
 /// The longest message that is read. A change has the values of a row.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -40,9 +41,8 @@ pub(super) struct Session {
     transport: Box<dyn Transport>,
     input: BytesMut,
     output: BytesMut,
-    user: String,
-    /// The number of the server's process.
-    pub(super) process: i32,
+    /// The process of the server.
+    pub(super) process: Process,
 }
 
 impl Session {
@@ -52,11 +52,13 @@ impl Session {
             transport: address.connect(host).await?,
             input: BytesMut::new(),
             output: BytesMut::new(),
-            user: address.user.clone(),
-            process: 0,
+            process: Process::default(),
         };
-        let login = session.log_in(address).await;
-        login.map_err(|error| error.explained(&session.user))?;
+        let ready = async {
+            session.log_in(address).await?;
+            session.query(&without_limits()).await
+        };
+        ready.await.map_err(|error| error.explained(&address.user))?;
         Ok(session)
     }
 
@@ -103,7 +105,9 @@ impl Session {
                     let scram = scram.as_mut().ok_or_else(|| unexpected("SASL"))?;
                     scram.finish(body.data()).map_err(SessionError::broken)?;
                 }
-                Message::BackendKeyData(body) => self.process = body.process_id(),
+                Message::BackendKeyData(body) => {
+                    self.process = Process { number: body.process_id(), key: body.secret_key() };
+                }
                 Message::ErrorResponse(body) => return Err(refused(&body)),
                 Message::ReadyForQuery(_) => return Ok(()),
                 _ => return Err(unexpected("a kind of authentication that is not supported")),

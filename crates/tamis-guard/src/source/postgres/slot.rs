@@ -10,6 +10,7 @@ use crate::source::postgres::explain::SessionError;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::server::Server;
 use crate::source::postgres::session::Session;
+use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
 
 /// A slot that ends with its connection.
@@ -28,10 +29,26 @@ pub(super) async fn create_slot(
     run: &Run,
     server: &Server,
     address: &Address,
+    unfinished: &UnfinishedSlot,
 ) -> Result<(Session, Slot), SourceError> {
     let mut session = server.in_time(Session::open(address, server.host)).await?;
+    unfinished.begin(server.host, session.process);
+    let slot = create(run, server, &mut session, &address.user).await;
+    match &slot {
+        Ok(_) => unfinished.end(),
+        Err(_) => unfinished.cancel(address).await,
+    }
+    Ok((session, slot?))
+}
+
+async fn create(
+    run: &Run,
+    server: &Server,
+    session: &mut Session,
+    user: &str,
+) -> Result<Slot, SourceError> {
+    let process = session.process.number;
     let name = random_name();
-    let process = session.process;
     let command =
         format!("CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')");
     let rows = {
@@ -43,9 +60,6 @@ pub(super) async fn create_slot(
             tokio::select! {
                 rows = &mut created => break rows,
                 _ = ticks.tick() => {
-                    if run.is_stopped() {
-                        return Err(SourceError::Stopped);
-                    }
                     tick = tick.wrapping_add(1);
                     // A second after the beginning, and then every two seconds.
                     if tick % 10 == 5 {
@@ -59,13 +73,14 @@ pub(super) async fn create_slot(
             }
         }
     };
-    let rows = rows.map_err(|error| error.explained(&address.user))?;
-    let slot = rows.first().and_then(|row| slot(row)).ok_or_else(|| {
-        SessionError::broken("the server describes no slot").explained(&address.user)
-    })?;
+    let rows = rows.map_err(|error| error.explained(user))?;
+    let slot = rows
+        .first()
+        .and_then(|row| slot(row))
+        .ok_or_else(|| SessionError::broken("the server describes no slot").explained(user))?;
     // The two connections may have reached different servers behind one address.
     server.check_slot(&slot.name).await?;
-    Ok((session, slot))
+    Ok(slot)
 }
 
 /// Reads the answer: the name, the point, the snapshot, and the plugin.

@@ -48,7 +48,7 @@ impl Follower {
             return refuse("the server is another one");
         }
         if shape != server.table.shape {
-            return refuse("the table has other columns");
+            return refuse("the table has other columns or unique indexes");
         }
         *self.known.lock() = Some(start);
         self.snapshot_end = Some(end);
