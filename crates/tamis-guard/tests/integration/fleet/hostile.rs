@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use tamis_guard::source::LeaderOptions;
 use tamis_guard::{Generation, SnapshotHead, SyncState};
 
-use crate::checker::{integers, options, wait};
 use super::instances::{Follower, leader_options};
+use crate::checker::{integers, options, wait};
 
 /// Starts a server that answers each request with what `answer` returns for its first line.
 fn server(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tamis_guard::{Delta, FeedPosition, Generation, Knowledge, Snapshot};
 
-use crate::checker::{Dir, wait_synced};
 use super::instances::{Leader, TOKEN, any_port, write_list};
+use crate::checker::{Dir, wait_synced};
 
 struct Answer {
     status: u16,

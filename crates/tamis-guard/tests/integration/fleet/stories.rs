@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tamis_guard::SyncState;
 use tamis_guard::source::{LeaderOptions, SourceOptions};
 
-use crate::checker::{Dir, has, integers, knows, options, wait, wait_synced, wait_until};
 use super::instances::{Follower, Leader, any_port, leader_options, write_list};
+use crate::checker::{Dir, has, integers, knows, options, wait, wait_synced, wait_until};
 use crate::tcp_proxy::TcpProxy;
 
 #[test]

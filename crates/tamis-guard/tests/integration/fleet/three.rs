@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use tamis_guard::SyncState;
 use tamis_guard::source::{ChangeColumn, Source, SqliteOptions};
 
-use crate::checker::{Committed, Dir, Random, check, options, wait_synced};
 use super::instances::{Follower, Leader, any_port};
+use crate::checker::{Committed, Dir, Random, check, options, wait_synced};
 use crate::tcp_proxy::TcpProxy;
 
 const TABLE: &str = "CREATE TABLE products (id INTEGER PRIMARY KEY, updated_at INTEGER);

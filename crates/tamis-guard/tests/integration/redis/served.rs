@@ -8,11 +8,11 @@ use tamis_guard::{IdSet, SyncState};
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 
+use super::client::Client;
 use crate::checker::{
     Committed, INTERVAL, Random, check, has, id_set, integers, knows, options, wait, wait_synced,
     wait_until,
 };
-use super::client::Client;
 use crate::tcp_proxy::TcpProxy;
 
 fn serve() -> Server {

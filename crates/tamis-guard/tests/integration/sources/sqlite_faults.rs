@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tamis_guard::source::{Source, SourceOptions, SourceStatus, SqliteOptions};
 use tamis_guard::{IdSet, SyncState};
 
+use super::sqlite::{Shop, TABLE, connect, start};
 use crate::checker::{Committed, check, id_set, integers, knows, options};
 use crate::checker::{wait, wait_synced, wait_until};
-use super::sqlite::{Shop, TABLE, connect, start};
 
 /// Each way to find changes.
 const COLUMNS: [Option<&str>; 3] = [None, Some("id"), Some("updated_at")];

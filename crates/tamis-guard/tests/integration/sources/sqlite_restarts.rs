@@ -8,9 +8,9 @@ use std::time::Duration;
 use tamis_guard::source::{Source, SourceStatus, SqliteOptions};
 use tamis_guard::{IdSet, SnapshotOptions};
 
+use super::sqlite::{Shop, start, write};
 use crate::checker::{Committed, Random, check, id_set, integers, knows};
 use crate::checker::{wait, wait_synced, wait_until};
-use super::sqlite::{Shop, start, write};
 
 /// Returns options with a snapshot beside the database.
 fn with_snapshot(shop: &Shop, column: Option<&str>, overlap_ms: u64) -> SqliteOptions {
