@@ -132,7 +132,7 @@ async fn answers_without_an_id_are_counted_by_their_reason() {
         (created(cut), Some(NotLearnt::Incomplete)),
         (plain(&large), Some(NotLearnt::TooLarge)),
         (chunked, Some(NotLearnt::TooLarge)),
-        (plain(&deep), Some(NotLearnt::NotJson)),
+        (plain(&deep), None),
     ] {
         let what = format!("{answer:?}");
         let answer = std::sync::Mutex::new(Some(answer));

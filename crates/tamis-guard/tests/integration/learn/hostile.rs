@@ -98,7 +98,7 @@ async fn deep_json_does_not_overflow_the_stack() {
     let answer = deep.clone();
     let guarded = Guarded::with(rules, set, move |_| created(Script::whole(&answer)));
     assert_eq!(guarded.post("/products", &deep).await.1.len(), 2 * depth);
-    assert_eq!(guarded.counts(), (0, vec![(tamis_guard::NotLearnt::NotJson, 1)]));
+    assert_eq!(guarded.counts(), (0, vec![(tamis_guard::NotLearnt::NoId, 1)]));
 }
 
 #[tokio::test]
