@@ -6,7 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+#[cfg(unix)]
+use rustix::process::Signal;
 use serde_json::Value;
+
+#[cfg(unix)]
+use crate::program::KilledOnDrop;
 
 /// Returns the command of a demo that keeps its files below `folder`.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
@@ -54,14 +59,15 @@ fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their
 #[test]
 fn a_signal_ends_the_demo_and_removes_its_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child =
-        demo(folder.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut command = demo(folder.path(), &[]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map(KilledOnDrop).unwrap();
+    let mut log = BufReader::new(child.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
     assert!(line.contains("the console of the demo is available"), "{line}");
     let console = line.split("url=http://").nth(1).unwrap().trim_end().trim_end_matches('/');
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains(" s: database queries a second: ") && first.contains("with"), "{first}");
     assert!(!is_empty(folder.path()));
@@ -70,14 +76,13 @@ fn a_signal_ends_the_demo_and_removes_its_folder() {
     assert!(get(console, "/").contains("content-security-policy: default-src 'self'"));
     // The log is read, so that the demo does not wait for this test.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    child.signal(Signal::INT);
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(
         rest.iter().any(|line| line.starts_with("  of these reached the database")),
         "{rest:?}"
     );
-    assert!(child.wait().unwrap().success());
+    assert!(child.0.wait().unwrap().success());
     assert!(is_empty(folder.path()), "the folder of the demo is removed");
 }
 

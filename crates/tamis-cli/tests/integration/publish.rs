@@ -2,18 +2,18 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::program::{Folder, lines};
+use crate::program::{Folder, KilledOnDrop, lines};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that runs.
 struct Publisher {
-    child: Child,
+    child: KilledOnDrop,
     stderr: BufReader<ChildStderr>,
     address: SocketAddr,
 }
@@ -26,8 +26,9 @@ impl Publisher {
             .current_dir(folder.path(""))
             .stderr(Stdio::piped())
             .spawn()
+            .map(KilledOnDrop)
             .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut stderr = BufReader::new(child.0.stderr.take().unwrap());
         let mut text = String::new();
         while !text.contains("address=") {
             text.clear();
@@ -55,18 +56,10 @@ impl Publisher {
     }
 
     fn stop(mut self) -> i32 {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, Signal::TERM).unwrap();
+        self.child.signal(Signal::TERM);
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).unwrap();
-        self.child.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Publisher {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        self.child.0.wait().unwrap().code().unwrap()
     }
 }
 
@@ -316,6 +309,7 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
+        .map(KilledOnDrop)
         .unwrap();
     let is_same = || {
         folder.names().contains(&"copy".to_owned()) && folder.read("copy") == folder.read("a.tamis")
@@ -327,11 +321,10 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
     let address = server.address;
     drop(server);
     let mut line = String::new();
-    BufReader::new(follower.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(follower.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains(&format!("http://{address}/filters/a.tamis: ")), "{line}");
-    assert!(follower.try_wait().unwrap().is_none(), "it goes on");
-    let pid = rustix::process::Pid::from_child(&follower);
-    rustix::process::kill_process(pid, Signal::TERM).unwrap();
-    follower.wait().unwrap();
+    assert!(follower.0.try_wait().unwrap().is_none(), "it goes on");
+    follower.signal(Signal::TERM);
+    follower.0.wait().unwrap();
     assert_eq!(folder.names(), ["a.tamis", "copy"]);
 }
