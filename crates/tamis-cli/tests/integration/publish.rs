@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -327,4 +328,62 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
     follower.signal(Signal::TERM);
     follower.0.wait().unwrap();
     assert_eq!(folder.names(), ["a.tamis", "copy"]);
+}
+
+/// Starts a server with a tag of its own for one content. It answers 304 to a client that knows the
+/// tag, and sends each request to `requests`.
+fn tagging_server(content: Vec<u8>, requests: mpsc::Sender<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/filters/a.tamis", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while stream.read_line(&mut head).is_ok_and(|read| read > 0) {
+                if !head.ends_with("\r\n\r\n") {
+                    continue;
+                }
+                let is_known = head.contains("\"67-5\"");
+                let (status, body) =
+                    if is_known { ("304 ", &[][..]) } else { ("200 ", &content[..]) };
+                let len = if is_known {
+                    String::new()
+                } else {
+                    format!("content-length: {}\r\n", body.len())
+                };
+                let answer = format!("HTTP/1.1 {status}\r\netag: \"67-5\"\r\n{len}\r\n");
+                let answer = [answer.as_bytes(), body].concat();
+                if stream.get_mut().write_all(&answer).is_err()
+                    || requests.send(std::mem::take(&mut head)).is_err()
+                {
+                    return;
+                }
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn a_damaged_copy_of_a_server_with_other_tags_is_repaired() {
+    let folder = Folder::new();
+    build(&folder, "a.tamis", 0..100);
+    let (sender, requests) = mpsc::channel();
+    let url = tagging_server(folder.read("a.tamis"), sender);
+    let _follower = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["pull", &url, "-o", "copy", "--every", "10ms", "--quiet"])
+        .current_dir(folder.path(""))
+        .spawn()
+        .map(KilledOnDrop)
+        .unwrap();
+    let is_unchanged = |request: &String| request.contains("\"67-5\"");
+    let mut requests = requests.iter();
+    requests.find(is_unchanged).expect("the copy is up to date");
+    assert_eq!(folder.read("copy"), folder.read("a.tamis"));
+    folder.write("copy", "damaged");
+    wait_until("the repaired copy", || folder.read("copy") == folder.read("a.tamis"));
+    // Its tag counts again.
+    let is_download = |request: &String| !is_unchanged(request);
+    requests.find(is_download).expect("the copy is downloaded again");
+    requests.find(is_unchanged).expect("the copy is up to date again");
 }
