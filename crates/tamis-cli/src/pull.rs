@@ -168,14 +168,14 @@ impl<'a> Pull<'a> {
 
 /// Returns the tag of a file; `None` if there is none.
 fn tag_of(path: &Path) -> Result<Option<EntityTag>, Failure> {
-    let failure = |error: io::Error| Failure::io(path.display(), &error);
-    match File::open(path) {
-        Ok(file) if !file.metadata().map_err(failure)?.is_file() => {
-            Err(Failure::new(format!("{}: is not a regular file", path.display())))
-        }
-        Ok(file) => ContentTag::of_file(&file).map(Some).map_err(failure),
+    // Before it is opened: to open a pipe may wait forever.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Failure::new(format!("{}: is not a regular file", path.display())));
+    }
+    match File::open(path).and_then(|file| ContentTag::of_file(&file)) {
+        Ok(tag) => Ok(Some(tag)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failure(error)),
+        Err(error) => Err(Failure::io(path.display(), &error)),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::Signal;
 
 use crate::program::{Folder, KilledOnDrop, lines};
@@ -175,7 +176,15 @@ fn wrong_files_and_arguments_are_refused_in_one_line() {
     folder.refused("pull http://127.0.0.1:1/x -o x", "cannot connect: ");
     folder.refused("pull http://u:p@127.0.0.1:1/x -o x", "has a user name");
     folder.refused("pull http://127.0.0.1:1/x -o -", "name one with -o");
+    folder.refused("pull http://127.0.0.1:1/x -o /dev/stdout", "name one with -o");
     folder.refused("pull http://127.0.0.1:1/x -o sub", "sub: is not a regular file");
+    folder.refused("pull http://127.0.0.1:1/x -o /dev/null", "/dev/null: is not a regular file");
+    // A program that opens a pipe waits for its writer.
+    let other = Folder::new();
+    let pipe = other.path("pipe");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let line = format!("pull http://127.0.0.1:1/x -o {}", pipe.display());
+    folder.refused(&line, "pipe: is not a regular file");
     folder.refused("pull http://127.0.0.1:1/x -o x --every 1", "'1' is not a time");
     folder.refused("pull https://127.0.0.1:1/x -o x --ca text", "text: ");
 }
