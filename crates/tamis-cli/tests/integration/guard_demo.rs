@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(unix)]
 use rustix::process::Signal;
@@ -83,6 +83,26 @@ fn a_signal_ends_the_demo_and_removes_its_folder() {
         "{rest:?}"
     );
     assert!(child.0.wait().unwrap().success());
+    assert!(is_empty(folder.path()), "the folder of the demo is removed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_during_the_creation_of_the_shop_ends_the_demo_and_removes_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = demo(folder.path(), &["--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = child.map(KilledOnDrop).unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while is_empty(folder.path()) {
+        assert!(Instant::now() < end, "the demo creates no folder");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.signal(Signal::INT);
+    let mut summary = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut summary).unwrap();
+    assert!(child.0.wait().unwrap().success());
+    assert_eq!(summary, "", "the attack has not begun");
     assert!(is_empty(folder.path()), "the folder of the demo is removed");
 }
 
