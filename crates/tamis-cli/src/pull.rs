@@ -104,8 +104,14 @@ struct Pull<'a> {
     client: HttpClient,
     path: String,
     token: Option<BearerToken>,
-    /// The tag of the last answer of a server whose tags are no checksums.
-    last: Option<EntityTag>,
+    /// The last answer of a server whose tags are no checksums.
+    last: Option<ForeignTag>,
+}
+
+/// The tag of a server that computes its tags in another way, and the checksum of the same content.
+struct ForeignTag {
+    tag: EntityTag,
+    content: EntityTag,
 }
 
 impl<'a> Pull<'a> {
@@ -136,8 +142,9 @@ impl<'a> Pull<'a> {
         }
         if let Some(present) = &present {
             headers.insert(IF_NONE_MATCH, present.to_header());
-            if let Some(last) = &self.last {
-                headers.append(IF_NONE_MATCH, last.to_header());
+            // A copy that was damaged since is not the content of the tag.
+            if let Some(last) = self.last.as_ref().filter(|last| last.content == *present) {
+                headers.append(IF_NONE_MATCH, last.tag.to_header());
             }
         }
         let answer = self.client.get(&self.path, &headers, HEAD_LIMIT);
@@ -148,7 +155,8 @@ impl<'a> Pull<'a> {
                 let expected = EntityTag::of_answer(&answer.head().headers);
                 let tag = download(self.args, &mut answer, present.as_ref(), expected.as_ref())?;
                 drop(answer);
-                self.last = expected.filter(|tag| !is_checksum(tag));
+                let foreign = expected.filter(|tag| !is_checksum(tag));
+                self.last = foreign.map(|it| ForeignTag { tag: it, content: tag.clone() });
                 (present.as_ref() != Some(&tag), tag)
             }
             _ => return Err(refused(url, &answer)),
@@ -160,14 +168,14 @@ impl<'a> Pull<'a> {
 
 /// Returns the tag of a file; `None` if there is none.
 fn tag_of(path: &Path) -> Result<Option<EntityTag>, Failure> {
-    let failure = |error: io::Error| Failure::io(path.display(), &error);
-    match File::open(path) {
-        Ok(file) if !file.metadata().map_err(failure)?.is_file() => {
-            Err(Failure::new(format!("{}: is not a regular file", path.display())))
-        }
-        Ok(file) => ContentTag::of_file(&file).map(Some).map_err(failure),
+    // Before it is opened: to open a pipe may wait forever.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Failure::new(format!("{}: is not a regular file", path.display())));
+    }
+    match File::open(path).and_then(|file| ContentTag::of_file(&file)) {
+        Ok(tag) => Ok(Some(tag)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failure(error)),
+        Err(error) => Err(Failure::io(path.display(), &error)),
     }
 }
 

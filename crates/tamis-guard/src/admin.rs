@@ -27,7 +27,7 @@ use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
 };
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::{LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 use tamis_console::{Asset, HEADERS};
 
-use crate::fleet::unauthorized;
+use crate::fleet::{PublicationBody, unauthorized};
 use crate::guard_handle::GuardHandle;
 use crate::http_answer::{Answer, error, json, text};
 use crate::http_server::HttpServer;
@@ -101,8 +101,16 @@ impl Admin {
 }
 
 /// Answers a request. All answers restrict what a browser may do.
-async fn answer(request: Request<Incoming>, guard: &GuardHandle, settings: &Settings) -> Answer {
-    let mut response = unrestricted(request, guard, settings).await;
+async fn answer(
+    request: Request<Incoming>,
+    guard: &GuardHandle,
+    settings: &Settings,
+) -> Response<PublicationBody> {
+    let name = request.uri().path().strip_prefix("/filters/").map(str::to_owned);
+    let mut response = match name {
+        Some(name) => published(&request, guard, &name).await,
+        None => unrestricted(request, guard, settings).await.map(Into::into),
+    };
     for (name, value) in HEADERS {
         let name = HeaderName::from_static(name);
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -117,9 +125,6 @@ async fn unrestricted(
 ) -> Answer {
     let path = request.uri().path().to_owned();
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-    if let Some(name) = path.strip_prefix("/filters/") {
-        return published(&request, guard, name).await;
-    }
     match (&*path, is_get) {
         ("/healthz", true) => text(StatusCode::OK, "ok\n"),
         ("/readyz", true) => {
@@ -189,12 +194,16 @@ fn rebuild(
 }
 
 /// Answers a follower.
-async fn published(request: &Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
+async fn published(
+    request: &Request<Incoming>,
+    guard: &GuardHandle,
+    name: &str,
+) -> Response<PublicationBody> {
     let name = percent_decode_str(name).decode_utf8_lossy();
     let set = guard.sets().into_iter().find(|set| *set.name == *name);
     match set.and_then(|set| set.publication) {
         Some(publication) => publication.answer(request).await,
-        None => unauthorized(),
+        None => unauthorized().map(Into::into),
     }
 }
 

@@ -12,8 +12,10 @@ mod delta;
 pub(crate) mod feed;
 mod position;
 mod publication;
+mod shared_snapshot;
 
 pub use delta::{Change, Delta, DeltaError, Knowledge};
 pub use position::FeedPosition;
 pub(crate) use publication::unauthorized;
 pub use publication::{Publication, PublicationOptions};
+pub use shared_snapshot::PublicationBody;

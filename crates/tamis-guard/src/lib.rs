@@ -81,7 +81,8 @@ pub use counters::RouteCounters;
 pub use entity_tag::EntityTag;
 #[cfg(feature = "proxy")]
 pub use fleet::{
-    Change, Delta, DeltaError, FeedPosition, Knowledge, Publication, PublicationOptions,
+    Change, Delta, DeltaError, FeedPosition, Knowledge, Publication, PublicationBody,
+    PublicationOptions,
 };
 pub use generation::Generation;
 #[cfg(feature = "config")]

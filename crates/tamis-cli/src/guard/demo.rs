@@ -23,6 +23,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
@@ -67,23 +68,30 @@ pub struct DemoArgs {
 
 /// Runs the demo until a signal or the end of its time.
 pub async fn run(args: &DemoArgs, listen: &[String]) -> CommandResult {
+    // Before the folder: a signal never leaves it.
+    let signals = Signals::new()?;
     let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir();
     let folder = folder.map_err(|error| Failure::io("cannot create a temporary folder", &error))?;
-    let result = run_in(folder.path(), args, listen).await;
+    let result = run_in(folder.path(), args, listen, signals).await;
     folder.close().map_err(|error| Failure::io("cannot remove the folder of the demo", &error))?;
     result
 }
 
-async fn run_in(folder: &Path, args: &DemoArgs, listen: &[String]) -> CommandResult {
+/// Runs the demo with its files in a folder. None of its parts uses the folder after the end.
+async fn run_in(
+    folder: &Path,
+    args: &DemoArgs,
+    listen: &[String],
+    mut signals: Signals,
+) -> CommandResult {
     let database = folder.join("shop.db");
-    let path = database.clone();
-    let created = tokio::task::spawn_blocking(move || shop::create(&path, shop::PRODUCTS)).await;
-    created.map_err(Failure::new)?.map_err(|error| failed(&error))?;
+    if !create_shop(&database, &mut signals).await? {
+        return Ok(Exit::Yes);
+    }
     let (bare, guarded) = (service(&database).await?, service(&database).await?);
     let config = config(folder, listen, guarded.address)?;
     let guard = Guard::start(config).await.map_err(Failure::new)?;
     let (handle, address) = (guard.handle(), reachable(guard.addresses()[0]));
-    let signals = Signals::new()?;
 
     let without = Arc::new(Side::new(bare.address, Arc::clone(&bare.database)));
     let with = Arc::new(Side::new(address, Arc::clone(&guarded.database)));
@@ -99,37 +107,76 @@ async fn run_in(folder: &Path, args: &DemoArgs, listen: &[String]) -> CommandRes
     }
     let (end, ended) = oneshot::channel::<()>();
     let serving = tokio::spawn(guard.run(async { _ = ended.await }));
-
-    let mut signalled = std::pin::pin!(signals.wait_for_stop(handle.clone(), None));
-    let planned_rate = tokio::select! {
-        synced = synced(&handle) => synced?,
-        () = &mut signalled => return Ok(Exit::Yes),
-    };
-    // The time of the demo begins with its traffic.
-    *recorder.lock() = Recorder::new(Arc::clone(&without), Arc::clone(&with));
-    let (stopped, is_stopped) = watch::channel(false);
-    let mut clients = JoinSet::new();
-    traffic::start(&without, &mut clients, &is_stopped);
-    traffic::start(&with, &mut clients, &is_stopped);
-    clients.spawn(create_products(address, Arc::clone(&recorder), is_stopped));
-    let shown = show(&recorder, args.json);
-    let written = tokio::select! {
-        written = shown => written,
-        () = signalled => Ok(()),
-        () = time_is_over(args.demo_seconds) => Ok(()),
-    };
-    stopped.send_replace(true);
-    let all_answered = async { while clients.join_next().await.is_some() {} };
-    if tokio::time::timeout(PATIENCE, all_answered).await.is_err() {
-        tracing::warn!("some requests of the demo got no answer");
-    }
-    recorder.lock().sample();
+    let demo = Demo { handle, address, without, with, recorder };
+    let planned_rate = demo.attack(args, signals).await;
     drop(end);
+    // The sources of the guard use the folder.
     _ = serving.await;
-    written
-        .and_then(|()| print_summary(&recorder.lock(), planned_rate, args.json))
-        .map_err(|error| output(&error))?;
+    if let Some(planned_rate) = planned_rate? {
+        print_summary(&demo.recorder.lock(), planned_rate, args.json)
+            .map_err(|error| output(&error))?;
+    }
     Ok(Exit::Yes)
+}
+
+/// Creates the database of the shop. Returns false if a signal came meanwhile.
+async fn create_shop(path: &Path, signals: &mut Signals) -> Result<bool, Failure> {
+    let (path, is_stopped) = (path.to_owned(), Arc::new(AtomicBool::new(false)));
+    let stop = Arc::clone(&is_stopped);
+    let mut creation =
+        tokio::task::spawn_blocking(move || shop::create(&path, shop::PRODUCTS, &is_stopped));
+    let (created, is_complete) = tokio::select! {
+        created = &mut creation => (created, true),
+        () = signals.stop() => {
+            stop.store(true, Ordering::Relaxed);
+            (creation.await, false)
+        }
+    };
+    created.map_err(Failure::new)?.map_err(|error| failed(&error))?;
+    Ok(is_complete)
+}
+
+/// A guard that serves, and both sides of the shop.
+struct Demo {
+    handle: GuardHandle,
+    /// Where the guard listens.
+    address: SocketAddr,
+    without: Arc<Side>,
+    with: Arc<Side>,
+    recorder: Arc<Mutex<Recorder>>,
+}
+
+impl Demo {
+    /// Sends the requests of customers and of the attacker until a signal or the end of the time.
+    /// Returns the planned rate of the guard; `None` if a signal came before the first request.
+    async fn attack(&self, args: &DemoArgs, signals: Signals) -> Result<Option<f64>, Failure> {
+        let Self { handle, address, without, with, recorder } = self;
+        let mut signalled = std::pin::pin!(signals.wait_for_stop(handle.clone(), None));
+        let planned_rate = tokio::select! {
+            synced = synced(handle) => synced?,
+            () = &mut signalled => return Ok(None),
+        };
+        // The time of the demo begins with its traffic.
+        *recorder.lock() = Recorder::new(Arc::clone(without), Arc::clone(with));
+        let (stopped, is_stopped) = watch::channel(false);
+        let mut clients = JoinSet::new();
+        traffic::start(without, &mut clients, &is_stopped);
+        traffic::start(with, &mut clients, &is_stopped);
+        clients.spawn(create_products(*address, Arc::clone(recorder), is_stopped));
+        let shown = tokio::select! {
+            shown = show(recorder, args.json) => shown,
+            () = signalled => Ok(()),
+            () = time_is_over(args.demo_seconds) => Ok(()),
+        };
+        stopped.send_replace(true);
+        let all_answered = async { while clients.join_next().await.is_some() {} };
+        if tokio::time::timeout(PATIENCE, all_answered).await.is_err() {
+            tracing::warn!("some requests of the demo got no answer");
+        }
+        recorder.lock().sample();
+        shown.map_err(|error| output(&error))?;
+        Ok(Some(planned_rate))
+    }
 }
 
 /// Starts a product service with connections of its own.

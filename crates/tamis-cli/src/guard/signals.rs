@@ -30,6 +30,14 @@ impl Signals {
         })
     }
 
+    /// Returns after a signal to stop.
+    pub async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
     /// Returns after a signal to stop. A second one ends the process at once.
     pub async fn wait_for_stop(mut self, handle: GuardHandle, config: Option<PathBuf>) {
         loop {
@@ -43,10 +51,7 @@ impl Signals {
             "the guard finishes the requests in progress; a second signal ends it at once"
         );
         tokio::spawn(async move {
-            tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
-            }
+            self.stop().await;
             std::process::exit(2);
         });
     }
@@ -86,7 +91,11 @@ impl Signals {
         Ok(Self)
     }
 
-    pub async fn wait_for_stop(self, _: GuardHandle, _: Option<PathBuf>) {
+    pub async fn stop(&mut self) {
         _ = tokio::signal::ctrl_c().await;
+    }
+
+    pub async fn wait_for_stop(mut self, _: GuardHandle, _: Option<PathBuf>) {
+        self.stop().await;
     }
 }

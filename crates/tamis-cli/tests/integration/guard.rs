@@ -1,9 +1,10 @@
 //! `tamis guard` as a program, between a client and an upstream of the test.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub const LIMIT: Duration = Duration::from_secs(30);
@@ -39,24 +40,28 @@ pub fn upstream() -> SocketAddr {
 fn serve(stream: TcpStream) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
-    loop {
-        let mut lines = Vec::new();
-        while lines.last().is_none_or(|line: &String| line != "\r\n") {
-            let mut line = String::new();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                return;
-            }
-            lines.push(line);
-        }
-        let path = lines[0].split(' ').nth(1).unwrap();
-        if path.ends_with("slow") {
-            std::thread::sleep(Duration::from_millis(500));
-        }
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{path}", path.len());
-        if stream.write_all(answer.as_bytes()).is_err() {
+    while let Some(path) = read_path(&mut reader) {
+        if stream.write_all(ok(&path).as_bytes()).is_err() {
             return;
         }
     }
+}
+
+/// Reads the head of a request. Returns its path, or `None` at the end of the stream.
+fn read_path(reader: &mut impl BufRead) -> Option<String> {
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line: &String| line != "\r\n") {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return None;
+        }
+        lines.push(line);
+    }
+    Some(lines[0].split(' ').nth(1).unwrap().to_owned())
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
 pub struct Running {
@@ -85,13 +90,7 @@ impl Running {
 
     /// Returns the answer to a request.
     pub fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        get(self.address, path)
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
@@ -105,6 +104,16 @@ impl Drop for Running {
         _ = self.child.kill();
         _ = self.child.wait();
     }
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> String {
@@ -229,7 +238,15 @@ fn a_signal_ends_the_guard_after_the_requests_in_progress() {
     let folder = tempfile::tempdir().unwrap();
     let ids = folder.path().join("ids.txt");
     std::fs::write(&ids, "slow\n").unwrap();
-    let upstream = format!("http://{}", upstream());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = format!("http://{}", listener.local_addr().unwrap());
+    let ((arrived_in, arrived), (answer, answered)) = (mpsc::channel(), mpsc::channel());
+    std::thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        arrived_in.send(read_path(&mut stream).unwrap()).unwrap();
+        let body: &str = answered.recv().unwrap();
+        stream.get_mut().write_all(ok(body).as_bytes()).unwrap();
+    });
     let ids = ids.to_str().unwrap();
     let mut running = Running::start(&[
         "--listen",
@@ -245,12 +262,15 @@ fn a_signal_ends_the_guard_after_the_requests_in_progress() {
     ]);
     running.wait_for("synced");
     let answer = std::thread::scope(|threads| {
-        let request = threads.spawn(|| running.get("/slow"));
-        std::thread::sleep(Duration::from_millis(200));
+        let address = running.address;
+        let request = threads.spawn(move || get(address, "/slow"));
+        assert_eq!(arrived.recv_timeout(LIMIT).unwrap(), "/slow");
         running.signal(rustix::process::Signal::INT);
+        running.wait_for("finishes the requests in progress");
+        answer.send("late").unwrap();
         request.join().unwrap()
     });
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("late"), "{answer}");
     assert!(running.child.wait().unwrap().success());
 }
 

@@ -4,9 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use rustix::process::Signal;
 use serde_json::Value;
+
+#[cfg(unix)]
+use crate::program::KilledOnDrop;
 
 /// Returns the command of a demo that keeps its files below `folder`.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
@@ -54,14 +59,15 @@ fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their
 #[test]
 fn a_signal_ends_the_demo_and_removes_its_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child =
-        demo(folder.path(), &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut command = demo(folder.path(), &[]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map(KilledOnDrop).unwrap();
+    let mut log = BufReader::new(child.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
     assert!(line.contains("the console of the demo is available"), "{line}");
     let console = line.split("url=http://").nth(1).unwrap().trim_end().trim_end_matches('/');
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains(" s: database queries a second: ") && first.contains("with"), "{first}");
     assert!(!is_empty(folder.path()));
@@ -70,14 +76,33 @@ fn a_signal_ends_the_demo_and_removes_its_folder() {
     assert!(get(console, "/").contains("content-security-policy: default-src 'self'"));
     // The log is read, so that the demo does not wait for this test.
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    child.signal(Signal::INT);
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(
         rest.iter().any(|line| line.starts_with("  of these reached the database")),
         "{rest:?}"
     );
-    assert!(child.wait().unwrap().success());
+    assert!(child.0.wait().unwrap().success());
+    assert!(is_empty(folder.path()), "the folder of the demo is removed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_during_the_creation_of_the_shop_ends_the_demo_and_removes_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = demo(folder.path(), &["--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = child.map(KilledOnDrop).unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while is_empty(folder.path()) {
+        assert!(Instant::now() < end, "the demo creates no folder");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.signal(Signal::INT);
+    let mut summary = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut summary).unwrap();
+    assert!(child.0.wait().unwrap().success());
+    assert_eq!(summary, "", "the attack has not begun");
     assert!(is_empty(folder.path()), "the folder of the demo is removed");
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The result of a run.
 #[derive(Debug, PartialEq)]
@@ -105,6 +105,24 @@ impl Folder {
     /// `None` for folders.
     fn try_read(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.path(name)).ok()
+    }
+}
+
+/// A process that ends with the test, also if an assertion fails.
+pub struct KilledOnDrop(pub Child);
+
+impl KilledOnDrop {
+    #[cfg(unix)]
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 

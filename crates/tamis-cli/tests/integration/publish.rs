@@ -2,18 +2,20 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::Signal;
 
-use crate::program::{Folder, lines};
+use crate::program::{Folder, KilledOnDrop, lines};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that runs.
 struct Publisher {
-    child: Child,
+    child: KilledOnDrop,
     stderr: BufReader<ChildStderr>,
     address: SocketAddr,
 }
@@ -26,8 +28,9 @@ impl Publisher {
             .current_dir(folder.path(""))
             .stderr(Stdio::piped())
             .spawn()
+            .map(KilledOnDrop)
             .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut stderr = BufReader::new(child.0.stderr.take().unwrap());
         let mut text = String::new();
         while !text.contains("address=") {
             text.clear();
@@ -55,18 +58,10 @@ impl Publisher {
     }
 
     fn stop(mut self) -> i32 {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, Signal::TERM).unwrap();
+        self.child.signal(Signal::TERM);
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).unwrap();
-        self.child.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Publisher {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        self.child.0.wait().unwrap().code().unwrap()
     }
 }
 
@@ -181,7 +176,16 @@ fn wrong_files_and_arguments_are_refused_in_one_line() {
     folder.refused("pull http://127.0.0.1:1/x -o x", "cannot connect: ");
     folder.refused("pull http://u:p@127.0.0.1:1/x -o x", "has a user name");
     folder.refused("pull http://127.0.0.1:1/x -o -", "name one with -o");
+    folder.refused("pull http://127.0.0.1:1/x -o /dev/stdout", "name one with -o");
     folder.refused("pull http://127.0.0.1:1/x -o sub", "sub: is not a regular file");
+    folder.refused("pull http://127.0.0.1:1/x -o /dev/null", "/dev/null: is not a regular file");
+    let other = Folder::new();
+    let pipe = other.path("pipe");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let line = format!("pull http://127.0.0.1:1/x -o {}", pipe.display());
+    // A program that opens the pipe waits for a writer. It is there, so that the test ends.
+    std::thread::spawn(move || std::fs::File::options().write(true).open(pipe));
+    folder.refused(&line, "pipe: is not a regular file");
     folder.refused("pull http://127.0.0.1:1/x -o x --every 1", "'1' is not a time");
     folder.refused("pull https://127.0.0.1:1/x -o x --ca text", "text: ");
 }
@@ -316,6 +320,7 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
+        .map(KilledOnDrop)
         .unwrap();
     let is_same = || {
         folder.names().contains(&"copy".to_owned()) && folder.read("copy") == folder.read("a.tamis")
@@ -327,11 +332,68 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
     let address = server.address;
     drop(server);
     let mut line = String::new();
-    BufReader::new(follower.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(follower.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains(&format!("http://{address}/filters/a.tamis: ")), "{line}");
-    assert!(follower.try_wait().unwrap().is_none(), "it goes on");
-    let pid = rustix::process::Pid::from_child(&follower);
-    rustix::process::kill_process(pid, Signal::TERM).unwrap();
-    follower.wait().unwrap();
+    assert!(follower.0.try_wait().unwrap().is_none(), "it goes on");
+    follower.signal(Signal::TERM);
+    follower.0.wait().unwrap();
     assert_eq!(folder.names(), ["a.tamis", "copy"]);
+}
+
+/// Starts a server with a tag of its own for one content. It answers 304 to a client that knows the
+/// tag, and sends each request to `requests`.
+fn tagging_server(content: Vec<u8>, requests: mpsc::Sender<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/filters/a.tamis", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while stream.read_line(&mut head).is_ok_and(|read| read > 0) {
+                if !head.ends_with("\r\n\r\n") {
+                    continue;
+                }
+                let is_known = head.contains("\"67-5\"");
+                let (status, body) =
+                    if is_known { ("304 ", &[][..]) } else { ("200 ", &content[..]) };
+                let len = if is_known {
+                    String::new()
+                } else {
+                    format!("content-length: {}\r\n", body.len())
+                };
+                let answer = format!("HTTP/1.1 {status}\r\netag: \"67-5\"\r\n{len}\r\n");
+                let answer = [answer.as_bytes(), body].concat();
+                if stream.get_mut().write_all(&answer).is_err()
+                    || requests.send(std::mem::take(&mut head)).is_err()
+                {
+                    return;
+                }
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn a_damaged_copy_of_a_server_with_other_tags_is_repaired() {
+    let folder = Folder::new();
+    build(&folder, "a.tamis", 0..100);
+    let (sender, requests) = mpsc::channel();
+    let url = tagging_server(folder.read("a.tamis"), sender);
+    let _follower = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        .args(["pull", &url, "-o", "copy", "--every", "10ms", "--quiet"])
+        .current_dir(folder.path(""))
+        .spawn()
+        .map(KilledOnDrop)
+        .unwrap();
+    let is_unchanged = |request: &String| request.contains("\"67-5\"");
+    let mut requests = requests.iter();
+    requests.find(is_unchanged).expect("the copy is up to date");
+    assert_eq!(folder.read("copy"), folder.read("a.tamis"));
+    folder.write("copy", "damaged");
+    wait_until("the repaired copy", || folder.read("copy") == folder.read("a.tamis"));
+    // Its tag counts again.
+    let is_download = |request: &String| !is_unchanged(request);
+    requests.find(is_download).expect("the copy is downloaded again");
+    requests.find(is_unchanged).expect("the copy is up to date again");
 }

@@ -6,17 +6,15 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER,
-};
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::sync::Mutex;
 
 use crate::bearer_token::BearerToken;
 use crate::entity_tag::EntityTag;
 use crate::fleet::feed::{Feed, NoChanges};
 use crate::fleet::position::FeedPosition;
+use crate::fleet::shared_snapshot::{PublicationBody, SharedSnapshot};
 use crate::generation::Generation;
 use crate::http_answer::{Answer, error};
 use crate::id_set::IdSet;
@@ -79,15 +77,54 @@ pub struct Publication {
     ids: Arc<IdSet>,
     feed: Arc<Feed>,
     token: BearerToken,
-    /// One for all followers. A second request waits until it is built.
-    snapshot: Mutex<Option<Snapshot>>,
+    /// Locked while a snapshot is built: one at a time, and the others wait for it.
+    snapshots: Arc<Mutex<Snapshots>>,
+}
+
+/// The snapshots in memory: at most two, together with the one that is being built.
+#[derive(Default)]
+struct Snapshots {
+    /// One for all followers.
+    last: Option<Snapshot>,
+    /// The one before the last, while an answer sends it.
+    retired: Weak<SharedSnapshot>,
 }
 
 #[derive(Clone)]
 struct Snapshot {
     position: FeedPosition,
-    bytes: Bytes,
+    bytes: Arc<SharedSnapshot>,
     used: Instant,
+}
+
+impl Snapshot {
+    /// Tests whether an answer sends it.
+    fn is_being_sent(&self) -> bool {
+        Arc::strong_count(&self.bytes) > 1
+    }
+}
+
+impl Snapshots {
+    /// Makes room for another snapshot. Answers that send the last one go on until the next call.
+    ///
+    /// Then their followers have no use for it: the leader retires a snapshot after a new generation,
+    /// or when half of the history is after it. After two such halves, its position is forgotten.
+    fn retire_last(&mut self) {
+        let Some(last) = self.last.take() else { return };
+        if !last.is_being_sent() {
+            return;
+        }
+        let retired = std::mem::replace(&mut self.retired, Arc::downgrade(&last.bytes));
+        if let Some(retired) = retired.upgrade() {
+            retired.take_away();
+        }
+    }
+}
+
+/// What a follower asks for.
+enum Asked {
+    Whole,
+    Changes { since: FeedPosition, wait: Duration },
 }
 
 /// Why there is no snapshot.
@@ -106,38 +143,56 @@ impl Publication {
             token: options.token.clone(),
             feed: ids.log().feed(options.history_bytes),
             ids,
-            snapshot: Mutex::default(),
+            snapshots: Arc::default(),
         }
     }
 
     /// Answers a request of a follower. The path does not matter.
-    pub async fn answer<B>(self: &Arc<Self>, request: &Request<B>) -> Response<Full<Bytes>> {
-        let asked = Instant::now();
+    pub async fn answer<B>(self: &Arc<Self>, request: &Request<B>) -> Response<PublicationBody> {
+        let received = Instant::now();
+        match self.asked(request) {
+            Ok(Asked::Whole) => self.whole(request).await,
+            Ok(Asked::Changes { since, wait }) => {
+                self.changes(since, wait, received).await.map(Into::into)
+            }
+            Err(refusal) => refusal.map(Into::into),
+        }
+    }
+
+    /// Returns what a request asks for, or the answer that refuses it.
+    fn asked<B>(&self, request: &Request<B>) -> Result<Asked, Answer> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer =
                 error(StatusCode::METHOD_NOT_ALLOWED, "a set is read with GET or HEAD");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return answer;
+            return Err(answer);
         }
         if !self.token.is_in(request.headers()) {
-            return unauthorized();
+            return Err(unauthorized());
         }
+        let bad = |message| error(StatusCode::BAD_REQUEST, message);
         let query = request.uri().query().unwrap_or_default();
         let value = |name| {
             let mut fields = query.split('&').filter_map(|field| field.split_once('='));
             fields.find_map(|(field, value)| (field == name).then_some(value))
         };
-        let wait =
-            value("wait").map_or(Some(0), |wait| wait.parse().ok()).map(Duration::from_millis);
-        let Some(wait) = wait else {
-            return error(StatusCode::BAD_REQUEST, "wait is a number of milliseconds");
-        };
-        let Some(since) = value("since") else { return self.whole(request).await };
-        let Ok(since) = since.parse() else {
-            return error(StatusCode::BAD_REQUEST, "since is a position: the ETag of a snapshot");
-        };
-        match self.feed.changes_after(since, asked, wait.min(MAX_WAIT)).await {
-            Ok(delta) => with_bytes(Bytes::from(delta.encode()), delta.position(), "no-store"),
+        let wait = value("wait").unwrap_or("0").parse::<u64>();
+        let wait = wait.map_err(|_| bad("wait is a number of milliseconds"))?;
+        let wait = Duration::from_millis(wait).min(MAX_WAIT);
+        let Some(since) = value("since") else { return Ok(Asked::Whole) };
+        let since = since
+            .parse::<FeedPosition>()
+            .map_err(|_| bad("since is a position: the ETag of a snapshot"))?;
+        Ok(Asked::Changes { since, wait })
+    }
+
+    async fn changes(&self, since: FeedPosition, wait: Duration, received: Instant) -> Answer {
+        match self.feed.changes_after(since, received, wait).await {
+            Ok(delta) => {
+                let mut answer = Answer::new(Bytes::from(delta.encode()).into());
+                add_headers(answer.headers_mut(), delta.position(), "no-store");
+                answer
+            }
             Err(NoChanges::Warming) => warming(),
             Err(NoChanges::Gone) => {
                 error(StatusCode::GONE, "the changes after this position are gone; get a snapshot")
@@ -145,13 +200,14 @@ impl Publication {
         }
     }
 
-    async fn whole<B>(self: &Arc<Self>, request: &Request<B>) -> Answer {
+    async fn whole<B>(self: &Arc<Self>, request: &Request<B>) -> Response<PublicationBody> {
         let snapshot = match self.snapshot().await {
             Ok(snapshot) => snapshot,
-            Err(NoSnapshot::Warming) => return warming(),
+            Err(NoSnapshot::Warming) => return warming().map(Into::into),
             Err(NoSnapshot::Failed(failed)) => {
                 tracing::warn!(ids = %self.name, error = %failed, "a snapshot cannot be built");
-                return error(StatusCode::SERVICE_UNAVAILABLE, "the snapshot cannot be built");
+                let message = "the snapshot cannot be built";
+                return error(StatusCode::SERVICE_UNAVAILABLE, message).map(Into::into);
             }
         };
         let tag = tag(snapshot.position);
@@ -159,24 +215,24 @@ impl Publication {
             let mut answer = Answer::default();
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
             answer.headers_mut().insert(ETAG, tag.to_header());
-            return answer;
+            return answer.map(Into::into);
         }
+        let mut answer = Response::new(PublicationBody::of_snapshot(snapshot.bytes));
         // Shared caches must not keep the hash key.
-        with_bytes(snapshot.bytes, snapshot.position, "private, no-cache")
+        add_headers(answer.headers_mut(), snapshot.position, "private, no-cache");
+        answer
     }
 
     /// Returns the last snapshot, or builds one if the changes after it are mostly forgotten. So a
     /// crowd of followers shares one, and it is built at most once for half of the history.
     async fn snapshot(self: &Arc<Self>) -> Result<Snapshot, NoSnapshot> {
-        let mut kept = self.snapshot.lock().await;
-        if let Some(snapshot) = &mut *kept
-            && self.feed.is_recent(snapshot.position)
+        let mut snapshots = Arc::clone(&self.snapshots).lock_owned().await;
+        if let Some(last) = &mut snapshots.last
+            && self.feed.is_recent(last.position)
         {
-            snapshot.used = Instant::now();
-            return Ok(snapshot.clone());
+            last.used = Instant::now();
+            return Ok(last.clone());
         }
-        // Its memory is free before the next one is built.
-        *kept = None;
         let found = self.feed.at_position(|| self.ids.generation());
         let (position, generation) = found.ok_or(NoSnapshot::Warming)?;
         let head = SnapshotHead {
@@ -187,13 +243,17 @@ impl Publication {
             // Followers rebuild when their leader does.
             built: SystemTime::now(),
         };
-        let built = tokio::task::spawn_blocking(move || encode(&generation, &head)).await;
-        let built = built.map_err(io::Error::other).flatten();
-        let bytes = Bytes::from(built.map_err(NoSnapshot::Failed)?);
-        let snapshot = Snapshot { position, bytes, used: Instant::now() };
-        *kept = Some(snapshot.clone());
+        // Its memory is free before the next one is built.
+        snapshots.retire_last();
         tokio::spawn(forget_unused(Arc::downgrade(self), position));
-        Ok(snapshot)
+        // The thread holds the lock to its end, also if the follower goes away meanwhile.
+        let build = tokio::task::spawn_blocking(move || -> io::Result<Snapshot> {
+            let bytes = Arc::new(SharedSnapshot::new(encode(&generation, &head)?));
+            let snapshot = Snapshot { position, bytes, used: Instant::now() };
+            snapshots.last = Some(snapshot.clone());
+            Ok(snapshot)
+        });
+        build.await.map_err(io::Error::other).flatten().map_err(NoSnapshot::Failed)
     }
 }
 
@@ -203,16 +263,16 @@ impl fmt::Debug for Publication {
     }
 }
 
-/// Drops the snapshot of a position when no follower has asked for it for a while.
+/// Drops the snapshot of a position when no follower has asked for it for a while, and none gets it.
 async fn forget_unused(publication: Weak<Publication>, position: FeedPosition) {
     loop {
         tokio::time::sleep(SNAPSHOT_KEPT).await;
         let Some(publication) = publication.upgrade() else { return };
-        let mut kept = publication.snapshot.lock().await;
-        match &*kept {
-            Some(snapshot) if snapshot.position == position => {
-                if snapshot.used.elapsed() >= SNAPSHOT_KEPT {
-                    *kept = None;
+        let mut snapshots = publication.snapshots.lock().await;
+        match &snapshots.last {
+            Some(last) if last.position == position => {
+                if last.used.elapsed() >= SNAPSHOT_KEPT && !last.is_being_sent() {
+                    snapshots.last = None;
                 }
             }
             // A younger snapshot has a task of its own.
@@ -236,15 +296,11 @@ fn tag(position: FeedPosition) -> EntityTag {
     EntityTag::new(position.to_string()).expect("a position is a tag")
 }
 
-fn with_bytes(bytes: Bytes, position: FeedPosition, cache: &'static str) -> Answer {
-    let len = bytes.len();
-    let mut answer = Answer::new(Full::new(bytes));
-    let headers = answer.headers_mut();
+/// Adds the headers of an answer with ids.
+fn add_headers(headers: &mut HeaderMap, position: FeedPosition, cache: &'static str) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    headers.insert(CONTENT_LENGTH, len.into());
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
     headers.insert(ETAG, tag(position).to_header());
-    answer
 }
 
 /// The answer to a request for an unknown set too, so that names are not told.
@@ -256,4 +312,122 @@ fn warming() -> Answer {
     let mut answer = error(StatusCode::SERVICE_UNAVAILABLE, "the leader reads its source");
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::AUTHORIZATION;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+    use crate::id::{IdType, IntegerForm};
+    use crate::id_set::IdSetOptions;
+
+    fn publication() -> Arc<Publication> {
+        let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
+        // Several chunks of an answer.
+        let options = IdSetOptions { items: 200_000, ..IdSetOptions::new(id) };
+        let ids = Arc::new(IdSet::new(options).unwrap());
+        let token = BearerToken::new("secret").unwrap();
+        let options =
+            PublicationOptions { history_bytes: 0, ..PublicationOptions::new("products", token) };
+        let publication = Publication::new(Arc::clone(&ids), &options);
+        ids.start_generation(200_000).unwrap();
+        ids.publish_generation();
+        Arc::new(publication)
+    }
+
+    fn request() -> Request<()> {
+        Request::get("/").header(AUTHORIZATION, "Bearer secret").body(()).unwrap()
+    }
+
+    fn position(answer: &Response<PublicationBody>) -> FeedPosition {
+        let tag = EntityTag::of_answer(answer.headers()).unwrap();
+        tag.to_string().parse().unwrap()
+    }
+
+    /// Inserts ids that fill more than half of the history.
+    fn fill_history(publication: &Publication) {
+        let (before, _) = publication.feed.at_position(|| ()).unwrap();
+        for id in 1.. {
+            if !publication.feed.is_recent(before) {
+                return;
+            }
+            publication.ids.insert(format!("{id}").as_bytes()).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_follower_that_goes_away_leaves_the_snapshot_to_the_next_one() {
+        let publication = publication();
+        let (begin, _) = publication.feed.at_position(|| ()).unwrap();
+        let request = request();
+        {
+            let mut first = std::pin::pin!(publication.answer(&request));
+            tokio::select! {
+                biased;
+                _ = &mut first => {}
+                () = std::future::ready(()) => {}
+            }
+        }
+        // A second build would have it.
+        publication.ids.insert(b"7").unwrap();
+        let second = publication.answer(&request).await;
+        assert_eq!(position(&second), begin);
+    }
+
+    #[tokio::test]
+    async fn a_slow_follower_loses_its_snapshot_to_the_second_one_after_it() {
+        let publication = publication();
+        let request = request();
+        let mut slow = publication.answer(&request).await.into_body();
+        let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
+        fill_history(&publication);
+        let mut second = publication.answer(&request).await;
+        // Both are in memory.
+        let next = slow.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first.len(), next.len());
+        fill_history(&publication);
+        let third = publication.answer(&request).await;
+        assert!(slow.frame().await.unwrap().is_err());
+        assert_ne!(position(&second), position(&third));
+        for answer in [&mut second, &mut { third }] {
+            let position = position(answer);
+            let body = answer.body_mut().collect().await.unwrap().to_bytes();
+            let snapshot = Generation::read_snapshot(&body[..], 1 << 30).unwrap();
+            assert_eq!(snapshot.head.position, position.to_string().into_bytes());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_that_no_follower_gets_makes_room_for_the_next_one() {
+        let publication = publication();
+        let request = request();
+        let mut slow = publication.answer(&request).await.into_body();
+        for _ in 0..3 {
+            fill_history(&publication);
+            // Its follower goes away.
+            drop(publication.answer(&request).await);
+        }
+        // Only the one that is being sent and the last one are in memory.
+        slow.frame().await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_snapshot_is_dropped_after_its_last_use_but_not_while_it_is_sent() {
+        let publication = publication();
+        let request = request();
+        let mut slow = publication.answer(&request).await.into_body();
+        // The moment of the last use is one of the real clock.
+        if let Some(last) = &mut publication.snapshots.lock().await.last {
+            last.used = Instant::now().checked_sub(SNAPSHOT_KEPT).unwrap();
+        }
+        let is_kept = async || publication.snapshots.lock().await.last.is_some();
+        tokio::time::sleep(SNAPSHOT_KEPT * 3).await;
+        assert!(is_kept().await);
+        slow.frame().await.unwrap().unwrap();
+        drop(slow);
+        tokio::time::sleep(SNAPSHOT_KEPT * 2).await;
+        assert!(!is_kept().await);
+    }
 }

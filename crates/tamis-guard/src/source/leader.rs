@@ -23,6 +23,7 @@
 pub(super) mod error;
 mod exchange;
 mod options;
+mod pace;
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -40,9 +41,14 @@ use crate::source::status::Rows;
 pub use error::LeaderError;
 use exchange::{Changes, Exchange};
 pub use options::LeaderOptions;
+use pace::Pace;
 
 /// The longest time for which the leader holds a request. A shorter `interval` is used instead.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// The shortest time between two requests for changes. Changes that come faster arrive together, and a
+/// leader that answers at once without news does not keep a core busy.
+const MIN_PERIOD: Duration = Duration::from_millis(10);
 
 /// The clocks of two machines differ by at most this part.
 const CLOCK_ERROR: f64 = 1e-3;
@@ -53,6 +59,8 @@ pub(super) struct LeaderReader {
     exchange: Option<Exchange>,
     /// The position up to which the ids are known.
     position: Option<FeedPosition>,
+    changes_pace: Pace,
+    snapshot_pace: Pace,
 }
 
 impl Reader for LeaderReader {
@@ -79,7 +87,13 @@ impl Reader for LeaderReader {
 
 impl LeaderReader {
     pub(super) fn new(options: LeaderOptions) -> Self {
-        Self { options, exchange: None, position: None }
+        Self {
+            options,
+            exchange: None,
+            position: None,
+            changes_pace: Pace::new(),
+            snapshot_pace: Pace::new(),
+        }
     }
 
     /// Gets the next changes, or a snapshot.
@@ -92,6 +106,7 @@ impl LeaderReader {
             return self.load_snapshot(run);
         };
         let wait = run.options.interval.min(MAX_WAIT);
+        self.changes_pace.keep(run, MIN_PERIOD);
         let asked = Instant::now();
         match exchange.changes(since, wait)? {
             Changes::Gone => self.load_snapshot(run),
@@ -101,6 +116,8 @@ impl LeaderReader {
 
     /// Downloads a snapshot and the changes after it, and publishes them.
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
+        // A leader may offer a new snapshot after each one.
+        self.snapshot_pace.keep(run, run.options.interval.min(MAX_WAIT));
         let exchange = self.exchange.as_mut().expect("created before");
         let mut answer = exchange.snapshot()?;
         let max_bytes = self.options.max_bytes;
@@ -122,6 +139,7 @@ impl LeaderReader {
         // applied to the new generation alone, and then it is published.
         let mut at = position;
         let (delta, asked) = loop {
+            self.changes_pace.keep(run, MIN_PERIOD);
             let asked = Instant::now();
             let Changes::After(delta) = exchange.changes(at, Duration::ZERO)? else {
                 return Err(LeaderError::Replaced);

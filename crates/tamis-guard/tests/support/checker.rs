@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tamis_guard::source::{Source, SourceOptions, SourceStatus};
 use tamis_guard::{IdSet, IdSetOptions, IdType, IntegerForm, SyncState};
+use tempfile::TempDir;
 
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
@@ -62,27 +62,18 @@ pub fn wait_synced(source: &Source) -> SourceStatus {
     wait(source, "synced", |status| status.state == SyncState::Synced)
 }
 
-/// A directory of a test.
-pub struct Dir(PathBuf);
+/// A directory of a test. The process is in its name, so that a later run can remove it.
+pub struct Dir(TempDir);
 
 impl Dir {
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("sources-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        let prefix = format!("sources-{}-", std::process::id());
+        let mut builder = tempfile::Builder::new();
+        Self(builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.path().join(name)
     }
 }
 

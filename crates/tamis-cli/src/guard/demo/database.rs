@@ -135,13 +135,15 @@ fn find(connection: &Connection, id: u64) -> rusqlite::Result<Option<Product>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[tokio::test]
     async fn each_query_is_counted_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shop.db");
-        shop::create(&path, 10).unwrap();
+        shop::create(&path, 10, &AtomicBool::new(false)).unwrap();
         let database = Database::open(&path).unwrap();
         assert_eq!(database.find(3).await.unwrap(), Some(shop::product(3)));
         for id in [11, 0, u64::MAX] {

@@ -1,6 +1,7 @@
 //! The database of the demo: a shop with products, the same at each start.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, params};
 
@@ -16,8 +17,9 @@ pub struct Product {
     pub stock: u32,
 }
 
-/// Creates the database with its products.
-pub fn create(path: &Path, products: u64) -> rusqlite::Result<()> {
+/// Creates the database with its products. Ends early, without products, after the flag has become
+/// true.
+pub fn create(path: &Path, products: u64, is_stopped: &AtomicBool) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
     // Readers do not wait for a writer. The database does not outlive the demo.
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -33,6 +35,10 @@ pub fn create(path: &Path, products: u64) -> rusqlite::Result<()> {
         )",
     )?;
     for id in 1..=products {
+        // Relaxed: it publishes no other data.
+        if is_stopped.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         insert(&transaction, &product(id))?;
     }
     transaction.commit()
@@ -141,7 +147,7 @@ mod tests {
     fn the_products_are_the_same_at_each_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shop.db");
-        create(&path, 50).unwrap();
+        create(&path, 50, &AtomicBool::new(false)).unwrap();
         let connection = Connection::open(&path).unwrap();
         let read = |id: u64| {
             let query = "SELECT name, name_zh FROM products WHERE id = ?";

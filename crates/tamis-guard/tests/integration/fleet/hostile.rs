@@ -2,12 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-use tamis_guard::source::LeaderOptions;
-use tamis_guard::{Generation, SnapshotHead, SyncState};
+use tamis_guard::source::{LeaderOptions, SourceOptions};
+use tamis_guard::{Delta, FeedPosition, Generation, Knowledge, SnapshotHead, SyncState};
 
+use super::http;
 use super::instances::{Follower, leader_options};
-use crate::checker::{integers, options, wait};
+use crate::checker::{integers, options, wait, wait_until};
 
 /// Starts a server that answers each request with what `answer` returns for its first line.
 fn server(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
@@ -121,4 +125,86 @@ fn changes_that_are_none_leave_the_ids_as_they_were() {
         true => b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n".to_vec(),
     });
     assert!(error.contains("replaced during the download"), "{error}");
+}
+
+/// Returns the answers of a leader before and after a change.
+fn deltas() -> [Delta; 2] {
+    let (_dir, leader) = http::start();
+    let get =
+        |query: &str| http::ask(leader.address(), "GET", &format!("/filters/products{query}"), "");
+    let tag = get("").header("etag").unwrap().trim_matches('"').to_owned();
+    let changes = || Delta::decode(&get(&format!("?since={tag}")).body).unwrap();
+    let none = changes();
+    leader.ids.insert(b"500").unwrap();
+    [none, changes()]
+}
+
+/// Returns the position in the first line of a request; `None` in one for a snapshot.
+fn since(line: &str) -> Option<FeedPosition> {
+    let (_, query) = line.split_once("since=")?;
+    query.split('&').next()?.parse().ok()
+}
+
+/// Tests that a follower sends the n-th request of a kind at least n - 1 periods after the first.
+fn keeps_its_pace(
+    interval: Duration,
+    period: Duration,
+    mut answer: impl FnMut(&str, &AtomicU32) -> Vec<u8> + Send + 'static,
+) {
+    const REQUESTS: u32 = 20;
+    let requests = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&requests);
+    let answer = std::sync::Mutex::new(move |line: &str| answer(line, &counted));
+    let leader = leader_options(server(move |line| answer.lock().unwrap()(line)));
+    let begin = Instant::now();
+    let follower = Follower::with(leader, SourceOptions { interval, ..options() });
+    let is_done = || requests.load(Ordering::Relaxed) >= REQUESTS;
+    wait_until(&follower.source, "the requests", is_done);
+    assert!(begin.elapsed() >= (REQUESTS - 1) * period, "{:?}", begin.elapsed());
+    assert_eq!(follower.source.status().failures, 0);
+}
+
+#[test]
+fn a_leader_that_answers_at_once_without_an_end_keeps_no_core_busy() {
+    let good = snapshot(b"0000000000000001-1", &integers().to_string());
+    let [mut none, change] = deltas();
+    let period = Duration::from_millis(10);
+    let hour = Duration::from_secs(3600);
+    // Empty answers, although the follower lets the leader wait.
+    let whole = good.clone();
+    keeps_its_pace(hour, period, move |line, requests| {
+        let Some(since) = since(line) else { return ok(&whole) };
+        requests.fetch_add(1, Ordering::Relaxed);
+        none.since = since;
+        ok(&none.encode())
+    });
+    // More changes without an end, from the snapshot on, or later.
+    for first in [1, 5] {
+        let (whole, mut more) = (good.clone(), change.clone());
+        keeps_its_pace(hour, period, move |line, requests| {
+            let Some(since) = since(line) else { return ok(&whole) };
+            let number = requests.fetch_add(1, Ordering::Relaxed) + 1;
+            more.since = since;
+            more.knowledge = if number < first { Knowledge::Unknown } else { Knowledge::More };
+            ok(&more.encode())
+        });
+    }
+}
+
+#[test]
+fn a_leader_that_forgets_its_changes_after_each_snapshot_sends_one_each_interval() {
+    let good = snapshot(b"0000000000000001-1", &integers().to_string());
+    let [_, mut change] = deltas();
+    let interval = Duration::from_millis(50);
+    keeps_its_pace(interval, interval, move |line, snapshots| {
+        let Some(since) = since(line) else {
+            snapshots.fetch_add(1, Ordering::Relaxed);
+            return ok(&good);
+        };
+        if !line.contains("wait=0") {
+            return b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n".to_vec();
+        }
+        (change.since, change.knowledge) = (since, Knowledge::Unknown);
+        ok(&change.encode())
+    });
 }

@@ -9,14 +9,14 @@ use tamis_guard::{Delta, FeedPosition, Generation, Knowledge, Snapshot};
 use super::instances::{Leader, TOKEN, any_port, write_list};
 use crate::checker::{Dir, wait_synced};
 
-struct Answer {
+pub struct Answer {
     status: u16,
     head: String,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.find_map(|(field, value)| (field == name).then_some(value))
     }
@@ -34,7 +34,7 @@ fn send(address: SocketAddr, request: &str) -> Answer {
     Answer { status: head[9..12].parse().unwrap(), head, body }
 }
 
-fn ask(address: SocketAddr, method: &str, path: &str, more: &str) -> Answer {
+pub fn ask(address: SocketAddr, method: &str, path: &str, more: &str) -> Answer {
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
          authorization: Bearer {TOKEN}\r\n{more}\r\n"
@@ -42,7 +42,7 @@ fn ask(address: SocketAddr, method: &str, path: &str, more: &str) -> Answer {
     send(address, &request)
 }
 
-fn start() -> (Dir, Leader) {
+pub fn start() -> (Dir, Leader) {
     let dir = Dir::new();
     write_list(&dir, 1..=100);
     let leader = Leader::of_list(&dir, any_port());
