@@ -155,22 +155,22 @@ impl Publication {
             Ok(Asked::Changes { since, wait }) => {
                 self.changes(since, wait, received).await.map(Into::into)
             }
-            Err(refusal) => refusal.map(Into::into),
+            Err(refusal) => (*refusal).map(Into::into),
         }
     }
 
     /// Returns what a request asks for, or the answer that refuses it.
-    fn asked<B>(&self, request: &Request<B>) -> Result<Asked, Answer> {
+    fn asked<B>(&self, request: &Request<B>) -> Result<Asked, Box<Answer>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer =
                 error(StatusCode::METHOD_NOT_ALLOWED, "a set is read with GET or HEAD");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return Err(answer);
+            return Err(Box::new(answer));
         }
         if !self.token.is_in(request.headers()) {
-            return Err(unauthorized());
+            return Err(Box::new(unauthorized()));
         }
-        let bad = |message| error(StatusCode::BAD_REQUEST, message);
+        let bad = |message| Box::new(error(StatusCode::BAD_REQUEST, message));
         let query = request.uri().query().unwrap_or_default();
         let value = |name| {
             let mut fields = query.split('&').filter_map(|field| field.split_once('='));
