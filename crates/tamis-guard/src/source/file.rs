@@ -266,7 +266,7 @@ impl FileReader {
 fn each_row(
     options: &FileOptions,
     file: &File,
-    is_stopped: &dyn Fn() -> bool,
+    #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] is_stopped: &dyn Fn() -> bool,
     row: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let io = |error| SourceError::Io { path: options.path.clone(), error };

@@ -48,6 +48,7 @@ impl Default for SourceOptions {
 }
 
 /// With fewer deleted ids, their share does not matter.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 const FEW_DELETED: u64 = 1000;
 
 /// Reads the ids of one kind of source.
@@ -179,6 +180,7 @@ impl Run {
     }
 
     /// As `is_rebuild_asked`, and also if too many ids of the generation are deleted.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn is_rebuild_due(&self) -> bool {
         let generation = self.ids.generation();
         let (items, deleted) = (generation.items(), generation.deleted());
@@ -227,6 +229,7 @@ impl Run {
     }
 
     /// Returns the canonical text of an id in a row.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
         canonical_row(&self.ids.options().id, text)
     }
