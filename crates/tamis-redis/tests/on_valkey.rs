@@ -10,7 +10,7 @@ mod no_false_negatives;
 mod support;
 
 #[test]
-fn the_tests_of_this_file_run_on_valkey() {
+fn the_tests_of_this_program_run_on_valkey() {
     let server = support::Server::start();
     let info: String = support::ask(&mut server.connection(), &["INFO", "server"]);
     assert!(info.contains("server_name:valkey"), "{info}");
