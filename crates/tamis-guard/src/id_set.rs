@@ -199,11 +199,14 @@ impl IdSet {
     /// If no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
+        let mut old = None;
         self.log.replace(|| {
             // In this order, a change reaches the new generation at every moment.
-            self.current.store(building);
+            old = Some(self.current.swap(building));
             self.building.store(None);
         });
+        // Not above, where other changes wait: freeing a large filter takes a while.
+        drop(old);
         self.negative.clear();
     }
 

@@ -16,12 +16,14 @@ mod error;
 mod file;
 #[cfg(feature = "proxy")]
 mod leader;
+mod loader;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod poll;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod priority;
 mod push;
 #[cfg(feature = "redis")]
 mod redis;

@@ -27,6 +27,7 @@ use tamis_formats::TamisFile;
 use crate::generation::Generation;
 use crate::snapshot::{SnapshotError, SnapshotOptions};
 use crate::source::error::SourceError;
+use crate::source::priority;
 use crate::source::run::{Reader, Run};
 use crate::source::snapshots::Snapshots;
 use crate::source::status::Rows;
@@ -235,14 +236,17 @@ impl FileReader {
             _ => list::count_lines(unpacked(file).map_err(io)?).map_err(io)?,
         };
         let generation = run.start_generation(expected)?;
-        let mut rows = Rows::default();
+        // This thread has no other work.
+        priority::lower();
+        let mut loader = run.loader(&generation);
         each_row(&self.options, file, &|| run.is_stopped(), &mut |text| {
-            if (rows.ids + rows.invalid) % 1024 == 0 && run.is_stopped() {
+            let Rows { ids, invalid } = loader.rows();
+            if (ids + invalid) % 1024 == 0 && run.is_stopped() {
                 return Err(SourceError::Stopped);
             }
-            rows.add(run.load(&generation, text)?);
-            Ok(())
+            loader.row(Some(text))
         })?;
+        let rows = loader.finish()?;
         run.count(rows);
         self.check(rows, generation.items())?;
         Ok(generation)

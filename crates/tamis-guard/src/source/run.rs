@@ -11,6 +11,7 @@ use crate::id_set::IdSet;
 use crate::snapshot::Snapshot;
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
+use crate::source::loader::Loader;
 use crate::source::snapshot_record::SnapshotRecord;
 use crate::source::status::{Built, Progress, Rows};
 use crate::state::SyncState;
@@ -234,9 +235,9 @@ impl Run {
         canonical_row(&self.ids.options().id, text)
     }
 
-    /// Adds a row of a bulk read to a generation. Returns false if it is no id.
-    pub(super) fn load(&self, generation: &Generation, text: &[u8]) -> Result<bool, SourceError> {
-        load_row(&self.ids, generation, text)
+    /// Returns what loads the rows of a read into a generation.
+    pub(super) fn loader<'a>(&'a self, generation: &'a Generation) -> Loader<'a> {
+        Loader::new(&self.ids.options().id, generation)
     }
 
     /// Reports an error that does not end the read.
@@ -254,16 +255,4 @@ impl Run {
     pub(super) fn count(&self, rows: Rows) {
         self.progress.lock().count(rows);
     }
-}
-
-/// As [`Run::load`], for a thread without the source.
-pub(super) fn load_row(
-    ids: &IdSet,
-    generation: &Generation,
-    text: &[u8],
-) -> Result<bool, SourceError> {
-    let id_type = &ids.options().id;
-    let Some(id) = canonical_row(id_type, text) else { return Ok(false) };
-    generation.load(&id, id_type.value_of(&id))?;
-    Ok(true)
 }

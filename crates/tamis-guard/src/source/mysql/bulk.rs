@@ -23,11 +23,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::generation::Generation;
 use crate::id_set::IdSet;
 use crate::source::error::SourceError;
+use crate::source::loader::Loader;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::{Server, connect_to};
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
 use crate::source::mysql::visible::Visible;
-use crate::source::run::{Run, load_row};
+use crate::source::priority;
+use crate::source::run::Run;
 use crate::source::status::Rows;
 
 /// A table with fewer rows is read over one connection.
@@ -184,6 +186,7 @@ impl Server {
 
 impl Job {
     fn work(&self, is_first: bool, end: &UnboundedSender<Result<Rows, SourceError>>) {
+        priority::lower();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let result = match runtime {
             Ok(runtime) => runtime.block_on(async {
@@ -205,28 +208,21 @@ impl Job {
     }
 
     async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
-        let mut rows = Rows::default();
+        let mut loader = Loader::new(&self.ids.options().id, &self.generation);
         let mut connection = match connect_to(&self.options, &self.identity).await {
             Ok(connection) => connection,
             // The server may allow fewer connections. The first thread then reads all ranges.
-            Err(_) if !is_first => return Ok(rows),
+            Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };
         if let Some(visible) = &self.visible {
             visible.wait(&mut connection).await?;
         }
         while let Some(range) = self.ranges.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
-            each_row(&mut connection, &self.table, range, |text| {
-                rows.add(match text {
-                    Some(text) => load_row(&self.ids, &self.generation, text)?,
-                    None => false,
-                });
-                Ok(())
-            })
-            .await?;
+            each_row(&mut connection, &self.table, range, |text| loader.row(text)).await?;
         }
         _ = connection.disconnect().await;
-        Ok(rows)
+        loader.finish()
     }
 }
 

@@ -168,6 +168,8 @@ impl Follower {
                 (end, self.is_reading) = (None, false);
                 run.publish_generation();
                 self.is_current = true;
+                // The set is synced with the next answer about the end of the log.
+                ticks.reset_immediately();
             }
             if let Some((moment, _)) = asked.take_if(|(_, at)| self.position.has_reached(at))
                 && self.is_current

@@ -20,7 +20,6 @@ use crate::source::postgres::slot::create_slot;
 use crate::source::postgres::transaction::{Effect, Transaction};
 use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
-use crate::source::status::Rows;
 
 /// How many changes are applied before the follower looks at other work.
 const BATCH: usize = 256;
@@ -167,6 +166,9 @@ impl<'r> Follower<'r> {
             if self.read_point.take_if(|point| self.position >= *point).is_some() {
                 self.run.publish_generation();
                 self.is_current = true;
+                // The set is synced with the next answer about the end of the log.
+                asked = None;
+                ticks.reset_immediately();
             }
             if let Some((moment, _)) = self.asked.take_if(|(_, end)| self.position >= *end)
                 && self.is_current
@@ -292,15 +294,9 @@ async fn read_all(
     read: Read,
     generation: Arc<Generation>,
 ) -> Result<Option<Read>, SourceError> {
-    let mut rows = Rows::default();
-    bulk.each_row(&server.table, |text| {
-        rows.add(match text {
-            Some(text) => run.load(&generation, text)?,
-            None => false,
-        });
-        Ok(())
-    })
-    .await?;
+    let mut loader = run.loader(&generation);
+    bulk.each_row(&server.table, |text| loader.row(text)).await?;
+    let rows = loader.finish()?;
     // The transaction of the read is open and keeps the table as it is. A table that was rewritten
     // before the read began looks empty in an older snapshot.
     let look = server.look(stream_slot).await?;

@@ -1,0 +1,51 @@
+//! Loads the rows of a read into a generation.
+
+use crate::generation::Generation;
+use crate::id::IdType;
+use crate::source::audit_source::canonical_row;
+use crate::source::error::SourceError;
+use crate::source::status::Rows;
+
+/// The ids that are inserted at once.
+const BATCH: usize = 1024;
+
+/// The rows of a read on their way into a generation. The last ones arrive with
+/// [`finish`](Self::finish), which must be called before the generation is published.
+pub(super) struct Loader<'a> {
+    id_type: &'a IdType,
+    generation: &'a Generation,
+    hashes: Vec<u64>,
+    rows: Rows,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(id_type: &'a IdType, generation: &'a Generation) -> Self {
+        Self { id_type, generation, hashes: Vec::with_capacity(BATCH), rows: Rows::default() }
+    }
+
+    /// Loads a row. `text` is the id as the source writes it; `None` stands for NULL.
+    pub(super) fn row(&mut self, text: Option<&[u8]>) -> Result<(), SourceError> {
+        let id = text.and_then(|text| canonical_row(self.id_type, text));
+        self.rows.add(id.is_some());
+        let Some(id) = id else { return Ok(()) };
+        self.hashes.extend(self.generation.prepare_load(&id, self.id_type.value_of(&id)));
+        if self.hashes.len() >= BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Returns the number of rows until now.
+    pub(super) fn rows(&self) -> Rows {
+        self.rows
+    }
+
+    /// Inserts the last ids, and returns the number of all rows.
+    pub(super) fn finish(mut self) -> Result<Rows, SourceError> {
+        self.flush()?;
+        Ok(self.rows)
+    }
+
+    fn flush(&mut self) -> Result<(), SourceError> {
+        let loaded = self.generation.load_hashes(&self.hashes);
+        self.hashes.clear();
+        Ok(loaded?)
+    }
+}
