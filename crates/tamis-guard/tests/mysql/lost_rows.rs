@@ -7,7 +7,7 @@ use tamis_guard::source::MysqlOptions;
 use tamis_guard::{IdType, SyncState};
 
 use crate::checker::{has, id_set, integers, knows, wait, wait_synced, wait_until};
-use crate::server::{Server, Session, start};
+use crate::server::{Server, Session, start, text};
 use crate::stories::shop;
 use crate::tcp_proxy::TcpProxy;
 
@@ -244,4 +244,31 @@ fn a_transaction_that_is_in_the_log_before_it_is_visible_is_not_lost() {
     shop.session.run("INSERT INTO products VALUES ('last', 9004)");
     wait_until(&source, "a later row", || knows(&ids, 9004));
     assert!(knows(&ids, 9003), "in the log before the rebuild");
+}
+
+#[test]
+fn settings_of_the_server_do_not_change_the_ids() {
+    let server = Server::start_with(&[
+        "--transaction-isolation=READ-UNCOMMITTED",
+        "--skip-character-set-client-handshake",
+        "--character-set-server=latin1",
+        "--sql-mode=STRICT_ALL_TABLES,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES",
+    ]);
+    let mut shop = server.shop();
+    shop.session.run("SET NAMES utf8mb4");
+    shop.session.run("CREATE TABLE words (id CHAR(10) CHARACTER SET utf8mb4 PRIMARY KEY)");
+    shop.session.run("INSERT INTO words VALUES ('产品'), ('short'), ('kept')");
+    let mut other = Session::open(&shop.options.url);
+    other.run("BEGIN");
+    other.run("DELETE FROM words WHERE id = 'kept'");
+    let ids = id_set(text());
+    let words = MysqlOptions { table: "words".to_owned(), ..shop.options.clone() };
+    let source = start(&ids, &words);
+    wait_synced(&source);
+    other.run("ROLLBACK");
+    shop.session.run("INSERT INTO words VALUES ('last')");
+    wait_until(&source, "a later row", || knows(&ids, "last"));
+    for id in ["产品", "short", "kept"] {
+        assert!(knows(&ids, id), "{id}");
+    }
 }

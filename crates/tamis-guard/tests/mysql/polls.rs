@@ -235,6 +235,7 @@ fn a_large_table_of_any_type_is_read_completely_over_several_connections() {
             format!("SELECT IF(seq % 9 = 0, NULL, seq DIV 2) FROM ({seq}) s"),
         ),
         ("plain", "INT", seq.clone()),
+        ("padded", "INT ZEROFILL PRIMARY KEY", seq.clone()),
         (
             "words",
             "VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_lithuanian_ci, INDEX (id)",

@@ -225,7 +225,10 @@ fn parameter(cell: &Cell) -> Value {
 
 /// Returns a deleted id as a value of the column. `None` if the column cannot have it.
 fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
-    let Value::Bytes(bytes) = value else { return Some(value.clone()) };
+    let Value::Bytes(bytes) = value else {
+        let is_possible = !matches!((kind, value), (ColumnKind::Unsigned(_), Value::Int(..0)));
+        return is_possible.then(|| value.clone());
+    };
     match kind {
         // A text would be compared with the column as an inexact number.
         ColumnKind::Signed | ColumnKind::Unsigned(_) => {

@@ -19,15 +19,23 @@ pub(super) struct Server {
     pub(super) table: Table,
 }
 
+/// The settings of each session. Those of the server may be other ones: one snapshot for all queries,
+/// results that are cut, padded texts, texts in another character set, or rows that are not
+/// committed.
+const SETTINGS: [&str; 3] = [
+    "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_mode = \
+     REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "SET NAMES utf8mb4",
+];
+
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
     let opts = opts(&options.url)
         .map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))?;
     let user = opts.user().unwrap_or_default().to_owned();
     // Only over the address in the URL: it may be that of a tunnel.
-    // The server may have other settings: one snapshot for all queries, or results that are cut.
-    let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
-    let opts = OptsBuilder::from_opts(opts).prefer_socket(false).setup(vec![settings]);
+    let opts = OptsBuilder::from_opts(opts).prefer_socket(false).setup(SETTINGS.to_vec());
     Conn::new(opts).await.map_err(|error| explained(&error, &user, options))
 }
 
@@ -239,7 +247,7 @@ async fn check_settings(connection: &mut Conn) -> Result<(), CheckError> {
     }
     if !format.eq_ignore_ascii_case("ROW") {
         return refuse(format!(
-            "binlog_format is {format}, so the log has no rows; run: \
+            "binlog_format is {format}, so the log has statements instead of rows; run: \
              SET GLOBAL binlog_format = 'ROW' (and set it in the server's configuration)"
         ));
     }
@@ -254,7 +262,7 @@ async fn check_settings(connection: &mut Conn) -> Result<(), CheckError> {
         connection.query_first("SELECT CAST(@@global.log_bin_compress AS CHAR)").await;
     if matches!(&compressed, Ok(Some(value)) if value == "1" || value.eq_ignore_ascii_case("ON")) {
         return refuse(
-            "log_bin_compress is ON, and compressed rows are not understood; run: \
+            "log_bin_compress is ON, and the guard cannot read compressed rows; run: \
              SET GLOBAL log_bin_compress = OFF (and set it in the server's configuration)"
                 .to_owned(),
         );
