@@ -85,17 +85,42 @@ fn text_of(value: &RawValue) -> Option<Vec<u8>> {
     let text = value.get();
     match text.as_bytes().first()? {
         b'"' => serde_json::from_str(text).ok().map(String::into_bytes),
-        b'-' | b'0'..=b'9' => Some(integer_text(text).into()),
+        b'-' | b'0'..=b'9' => Some(integer_text(text).into_owned().into_bytes()),
         _ => None,
     }
 }
 
-/// Returns a number without a fraction of zeros: programs read `7.0` as the integer 7.
-fn integer_text(number: &str) -> &str {
-    match number.split_once('.') {
-        Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole,
-        _ => number,
+/// The longest integer that is written without its exponent.
+const MAX_DIGITS: usize = 64;
+
+/// Returns a whole number without a fraction and an exponent: programs read `7.0` and `7.0E0` as the
+/// integer 7. Returns other numbers as they are.
+fn integer_text(number: &str) -> Cow<'_, str> {
+    if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+        return number.into();
     }
+    whole(number).map_or(number.into(), Cow::Owned)
+}
+
+/// Returns the digits of a number; `None` if it is not whole, or too long.
+fn whole(number: &str) -> Option<String> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole, fraction].concat();
+    // The place of the decimal point among the digits.
+    let point = exponent.parse::<isize>().ok()?.checked_add(whole.len() as isize)?;
+    let point = usize::try_from(point).ok().filter(|&point| point <= MAX_DIGITS);
+    let significant = digits.trim_start_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
+    }
+    let point = point?;
+    if digits.bytes().skip(point).any(|digit| digit != b'0') {
+        return None;
+    }
+    let integer = format!("{digits:0<point$}")[..point].trim_start_matches('0').to_owned();
+    Some(format!("{sign}{integer}"))
 }
 
 #[cfg(test)]
@@ -115,6 +140,16 @@ mod tests {
             (r#"{"id": 1, "ID": "2", "iD": 3.0}"#, &["1", "2", "3"]),
             (r#"{"\u0069d": 1, "i": 2}"#, &["1"]),
             (r#"{"id": "\u4e03"}"#, &["七"]),
+            // As Java writes a `double`.
+            (
+                r#"{"id": 1.0E7, "id": 1.2345678E7, "id": -7e+1, "id": 120e-1, "id": 0.0E5}"#,
+                &["10000000", "12345678", "-70", "12", "0"],
+            ),
+            // No integers, or too long for one.
+            (
+                r#"{"id": 1.5, "id": 12e-1, "id": 1e99, "id": 1e99999999999999999999}"#,
+                &["1.5", "12e-1", "1e99", "1e99999999999999999999"],
+            ),
             // Half of a pair of surrogates is no text.
             (r#"{"id": "\ud800"}"#, &[]),
             (r#"{"\ud800": 1, "id": 2}"#, &[]),

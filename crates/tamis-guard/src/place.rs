@@ -140,6 +140,11 @@ impl IdPlace {
         }
     }
 
+    /// Tests whether the ids are in a cookie.
+    pub(crate) fn is_cookie(&self) -> bool {
+        matches!(self, Self::Cookie(_))
+    }
+
     /// Returns all values at this place of a JSON body.
     pub(crate) fn values_in_body(&self, body: &Json) -> Vec<Vec<u8>> {
         let Self::Json(path) = self else { return Vec::new() };

@@ -1,11 +1,13 @@
 //! Which requests the guard decides about, and by which ids.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Full;
+use percent_encoding::percent_decode;
 use smallvec::SmallVec;
 
 use crate::counters::RouteCounters;
@@ -174,8 +176,18 @@ impl Route {
     }
 }
 
-/// Decides about one value of a request.
+/// Decides about one value of a request. Some programs decode the value of a cookie, and others do
+/// not: it passes if one of both is an id that passes.
 fn decide_value(id: &RouteId, value: &[u8], passed: &mut SmallVec<[PassedId; 1]>) -> Verdict {
+    let verdict = decide_text(id, value, passed);
+    if verdict.passes() || !id.place.is_cookie() || !value.contains(&b'%') {
+        return verdict;
+    }
+    let decoded = decide_text(id, &Cow::from(percent_decode(value)), passed);
+    if decoded.passes() { decoded } else { verdict }
+}
+
+fn decide_text(id: &RouteId, value: &[u8], passed: &mut SmallVec<[PassedId; 1]>) -> Verdict {
     let Ok(canonical) = id.ids.options().id.canonical(value) else {
         return Verdict::Refuse(RefuseReason::NotAnId);
     };

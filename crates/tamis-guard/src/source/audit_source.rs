@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::id::IdType;
+use crate::id::{IdType, IntegerForm};
 use crate::source::error::SourceError;
 
 /// The ids of a source, for [`audit`](crate::audit()).
@@ -39,8 +39,34 @@ pub trait AuditSource {
 }
 
 /// Returns the canonical text of an id in a row; `None` if it is no id. Spaces around an integer or
-/// a UUID do not count.
+/// a UUID do not count, and zeros in front of an integer do not either: how requests write ids is
+/// another question.
 pub(crate) fn canonical_row<'t>(id: &IdType, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
-    let text = if matches!(id, IdType::Text { .. }) { text } else { text.trim_ascii() };
-    id.canonical(text).ok()
+    let id = match *id {
+        IdType::Text { .. } => return id.canonical(text).ok(),
+        IdType::Integer { min, max, form } => {
+            IdType::Integer { min, max, form: IntegerForm { is_padded: true, ..form } }
+        }
+        IdType::Uuid => IdType::Uuid,
+    };
+    id.canonical(text.trim_ascii()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_of_a_row_may_have_zeros_in_front_of_it() {
+        let form = IntegerForm { is_padded: false, is_spaced: false };
+        let integers = IdType::Integer { min: 0, max: 100, form };
+        // A column with ZEROFILL.
+        assert_eq!(canonical_row(&integers, b"0000000007").as_deref(), Some(&b"7"[..]));
+        assert_eq!(canonical_row(&integers, b" 7 ").as_deref(), Some(&b"7"[..]));
+        for text in [&b"x"[..], b"101", b""] {
+            assert_eq!(canonical_row(&integers, text), None);
+        }
+        let texts = IdType::Text { max_bytes: 10 };
+        assert_eq!(canonical_row(&texts, b" 07").as_deref(), Some(&b" 07"[..]));
+    }
 }

@@ -191,6 +191,28 @@ async fn ids_are_all_required_or_any() {
 }
 
 #[tokio::test]
+async fn a_cookie_passes_if_it_is_an_id_before_or_after_its_decoding() {
+    let ids = IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 100 })).unwrap();
+    ids.set_state(SyncState::Synced);
+    for id in ["产品", "a%20b"] {
+        ids.insert(id.as_bytes()).unwrap();
+    }
+    let mut guarded = Guarded::new(vec![route("/cart", &["cookie:product"], &Arc::new(ids))]);
+    for (value, status) in [
+        ("%E4%BA%A7%E5%93%81", StatusCode::OK),
+        ("a%20b", StatusCode::OK),
+        ("a%2520b", StatusCode::OK),
+        ("a b", StatusCode::NOT_FOUND),
+        ("%E4%BA%A7", StatusCode::NOT_FOUND),
+        ("%", StatusCode::NOT_FOUND),
+    ] {
+        let request = Request::get("/cart").header("cookie", format!("product={value}"));
+        let answer = guarded.answer(request.body(Full::default()).unwrap()).await;
+        assert_eq!(answer.status(), status, "{value}");
+    }
+}
+
+#[tokio::test]
 async fn ids_in_a_body_are_found_and_the_body_is_unchanged() {
     let mut guarded = Guarded::new(vec![Route {
         max_body_bytes: 100,
