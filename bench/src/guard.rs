@@ -4,6 +4,7 @@
 //! the floor of a refusal; HAProxy has the ids in a list (`-f FILE`).
 
 pub mod attack;
+mod commits;
 mod database;
 mod folder;
 mod reads;
@@ -27,6 +28,8 @@ pub const ATTACK: &str = "guard, one core, 99th percentile of customers during a
 pub const READ_MARIADB: &str = "guard, first read of 3 M ids from MariaDB";
 pub const READ_POSTGRES: &str = "guard, first read of 3 M ids from PostgreSQL";
 pub const RESTART: &str = "guard, restart from a snapshot of 3 M ids";
+pub const COMMIT_MARIADB: &str = "guard, 99th percentile from commit to passing, MariaDB";
+pub const COMMIT_POSTGRES: &str = "guard, 99th percentile from commit to passing, PostgreSQL";
 
 pub const TAMIS: &str = "tamis guard";
 pub const NGINX: &str = "nginx, return 404";
@@ -35,7 +38,8 @@ pub const HAPROXY: &str = "haproxy, list of ids";
 /// The cases with a list of ids.
 const LIST_CASES: [&str; 6] = [ABSENT, PRESENT, ABSENT_P99, PRESENT_P99, REBUILD, ATTACK];
 /// The cases with a database.
-const DATABASE_CASES: [&str; 3] = [READ_MARIADB, READ_POSTGRES, RESTART];
+const DATABASE_CASES: [&str; 5] =
+    [READ_MARIADB, READ_POSTGRES, RESTART, COMMIT_MARIADB, COMMIT_POSTGRES];
 const IDS: u64 = 10_000_000;
 
 /// The source of the guard.

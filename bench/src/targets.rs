@@ -60,6 +60,8 @@ const TARGETS: &[Target] = &[
     target(guard::READ_MARIADB, guard::TAMIS, Time("mariadb --quick", 1.5)),
     target(guard::READ_POSTGRES, guard::TAMIS, Time("psql COPY", 1.5)),
     target(guard::RESTART, guard::TAMIS, Nanos(1e9)),
+    target(guard::COMMIT_MARIADB, guard::TAMIS, Nanos(5e6)),
+    target(guard::COMMIT_POSTGRES, guard::TAMIS, Nanos(5e6)),
     target("format guava 1 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target("format guava 10 M longs at 1 %", "tamis, batch", Time("guava, warm JVM", 0.5)),
     target(RBLOOM_1_M, "tamis, batch", Time("rbloom, loop of Python, own hash", 0.5)),

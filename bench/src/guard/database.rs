@@ -110,6 +110,16 @@ impl Database {
         }
     }
 
+    /// Returns the database's own client for statements one by one. It prints each result at once.
+    pub fn session(&self) -> Command {
+        let mut client = self.client();
+        match self.kind {
+            Kind::MariaDb => client.args(["-N", "-B", "--unbuffered"]),
+            Kind::Postgres => client.arg("-At"),
+        };
+        client
+    }
+
     /// Returns the command that reads all ids as fast as the database's own client can.
     pub fn read_ids(&self) -> Command {
         let mut client = self.client();
@@ -228,7 +238,9 @@ fn postgres(data: &Path, port: u16) -> Result<Command, String> {
         "unix_socket_directories=",
         "wal_level=logical",
         "shared_buffers=512MB",
-        "synchronous_commit=off",
+        // A commit does not wait for the disk. With `synchronous_commit=off`, the changes would reach
+        // the guard only with the next write of the log, up to 0.2 s later.
+        "fsync=off",
     ] {
         words.extend(["-c".to_owned(), setting.to_owned()]);
     }

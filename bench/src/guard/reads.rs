@@ -1,4 +1,4 @@
-//! The first read of a table, and the restart from a snapshot.
+//! Cases with a database: the first read of a table, the restart from a snapshot, and new ids.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -6,22 +6,32 @@ use std::time::Instant;
 use super::database::{Database, Kind};
 use super::folder::Folder;
 use super::service::{Service, program};
-use super::{READ_MARIADB, READ_POSTGRES, RESTART, TAMIS, report};
+use super::{
+    COMMIT_MARIADB, COMMIT_POSTGRES, READ_MARIADB, READ_POSTGRES, RESTART, TAMIS, commits, report,
+};
 use crate::run::{Bench, Row};
 
 /// Measures both databases.
 pub fn measure(bench: &mut Bench, folder: &Folder, upstream: u16) -> Result<(), String> {
     let ids = if bench.quick { 100_000 } else { 3_000_000 };
-    for (kind, case) in Kind::ALL.into_iter().zip([READ_MARIADB, READ_POSTGRES]) {
-        if !bench.wants(case) && !bench.wants(RESTART) {
+    for kind in Kind::ALL {
+        let (first_read, commit) = match kind {
+            Kind::MariaDb => (READ_MARIADB, COMMIT_MARIADB),
+            Kind::Postgres => (READ_POSTGRES, COMMIT_POSTGRES),
+        };
+        let wants_restart = kind == Kind::MariaDb && bench.wants(RESTART);
+        if !bench.wants(first_read) && !bench.wants(commit) && !wants_restart {
             continue;
         }
         let Some(database) = Database::start(kind, folder, ids)? else { continue };
-        if bench.wants(case) {
-            read(bench, folder, kind, case, &database, ids)?;
+        if bench.wants(first_read) {
+            read(bench, folder, kind, first_read, &database, ids)?;
         }
-        if bench.wants(RESTART) && kind == Kind::MariaDb {
+        if wants_restart {
             restart(bench, folder, &database, upstream)?;
+        }
+        if bench.wants(commit) {
+            commits::measure(bench, folder, commit, &database, upstream)?;
         }
     }
     Ok(())

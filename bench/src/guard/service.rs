@@ -98,7 +98,8 @@ impl Service {
             .map_err(|error| format!("taskset: {error}"))?;
         let mut service = Self { child, port };
         let begun = Instant::now();
-        while !ask(port).is_ok_and(|answer| is_ready(&answer)) {
+        // The ids of all services are even.
+        while !service.ask(1).is_ok_and(|answer| is_ready(&answer)) {
             let name = wanted.get_program().to_string_lossy();
             if let Ok(Some(status)) = service.child.try_wait() {
                 return Err(format!("{name} did not start: {status}"));
@@ -118,6 +119,11 @@ impl Service {
         Command::new("kill").arg(id).status().map_err(fail)?;
         self.child.wait().map_err(fail)?;
         Ok(())
+    }
+
+    /// Asks for an id, and returns the whole answer.
+    pub fn ask(&self, id: u64) -> std::io::Result<String> {
+        send(self.port, &format!("GET /products/{id} HTTP/1.1"))
     }
 
     pub fn resident_mib(&self) -> Result<f64, String> {
@@ -162,6 +168,20 @@ impl Guard {
         self.metric("tamis_guard_generations_total")
     }
 
+    /// Waits until more than `before` generations were built, and returns how many.
+    pub fn built_after(&self, before: u64) -> Result<u64, String> {
+        let begun = Instant::now();
+        loop {
+            match self.generations()? {
+                built if built > before => return Ok(built),
+                _ if begun.elapsed() > Duration::from_secs(60) => {
+                    return Err("no generation was built".to_owned());
+                }
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+    }
+
     /// Returns how many ids were read from the source.
     pub fn items_read(&self) -> Result<u64, String> {
         self.metric("tamis_guard_items_read_total")
@@ -174,11 +194,6 @@ impl Guard {
         let number = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         number.ok_or_else(|| format!("the guard has no metric {name}"))
     }
-}
-
-/// Asks for an absent id.
-fn ask(port: u16) -> std::io::Result<String> {
-    send(port, "GET /products/1 HTTP/1.1")
 }
 
 /// Sends a request without a body, and returns the whole answer.
