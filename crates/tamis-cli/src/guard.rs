@@ -20,7 +20,8 @@ use signals::Signals;
 ///
 /// The guard is an HTTP proxy in front of a program. It knows all ids that exist, from a file, a
 /// filter or a database, and answers requests for other ids itself, with 404 and JSON. It passes all
-/// other requests. While it does not know all ids, it passes every request.
+/// other requests. Until it knows all ids, unknown ids pass, unless the policy says otherwise.
+/// Malformed ids and ids on the deny list are refused in every state.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -214,7 +215,7 @@ fn serve(args: &Args) -> CommandResult {
         report.abort();
         for set in handle.sets() {
             if let Some(error) = set.status.and_then(|status| status.snapshots.last_error) {
-                tracing::warn!(ids = %set.name, %error, "the last snapshot is not written");
+                tracing::warn!(ids = %set.name, %error, "the last snapshot was not written");
             }
         }
         if cut > 0 {

@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "every")]
     exit_code: bool,
 
-    /// Print a line of JSON for each look
+    /// Print one line of JSON for each check of the server
     #[arg(long)]
     json: bool,
 }

@@ -25,7 +25,7 @@ impl fmt::Display for CertificateError {
         match self {
             Self::File { path, why } => write!(f, "{}: {why}", path.display()),
             Self::System => f.write_str(
-                "the system has no certificates; name a file that signs the server's certificate",
+                "the system has no CA certificates; set the PEM file of the CA of the server",
             ),
         }
     }

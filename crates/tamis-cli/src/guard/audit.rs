@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// Ask for so many absent ids of each set
+    /// Test this many absent ids of each set
     #[arg(long, value_name = "N", default_value = "100000",
         value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     absent: u64,
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
-    /// Wait at most so many seconds for the sources
+    /// Wait at most this many seconds for the sources
     #[arg(long, value_name = "SECONDS", default_value = "600")]
     timeout: u64,
 
@@ -74,7 +74,9 @@ fn verdict(reports: &[(String, AuditReport)]) -> Exit {
             exit = Exit::No;
         } else if !report.is_rate_kept() {
             let (rate, planned) = (report.rate(), report.planned_rate);
-            messages::error(format!("ids.{name}: the rate is {rate:.6}, planned are {planned:.6}"));
+            messages::error(format!(
+                "ids.{name}: the measured false positive rate is {rate:.6}, the planned rate is {planned:.6}"
+            ));
             if exit == Exit::Yes {
                 exit = Exit::OverRate;
             }

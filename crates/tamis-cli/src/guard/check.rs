@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// Wait at most so many seconds for the sources
+    /// Wait at most this many seconds for the sources
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     timeout: u64,
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> CommandResult {
         let status = set.status.as_ref();
         let is_synced = status.is_some_and(|status| status.state == SyncState::Synced);
         let error = match status {
-            None => Some("there is no source".to_owned()),
+            None => Some("the set has no source in the configuration".to_owned()),
             Some(_) if is_synced => None,
             Some(status) => {
                 let late = || format!("not synced after {} s", args.timeout);

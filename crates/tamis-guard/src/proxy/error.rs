@@ -46,7 +46,7 @@ impl fmt::Display for ProxyError {
             Self::Upstream { uri, why } => {
                 write!(f, "the upstream {uri} {why}; write http://HOST:PORT or https://HOST:PORT")
             }
-            Self::Limit => f.write_str("set max_connections above 0 and max_head_bytes to 8192"),
+            Self::Limit => f.write_str("max_connections must be above 0, and max_head at least 8K"),
             Self::Listen { address, error } => {
                 write!(f, "cannot listen on {address}: {}", PlainIo(error))
             }

@@ -48,8 +48,8 @@ pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceEr
     let level: &str = row.get(2);
     if level != "logical" {
         return refuse(format!(
-            "wal_level is {level}, so the log has no rows; run: ALTER SYSTEM SET wal_level = \
-             'logical'; and restart the server"
+            "wal_level is {level}, but logical replication needs wal_level = logical; run: ALTER \
+             SYSTEM SET wal_level = 'logical'; and restart the server"
         ));
     }
     let encoding: &str = row.get(3);

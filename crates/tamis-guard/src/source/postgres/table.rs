@@ -187,7 +187,7 @@ impl Check<'_> {
             }
             if row.get(2) {
                 return refuse(format!(
-                    "policies for rows hide rows of {table} from the user {user}; \
+                    "row-level security hides rows of {table} from the user {user}; \
                      run: ALTER ROLE {user} BYPASSRLS"
                 ));
             }
