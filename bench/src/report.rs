@@ -62,8 +62,8 @@ const PAGES: [Page; 5] = [
             Each program runs alone on core 0 with one thread. `wrk` runs on core 1 with 64 \
             connections, and so does the upstream, an nginx. All know the even ids up to 20 \
             million. nginx only answers `return 404`: the floor of a refusal. HAProxy has the ids \
-            in a list. Times are nanoseconds a request; MiB are the resident memory after the \
-            start.",
+            in a list. Times are nanoseconds a request or an id. The memory among the targets is \
+            the resident memory after the start. MariaDB and PostgreSQL run on core 1.",
         prefix: "guard",
     },
     Page {
