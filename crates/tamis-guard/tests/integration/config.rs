@@ -30,7 +30,7 @@ fn wrong_values_are_named_with_their_place() {
         ("127.0.0.1:0", "here", "guard.toml: proxy.listen: \"here\" is not an address"),
         ("http://127.0.0.1:9", "ftp://a", "begins with neither http:// nor https://"),
         ("\nupstream", "\nbody_timeout = \"5\"\nupstream", "expected a time such as \"250ms\""),
-        ("\nupstream", "\nmax_head = 10\nupstream", "guard.toml: proxy: set max_connections"),
+        ("\nupstream", "\nmax_head = 10\nupstream", "guard.toml: proxy: max_connections must"),
         ("[ids.products]", "[ids.products]\ntype = \"int\"", "expected one of `integer`, `uuid`"),
         ("[ids.products]", "[ids.products]\nrate = 1.0", "ids.products.rate: write a probability"),
         ("[ids.products]", "[ids.products]\nrate = nan", "ids.products.rate: write a probability"),
