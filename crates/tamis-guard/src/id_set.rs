@@ -515,6 +515,69 @@ mod tests {
         assert_eq!(set.decide(b"101"), ABSENT);
     }
 
+    /// Returns the ids from `from` on that a set with a high rate takes for existing ones.
+    fn false_positives(set: &IdSet, from: u32) -> Vec<String> {
+        let ids = (from..from + 10_000).map(|id| id.to_string());
+        ids.filter(|id| set.decide(id.as_bytes()).passes()).collect()
+    }
+
+    /// Returns a set of the ids 1 to 1000, of which absent ids pass at a rate of 5 %.
+    fn with_false_positives() -> IdSet {
+        let set =
+            synced(IdSetOptions { rate: 0.05, items: 1000, ..IdSetOptions::new(integers()) }, &[]);
+        load_thousand(&set);
+        set
+    }
+
+    fn load_thousand(set: &IdSet) {
+        // A part of the filter is planned for at least 10,000 ids.
+        let generation = set.start_generation(1).unwrap();
+        for id in (1..=1000).chain(1_000_000..1_009_000) {
+            generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
+        }
+        set.publish_generation();
+    }
+
+    #[test]
+    fn the_deletion_of_a_false_positive_deletes_no_other_id() {
+        let set = with_false_positives();
+        let misjudged = false_positives(&set, 2_000_000);
+        assert!(misjudged.len() > 20, "{}", misjudged.len());
+        for id in &misjudged {
+            set.delete(id.as_bytes());
+            assert_eq!(set.decide(id.as_bytes()), ABSENT, "{id}");
+        }
+        for id in 1..=1000 {
+            assert_eq!(set.decide(id.to_string().as_bytes()), KNOWN, "{id}");
+        }
+    }
+
+    #[test]
+    fn false_positives_do_not_survive_a_rebuild() {
+        let set = with_false_positives();
+        let before = false_positives(&set, 2_000_000);
+        load_thousand(&set);
+        let still = before.iter().filter(|id| set.decide(id.as_bytes()).passes()).count();
+        // Of some 250, one of twenty passes again. All would with the same hash key.
+        assert!(before.len() > 20 && still < before.len() / 2, "{still} of {}", before.len());
+    }
+
+    #[test]
+    fn a_set_with_a_hundred_times_its_planned_ids_keeps_its_rate() {
+        let options = IdSetOptions { rate: 0.01, items: 1000, ..IdSetOptions::new(integers()) };
+        let set = synced(options, &[]);
+        for id in 1..=1_000_000 {
+            set.insert(id.to_string().as_bytes()).unwrap();
+        }
+        for id in (1..=1_000_000_u32).step_by(97) {
+            assert_eq!(set.decide(id.to_string().as_bytes()), KNOWN, "{id}");
+        }
+        let absent = (2_000_000..2_100_000_u32).map(|id| id.to_string());
+        let passed = absent.filter(|id| set.decide(id.as_bytes()).passes()).count() as f64;
+        // Five standard deviations above 1 %.
+        assert!(passed < 1000.0 + 5.0 * 1000_f64.sqrt(), "{passed}");
+    }
+
     /// Never refuses an id that was inserted before, while generations are swapped.
     #[test]
     fn no_swap_loses_an_id() {

@@ -68,6 +68,7 @@ impl Reader for MysqlReader {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
         let result = runtime.block_on(run.unless_stopped(self.follower.follow(run)));
+        run.lag_bytes(None);
         runtime.shutdown_timeout(Duration::from_millis(100));
         result
     }

@@ -247,7 +247,7 @@ impl Run {
     }
 
     /// Reports how many bytes of the log of changes are not yet applied. `None` if it is unknown.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(super) fn lag_bytes(&self, bytes: Option<u64>) {
         self.progress.lock().lag_bytes = bytes;
     }

@@ -12,7 +12,7 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tamis_guard::{
     AnswerBody, GuardLayer, GuardService, GuardedBody, IdSet, IdSetOptions, IdType, IntegerForm,
-    PassReason, Refusal, RefuseReason, Required, Route, RouteId, SyncState,
+    PassReason, Policies, Policy, Refusal, RefuseReason, Required, Route, RouteId, SyncState,
 };
 use tower_layer::Layer as _;
 use tower_service::Service;
@@ -149,6 +149,38 @@ async fn the_refusal_is_that_of_the_route() {
     assert_eq!(answer.headers()["x-tamis-guard"], "absent");
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, r#"{"code":404,"message":"产品不存在!"}"#);
+}
+
+#[tokio::test]
+async fn the_refusal_has_the_status_the_headers_and_the_time_of_the_route() {
+    let mut refusal = Refusal { retry_after: 7, ..Refusal::json("gone") };
+    refusal.status = StatusCode::GONE;
+    refusal.headers.insert("content-type", "text/plain".parse().unwrap());
+    refusal.headers.insert("x-shop", "1".parse().unwrap());
+    let ids = products();
+    let mut guarded =
+        Guarded::new(vec![Route { refusal, ..route("/products/{id}", &["path:id"], &ids) }]);
+    let absent = || Request::get("/products/100").body(Full::default()).unwrap();
+    let answer = guarded.answer(absent()).await;
+    assert_eq!(answer.status(), StatusCode::GONE);
+    assert_eq!(answer.headers()["content-type"], "text/plain");
+    assert_eq!(answer.headers()["x-shop"], "1");
+    assert!(!answer.headers().contains_key("retry-after"));
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "gone");
+
+    // The set does not know whether the id exists, and its policy refuses.
+    let policies = Policies { warming: Policy::Reject, ..Policies::default() };
+    let ids = IdSet::new(IdSetOptions { policies, ..IdSetOptions::new(integers()) }).unwrap();
+    let refusal = Refusal { retry_after: 7, ..Refusal::default() };
+    let mut guarded = Guarded::new(vec![Route {
+        refusal,
+        ..route("/products/{id}", &["path:id"], &Arc::new(ids))
+    }]);
+    let answer = guarded.answer(absent()).await;
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.headers()["retry-after"], "7");
+    assert_eq!(answer.headers()["x-tamis-guard"], "unsure");
+    assert_eq!(guarded.reached(), 0);
 }
 
 #[tokio::test]

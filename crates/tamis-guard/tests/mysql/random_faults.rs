@@ -7,18 +7,22 @@ use tamis_guard::IdSet;
 use tamis_guard::source::{MysqlOptions, Source};
 
 use crate::chaos::{self, Database};
+use crate::checker::Dir;
+use crate::restarts::with_snapshot;
 use crate::server::{Server, Session, Shop, start};
 
 struct Maria {
     server: Server,
     shop: Shop,
+    /// The folder of the snapshot.
+    dir: Dir,
 }
 
 impl Maria {
     fn start() -> Self {
         let server = Server::start_with(&["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]);
         let shop = server.shop();
-        Self { server, shop }
+        Self { server, shop, dir: Dir::new() }
     }
 
     fn run(&mut self, sql: &str) {
@@ -75,7 +79,8 @@ impl Database for Maria {
     fn source(&self, ids: &Arc<IdSet>, address: SocketAddr) -> Source {
         let direct = self.server.address().to_string();
         let url = self.shop.options.url.replace(&direct, &address.to_string());
-        start(ids, &MysqlOptions { url, ..self.shop.options.clone() })
+        let options = MysqlOptions { url, ..self.shop.options.clone() };
+        start(ids, &with_snapshot(&options, &self.dir.path("snapshot")))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::server::{Server, start};
 use crate::stories::transact;
 
 /// Returns the options with a snapshot that is written often.
-fn with_snapshot(mysql: &MysqlOptions, path: &Path) -> MysqlOptions {
+pub fn with_snapshot(mysql: &MysqlOptions, path: &Path) -> MysqlOptions {
     let every = Duration::from_millis(20);
     let snapshot = SnapshotOptions { every, ..SnapshotOptions::new(path) };
     MysqlOptions { snapshot: Some(snapshot), ..mysql.clone() }

@@ -40,8 +40,9 @@ fn rows_of_the_table_are_ids() {
     wait_until(&source, "after the rollback", || knows(&ids, 7001));
     assert!(knows(&ids, 6000) && !has(&ids, 7000));
     assert_eq!(source.status().generations, 1);
+    wait(&source, "no lag", |status| status.lag_bytes == Some(0));
     source.stop();
-    assert_eq!(ids.state(), SyncState::Stale);
+    assert_eq!((ids.state(), source.status().lag_bytes), (SyncState::Stale, None));
 }
 
 /// Runs a transaction that inserts, replaces and deletes some rows. New rows begin at `next`.
@@ -163,6 +164,46 @@ fn a_table_that_is_replaced_or_emptied_is_read_again() {
     shop.session.run("INSERT INTO products VALUES (88)");
     wait_until(&source, "created again", || knows(&ids, 88));
     wait_synced(&source);
+}
+
+#[test]
+fn a_partition_that_is_exchanged_with_the_table_is_read() {
+    let mut shop = shop();
+    shop.fill(1, 100);
+    shop.session.run(
+        "CREATE TABLE parts (name VARCHAR(50), id BIGINT PRIMARY KEY) \
+         PARTITION BY RANGE (id) (PARTITION all_ids VALUES LESS THAN MAXVALUE)",
+    );
+    shop.session.run("INSERT INTO parts SELECT 'a', seq FROM seq_1000_to_1100");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    shop.session.run("ALTER TABLE parts EXCHANGE PARTITION all_ids WITH TABLE products");
+    wait_until(&source, "exchanged", || has(&ids, 1000) && !has(&ids, 100));
+    wait_synced(&source);
+    assert!(knows(&ids, 1100));
+}
+
+#[test]
+fn a_session_that_logs_only_some_columns_loses_no_id() {
+    let mut shop = shop();
+    shop.fill(1, 100);
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    let mut other = Session::open(&shop.options.url);
+    other.run("SET SESSION binlog_row_image = 'MINIMAL'");
+    other.run("UPDATE products SET name = 'changed' WHERE id = 5");
+    other.run("UPDATE products SET id = 500 WHERE id = 6");
+    other.run("INSERT INTO products (id) VALUES (501)");
+    other.run("DELETE FROM products WHERE id = 7");
+    shop.session.run("INSERT INTO products VALUES ('last', 502)");
+    wait_until(&source, "a later row", || knows(&ids, 502));
+    wait_synced(&source);
+    for id in [5, 500, 501] {
+        wait_until(&source, "an id of the other session", || knows(&ids, id));
+    }
+    wait_until(&source, "deleted", || !has(&ids, 6) && !has(&ids, 7));
 }
 
 #[test]

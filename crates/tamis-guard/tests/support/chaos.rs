@@ -28,8 +28,8 @@ pub trait Database {
     /// Kills the server and starts it again, in the middle of a transaction that inserts ids.
     fn crash(&mut self, insert: &[u64]);
     fn address(&self) -> SocketAddr;
-    /// Starts a source whose connections go to `address`. The sources of one database share a
-    /// snapshot.
+    /// Starts a source whose connections go to `address`. If it can have a snapshot, it continues
+    /// that of the source before it.
     fn source(&self, ids: &Arc<IdSet>, address: SocketAddr) -> Source;
 }
 

@@ -152,6 +152,7 @@ impl Follower {
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));
                     }
+                    run.lag_bytes(self.position.bytes_to(&newest));
                 }
             }
             if self.needs_read {

@@ -19,6 +19,15 @@ impl Position {
         };
         (number(&self.file), self.offset) >= (number(&other.file), other.offset)
     }
+
+    /// Returns how many bytes of the log are between this place and a later one; `None` if they are
+    /// in different files.
+    pub(super) fn bytes_to(&self, end: &Self) -> Option<u64> {
+        match self.has_reached(end) {
+            true => Some(0),
+            false => (self.file == end.file).then(|| end.offset - self.offset),
+        }
+    }
 }
 
 /// The end of a transaction in the log of a server.
@@ -59,6 +68,15 @@ impl LogPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bytes_between_places_of_one_file_are_known() {
+        let at = |file: &str, offset| Position { file: file.as_bytes().to_vec(), offset };
+        assert_eq!(at("log.000009", 100).bytes_to(&at("log.000009", 150)), Some(50));
+        assert_eq!(at("log.000009", 150).bytes_to(&at("log.000009", 150)), Some(0));
+        assert_eq!(at("log.000010", 4).bytes_to(&at("log.000009", 150)), Some(0));
+        assert_eq!(at("log.000009", 100).bytes_to(&at("log.000010", 4)), None);
+    }
 
     #[test]
     fn a_place_is_read_as_it_was_written() {
