@@ -42,7 +42,7 @@ fn rows_of_the_table_are_ids() {
     assert_eq!(source.status().generations, 1);
     wait(&source, "no lag", |status| status.lag_bytes == Some(0));
     source.stop();
-    assert_eq!((ids.state(), source.status().lag_bytes), (SyncState::Stale, None));
+    assert_eq!(ids.state(), SyncState::Stale);
 }
 
 /// Runs a transaction that inserts, replaces and deletes some rows. New rows begin at `next`.
@@ -282,6 +282,29 @@ fn a_server_that_does_not_tell_all_changes_is_refused_with_the_sql_that_mends_it
     let wrong = url(as_user.url.replace("geheim", "falsch"));
     refusal(wrong, integers(), "Access denied");
     assert!(!format!("{as_user:?}").contains("geheim"));
+}
+
+#[test]
+fn a_second_guard_needs_no_other_grants_than_the_first() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 100);
+    shop.session.run("CREATE USER guard IDENTIFIED BY 'geheim'");
+    shop.session.run("GRANT SELECT ON products TO guard");
+    shop.session.run("GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO guard");
+    let url = shop.options.url.replace("root@", "guard:geheim@");
+    let as_user = MysqlOptions { url, ..shop.options.clone() };
+    let sets = [id_set(integers()), id_set(integers())];
+    // The server counts the first one as a replica of its own.
+    let sources = sets.each_ref().map(|ids| {
+        let source = start(ids, &as_user);
+        wait_synced(&source);
+        source
+    });
+    shop.session.run("INSERT INTO products VALUES ('new', 101)");
+    for (ids, source) in sets.iter().zip(&sources) {
+        wait_until(source, "inserted", || knows(ids, 101));
+    }
 }
 
 #[test]

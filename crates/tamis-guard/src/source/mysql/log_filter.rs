@@ -33,8 +33,8 @@ async fn is_replica(connection: &mut Conn) -> Result<bool, Error> {
             Err(error) => return Err(error),
         }
     }
-    let sql = "SHOW GLOBAL STATUS WHERE Variable_name IN \
-        ('Slave_running', 'Slaves_running', 'Slaves_connected')";
+    // `Slaves_connected` is another number: the readers of the log of this server, such as guards.
+    let sql = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slave_running', 'Slaves_running')";
     let counters: Vec<(String, String)> = connection.query(sql).await?;
     Ok(counters.iter().any(|it| it.1 != "0" && !it.1.eq_ignore_ascii_case("OFF")))
 }
