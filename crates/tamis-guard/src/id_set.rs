@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use moka::policy::EvictionPolicy;
@@ -13,53 +13,11 @@ use tamis::PlanError;
 use crate::change_kind::ChangeKind;
 use crate::change_log::ChangeLog;
 use crate::generation::Generation;
-use crate::id::IdType;
+use crate::id_set_options::IdSetOptions;
 use crate::limiter::Limiter;
 use crate::negative_cache::{NegativeCache, Passed, RequestKey};
-use crate::state::{Policies, Policy, SyncState};
+use crate::state::{Policy, SyncState};
 use crate::verdict::{PassReason, RefuseReason, Verdict};
-
-/// The settings of an [`IdSet`].
-#[derive(Clone, Debug)]
-pub struct IdSetOptions {
-    /// What the ids look like.
-    pub id: IdType,
-    /// How many ids the first generation is planned for. It grows beyond them.
-    pub items: u64,
-    /// The false positive rate, a probability.
-    pub rate: f64,
-    /// What happens to unknown ids in each state.
-    pub policies: Policies,
-    /// How many ids of the negative cache are kept. 0 turns it off. A request that the service
-    /// answered with 404 is refused when the same request comes again.
-    pub negative_ids: u64,
-    /// How long an id stays in the negative cache.
-    pub negative_for: Duration,
-    /// How long a new id passes although a deletion of it may still be on its way.
-    pub recent_for: Duration,
-    /// Integer ids at most this far above the highest known one may pass.
-    pub next_ids: u64,
-    /// How many such ids pass each second.
-    pub next_per_second: u32,
-}
-
-impl IdSetOptions {
-    /// Returns the usual settings for ids of a type.
-    #[must_use]
-    pub fn new(id: IdType) -> Self {
-        Self {
-            id,
-            items: 1_000_000,
-            rate: 0.001,
-            policies: Policies::default(),
-            negative_ids: 100_000,
-            negative_for: Duration::from_secs(10),
-            recent_for: Duration::from_secs(60),
-            next_ids: 0,
-            next_per_second: 100,
-        }
-    }
-}
 
 /// The most ids that are recent at once. Older ones are forgotten first.
 const MAX_RECENT: u64 = 100_000;
@@ -376,7 +334,8 @@ impl IdSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::IntegerForm;
+    use crate::id::{IdType, IntegerForm};
+    use crate::state::Policies;
 
     fn integers() -> IdType {
         IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }

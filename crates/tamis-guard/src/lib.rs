@@ -42,6 +42,7 @@ mod http_client;
 mod http_server;
 mod id;
 mod id_set;
+mod id_set_options;
 mod json;
 mod layer;
 mod learn;
@@ -99,7 +100,8 @@ pub use http_client::{HttpAnswer, HttpClient, HttpClientError};
 #[cfg(feature = "proxy")]
 pub use http_server::HttpServer;
 pub use id::{IdType, IntegerForm, NotAnId};
-pub use id_set::{IdSet, IdSetOptions};
+pub use id_set::IdSet;
+pub use id_set_options::IdSetOptions;
 pub use layer::{GuardLayer, GuardService};
 pub use learn::{LearnBody, LearnCounters, LearnPlace, LearnPlaceError, LearnRule, NotLearnt};
 pub use negative_cache::{Passed, RequestKey};

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::config::units::Secret;
 use crate::fleet::PublicationOptions;
 use crate::id::IdType;
-use crate::id_set::{IdSet, IdSetOptions};
+use crate::id_set::IdSet;
+use crate::id_set_options::IdSetOptions;
 use crate::snapshot::SnapshotOptions;
 #[cfg(feature = "mysql")]
 use crate::source::MysqlAudit;

@@ -321,7 +321,7 @@ mod tests {
 
     use super::*;
     use crate::id::{IdType, IntegerForm};
-    use crate::id_set::IdSetOptions;
+    use crate::id_set_options::IdSetOptions;
 
     fn publication() -> Arc<Publication> {
         let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };

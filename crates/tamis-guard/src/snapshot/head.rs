@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use crate::generation::Generation;
-use crate::id_set::IdSetOptions;
+use crate::id_set_options::IdSetOptions;
 
 /// What a snapshot contains.
 #[derive(Debug)]

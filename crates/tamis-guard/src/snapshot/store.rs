@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tempfile::NamedTempFile;
 
 use crate::generation::Generation;
-use crate::id_set::IdSetOptions;
+use crate::id_set_options::IdSetOptions;
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::head::{Snapshot, SnapshotHead};
 
