@@ -55,7 +55,8 @@ export async function page(t, { width = 1280, height = 800, locale = "en-US", is
   page.on("pageerror", (error) => problems.push(`${t.name}: ${error.stack}`));
   page.on("dialog", (dialog) => { problems.push(`${t.name}: a dialog`); dialog.dismiss(); });
   page.on("console", (message) => {
-    const isGone = /ERR_CONNECTION_(REFUSED|RESET)|40[14]/.test(message.text());
+    // A server that stops ends the requests of a page in any of these ways.
+    const isGone = /ERR_(CONNECTION_(REFUSED|RESET|CLOSED)|SOCKET_NOT_CONNECTED|EMPTY_RESPONSE)|40[14]/.test(message.text());
     if (message.type() === "error" && !isGone) problems.push(`${t.name}: ${message.text()}`);
   });
   return page;
