@@ -25,6 +25,8 @@ mod poll;
 mod postgres;
 mod priority;
 mod push;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod read_threads;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "redis")]

@@ -10,15 +10,11 @@
 //! let bᵢ be the last bound with bᵢ ≤ id. Then id < bᵢ₊₁, or there is no further bound. So bounds that
 //! do not fit the ids cost only time. A range that is read twice is harmless.
 
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::Builder;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::generation::Generation;
 use crate::id_set::IdSet;
@@ -28,7 +24,7 @@ use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::{Server, connect_to};
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
 use crate::source::mysql::visible::Visible;
-use crate::source::priority;
+use crate::source::read_threads::{ReadJob, ReadThreads};
 use crate::source::run::Run;
 use crate::source::status::Rows;
 
@@ -38,17 +34,9 @@ const FEW_ROWS: u64 = 50_000;
 /// The number of ranges. With more than threads, no thread waits long for the last one.
 const RANGES: u64 = 32;
 
-/// How often a thread tests whether it must end.
-const TICK: Duration = Duration::from_millis(100);
-
 /// A read of all ids in threads of its own. Dropping it stops them.
 #[derive(Debug)]
-pub(super) struct Bulk {
-    ends: UnboundedReceiver<Result<Rows, SourceError>>,
-    /// The number of threads that have not ended.
-    running: usize,
-    is_stopped: Arc<AtomicBool>,
-}
+pub(super) struct Bulk(ReadThreads);
 
 /// What the threads of a read have in common.
 struct Job {
@@ -64,7 +52,6 @@ struct Job {
     taken: AtomicUsize,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
-    is_stopped: Arc<AtomicBool>,
 }
 
 impl Bulk {
@@ -78,7 +65,6 @@ impl Bulk {
     ) -> Result<Self, SourceError> {
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
-        let is_stopped = Arc::<AtomicBool>::default();
         let job = Arc::new(Job {
             options: options.clone(),
             table: server.table.clone(),
@@ -88,50 +74,15 @@ impl Bulk {
             taken: AtomicUsize::new(0),
             generation,
             ids: Arc::clone(&run.ids),
-            is_stopped: Arc::clone(&is_stopped),
         });
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.clamp(2, 4).min(job.ranges.len());
-        let (end, ends) = unbounded_channel();
-        let running = start_threads(threads, |is_first| {
-            let (job, end) = (Arc::clone(&job), end.clone());
-            let work = move || job.work(is_first, &end);
-            Builder::new().name("guard-read".to_owned()).spawn(work).map(drop)
-        })?;
-        Ok(Self { ends, running, is_stopped })
+        Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
     }
 
     /// Waits until all ids are read. A call may be cut off and repeated.
     pub(super) async fn finish(&mut self, run: &Run) -> Result<(), SourceError> {
-        while self.running > 0 {
-            let failed = || SourceError::Connect("a thread that reads the ids failed".to_owned());
-            run.count(self.ends.recv().await.ok_or_else(failed)??);
-            self.running -= 1;
-        }
+        run.count(self.0.finish().await?);
         Ok(())
     }
-}
-
-impl Drop for Bulk {
-    fn drop(&mut self) {
-        self.is_stopped.store(true, Ordering::Release);
-    }
-}
-
-/// Starts up to `threads` threads, and returns how many. The first one reads all ranges that no other
-/// thread takes, so it is enough.
-fn start_threads(
-    threads: usize,
-    mut start: impl FnMut(bool) -> io::Result<()>,
-) -> Result<usize, SourceError> {
-    for number in 0..threads {
-        match start(number == 0) {
-            Ok(()) => {}
-            Err(error) if number == 0 => return Err(SourceError::Connect(error.to_string())),
-            Err(_) => return Ok(number),
-        }
-    }
-    Ok(threads)
 }
 
 /// Returns the condition of each range between bounds.
@@ -184,29 +135,7 @@ impl Server {
     }
 }
 
-impl Job {
-    fn work(&self, is_first: bool, end: &UnboundedSender<Result<Rows, SourceError>>) {
-        priority::lower();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let result = match runtime {
-            Ok(runtime) => runtime.block_on(async {
-                tokio::select! {
-                    result = self.read(is_first) => result,
-                    () = self.stopped() => Err(SourceError::Stopped),
-                }
-            }),
-            Err(error) => Err(SourceError::Connect(error.to_string())),
-        };
-        // The read may have been dropped.
-        _ = end.send(result);
-    }
-
-    async fn stopped(&self) {
-        while !self.is_stopped.load(Ordering::Acquire) {
-            tokio::time::sleep(TICK).await;
-        }
-    }
-
+impl ReadJob for Job {
     async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
         let mut connection = match connect_to(&self.options, &self.identity).await {
@@ -256,20 +185,6 @@ pub(super) async fn each_row(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_thread_reads_all_ids_if_the_system_starts_no_other_one() {
-        let limited = |limit| {
-            let mut started = 0;
-            start_threads(4, |is_first| {
-                assert_eq!(is_first, started == 0);
-                started += 1;
-                if started > limit { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-            })
-        };
-        assert!(limited(0).is_err());
-        assert_eq!([limited(1).unwrap(), limited(3).unwrap(), limited(9).unwrap()], [1, 3, 4]);
-    }
 
     #[test]
     fn ranges_have_no_gaps() {

@@ -53,7 +53,7 @@ impl AuditSource for PostgresAudit {
             let server = Server::open(&self.address, &self.options, &self.id, LIMIT).await?;
             let bulk = Bulk::open(&self.address, server.host, None).await?;
             let each = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
-            bulk.each_row(&server.table, each).await
+            bulk.each_row(server.table.kind, &server.table.copy, each).await
         })
     }
 }

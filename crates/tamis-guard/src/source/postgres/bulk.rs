@@ -1,13 +1,126 @@
-//! Reads all ids of the table.
+//! Reads all ids of the table, over several connections at once.
+//!
+//! All connections see the snapshot of the slot. The place of a row in the files (`ctid`) splits the
+//! rows into ranges of blocks, and each thread takes the next range. The last range has no end, so
+//! each row is in one range, however many blocks there are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_postgres::{Client, CopyOutStream};
 
+use crate::generation::Generation;
+use crate::id_set::IdSet;
 use crate::source::error::SourceError;
+use crate::source::loader::Loader;
 use crate::source::postgres::address::Address;
+use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::explain::explained;
+use crate::source::postgres::server::Server;
+use crate::source::postgres::slot::Slot;
 use crate::source::postgres::table::Table;
+use crate::source::read_threads::{ReadJob, ReadThreads};
+use crate::source::run::Run;
+use crate::source::status::Rows;
+
+/// The number of ranges. With more than threads, no thread waits long for the last one.
+const RANGES: u64 = 32;
+
+/// A table with fewer blocks of 8 KiB is read over one connection.
+const FEW_BLOCKS: u64 = 256;
+
+/// A read of all ids in threads of its own. Dropping it stops them.
+pub(super) struct FullRead {
+    threads: ReadThreads,
+    /// Keeps the table as it is.
+    _holder: Bulk,
+}
+
+impl FullRead {
+    /// Starts to read the ids of the snapshot of a slot into a generation. The slot's connection
+    /// must stay unused until this returns: the snapshot ends with its next command.
+    pub(super) async fn start(
+        run: &Run,
+        address: &Address,
+        server: &Server,
+        slot: &Slot,
+        generation: Arc<Generation>,
+    ) -> Result<Self, SourceError> {
+        let holder = Bulk::open(address, server.host, Some(&slot.snapshot)).await?;
+        holder.hold(&server.table).await?;
+        let (opened, mut all_opened) = unbounded_channel();
+        let job = Arc::new(Job {
+            address: address.clone(),
+            host: server.host,
+            snapshot: slot.snapshot.clone(),
+            kind: server.table.kind,
+            copies: copies(&server.table, server.blocks().await?),
+            taken: AtomicUsize::new(0),
+            generation,
+            ids: Arc::clone(&run.ids),
+            opened,
+        });
+        let threads = ReadThreads::start(&job, job.copies.len())?;
+        for _ in 0..threads.running() {
+            // A thread that failed before it sent anything is reported by `finish`.
+            _ = all_opened.recv().await;
+        }
+        Ok(Self { threads, _holder: holder })
+    }
+
+    /// Waits until all ids are read. Returns the number of rows.
+    pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
+        self.threads.finish().await
+    }
+}
+
+/// Returns the commands that read the ranges of a table.
+fn copies(table: &Table, blocks: u64) -> Vec<String> {
+    if blocks < FEW_BLOCKS {
+        return vec![table.copy.clone()];
+    }
+    let first = |range: u64| blocks * range / RANGES;
+    let end = |range: u64| (range + 1 < RANGES).then(|| first(range + 1));
+    (0..RANGES).map(|range| table.copy_of_blocks(first(range), end(range))).collect()
+}
+
+/// What the threads of a read have in common.
+struct Job {
+    address: Address,
+    host: usize,
+    snapshot: String,
+    kind: ColumnKind,
+    /// The command of each range.
+    copies: Vec<String>,
+    /// The number of ranges that threads have taken.
+    taken: AtomicUsize,
+    generation: Arc<Generation>,
+    ids: Arc<IdSet>,
+    /// Each thread sends that its connection sees the snapshot, or that it has failed.
+    opened: UnboundedSender<()>,
+}
+
+impl ReadJob for Job {
+    async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
+        let bulk = Bulk::open(&self.address, self.host, Some(&self.snapshot)).await;
+        // The read may have been dropped.
+        _ = self.opened.send(());
+        let mut loader = Loader::new(&self.ids.options().id, &self.generation);
+        let bulk = match bulk {
+            Ok(bulk) => bulk,
+            // The server may allow fewer connections. The first thread then reads all ranges.
+            Err(_) if !is_first => return loader.finish(),
+            Err(error) => return Err(error),
+        };
+        while let Some(copy) = self.copies.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
+            bulk.each_row(self.kind, copy, |text| loader.row(text)).await?;
+        }
+        loader.finish()
+    }
+}
 
 /// A connection that sees one snapshot of the database.
 pub(super) struct Bulk {
@@ -31,15 +144,20 @@ impl Bulk {
         Ok(Self { client })
     }
 
-    /// Passes the id of each row to `each`. `None` stands for NULL.
-    ///
-    /// Until this connection is dropped, the table keeps the definition and the files that were read.
+    /// Keeps the definition and the files of the table as they are until the connection is dropped.
+    pub(super) async fn hold(&self, table: &Table) -> Result<(), SourceError> {
+        let sql = format!("SELECT FROM {} LIMIT 0", table.quoted);
+        self.client.batch_execute(&sql).await.map_err(|error| explained(&error))
+    }
+
+    /// Passes the id of each row of a command of [`Table`] to `each`. `None` stands for NULL.
     pub(super) async fn each_row(
         &self,
-        table: &Table,
+        kind: ColumnKind,
+        copy: &str,
         mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        let lines = self.client.copy_out(&table.copy).await;
+        let lines = self.client.copy_out(copy).await;
         let lines: CopyOutStream = lines.map_err(|error| explained(&error))?;
         let mut lines = std::pin::pin!(lines);
         let mut rest: Vec<u8> = Vec::new();
@@ -51,17 +169,17 @@ impl Bulk {
                 let line = chunk.split_to(end + 1);
                 let line = &line[..end];
                 if rest.is_empty() {
-                    each(table.kind.line_text(line).as_deref())?;
+                    each(kind.line_text(line).as_deref())?;
                 } else {
                     rest.extend_from_slice(line);
-                    each(table.kind.line_text(&rest).as_deref())?;
+                    each(kind.line_text(&rest).as_deref())?;
                     rest.clear();
                 }
             }
             rest.extend_from_slice(&chunk);
             count = count.wrapping_add(1);
             if count.is_multiple_of(1024) {
-                // The stream is followed meanwhile.
+                // So that a read that is not needed any more ends.
                 tokio::task::yield_now().await;
             }
         }

@@ -2,15 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::bulk::Bulk;
+use crate::source::postgres::bulk::FullRead;
 use crate::source::postgres::change_stream::{ChangeStream, Event};
 use crate::source::postgres::definition::Definition;
 use crate::source::postgres::lsn::Lsn;
@@ -94,12 +92,13 @@ impl<'r> Follower<'r> {
         let id = &run.ids.options().id;
         let server = in_time(limit, Server::open(address, options, id, limit)).await?;
         let (session, slot) = create_slot(run, &server, address, unfinished).await?;
-        let bulk = server.in_time(Bulk::open(address, server.host, Some(&slot.snapshot))).await?;
         let generation = run.start_generation(server.rows().await?)?;
+        let full_read = FullRead::start(run, address, &server, &slot, generation);
+        let full_read = server.in_time(full_read).await?;
         let stream = ChangeStream::start(session, &slot, &options.publication, &address.user);
         let stream = server.in_time(stream).await?;
         let read = Read { point: slot.point, definition: server.definition };
-        let full_read = read_all(run, &server, bulk, &slot.name, read, generation);
+        let full_read = read_all(run, &server, full_read, &slot.name, read);
         let follower = Follower {
             run,
             server: &server,
@@ -250,11 +249,11 @@ impl<'r> Follower<'r> {
         self.full_read = Some(Box::pin(async move {
             let definition = server.look(name).await?.definition;
             let (session, slot) = create_slot(run, server, address, unfinished).await?;
-            let bulk = Bulk::open(address, server.host, Some(&slot.snapshot));
-            let bulk = server.in_time(bulk).await?;
+            let full_read = FullRead::start(run, address, server, &slot, generation);
+            let full_read = server.in_time(full_read).await?;
             drop(session);
             let read = Read { point: slot.point, definition };
-            read_all(run, server, bulk, name, read, generation).await
+            read_all(run, server, full_read, name, read).await
         }));
         Ok(())
     }
@@ -285,22 +284,19 @@ async fn wait<T>(work: &mut Option<Work<'_, T>>) -> Result<T, SourceError> {
     work.as_mut().expect("tested by the caller").await
 }
 
-/// Reads all ids of the snapshot of a slot into a generation.
+/// Waits until all ids are read.
 async fn read_all(
     run: &Run,
     server: &Server,
-    bulk: Bulk,
+    mut full_read: FullRead,
     stream_slot: &str,
     read: Read,
-    generation: Arc<Generation>,
 ) -> Result<Option<Read>, SourceError> {
-    let mut loader = run.loader(&generation);
-    bulk.each_row(&server.table, |text| loader.row(text)).await?;
-    let rows = loader.finish()?;
-    // The transaction of the read is open and keeps the table as it is. A table that was rewritten
-    // before the read began looks empty in an older snapshot.
+    let rows = full_read.finish().await?;
+    // The read still keeps the table as it is. A table that was rewritten before the read began
+    // looks empty in an older snapshot.
     let look = server.look(stream_slot).await?;
-    drop(bulk);
+    drop(full_read);
     if look.definition != read.definition {
         return Ok(None);
     }

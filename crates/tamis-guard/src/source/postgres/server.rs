@@ -139,6 +139,20 @@ impl Server {
         Ok(self.in_time(row).await?.get(0))
     }
 
+    /// Returns about how many blocks the table has; 0 if its rows have no places in blocks, such as
+    /// those of a partitioned table.
+    pub(super) async fn blocks(&self) -> Result<u64, SourceError> {
+        let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
+            FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+            WHERE c.oid = $1 AND c.relkind = 'r' AND a.amname = 'heap'";
+        let row = async {
+            let row = self.client.query_opt(sql, &[&self.table.relation]).await;
+            row.map_err(|error| explained(&error))
+        };
+        let blocks = self.in_time(row).await?.map_or(0, |row| row.get::<_, i64>(0));
+        Ok(blocks.unsigned_abs())
+    }
+
     /// Returns about how many rows the table has.
     pub(super) async fn rows(&self) -> Result<u64, SourceError> {
         let sql = format!(

@@ -23,8 +23,24 @@ pub(super) struct Table {
     pub(super) kind: ColumnKind,
     /// True if no two rows have the same id. Only then a deleted row is a deleted id.
     pub(super) is_unique: bool,
+    /// The name as SQL writes it.
+    pub(super) quoted: String,
+    /// The column as SQL writes it.
+    quoted_column: String,
     /// The command that reads all ids.
     pub(super) copy: String,
+}
+
+impl Table {
+    /// Returns the command that reads the ids in a range of blocks. A range without an end has all
+    /// further blocks.
+    pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
+        let (column, table) = (&self.quoted_column, &self.quoted);
+        let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
+        format!(
+            "COPY (SELECT {column} FROM ONLY {table} WHERE ctid >= '({first},0)'{end}) TO STDOUT"
+        )
+    }
 }
 
 /// Refuses a table whose changes the stream would not have in full.
@@ -54,6 +70,8 @@ pub(super) async fn check_table(
         column_type: column.type_number,
         kind: column.kind,
         is_unique: relations.is_unique && column.kind.is_one_to_one(id),
+        quoted: table.clone(),
+        quoted_column: id_column.clone(),
         copy,
     })
 }

@@ -1,0 +1,152 @@
+//! Threads that read the ids of a table at once, each over a connection of its own.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::source::error::SourceError;
+use crate::source::priority;
+use crate::source::status::Rows;
+
+/// How often a thread tests whether it must end.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What the threads do.
+pub(super) trait ReadJob: Send + Sync + 'static {
+    /// Reads ids until no thread has more to read. Others than the first thread may end at once:
+    /// the first one then reads all.
+    fn read(&self, is_first: bool) -> impl Future<Output = Result<Rows, SourceError>>;
+}
+
+/// The threads. Dropping them stops them.
+#[derive(Debug)]
+pub(super) struct ReadThreads {
+    ends: UnboundedReceiver<Result<Rows, SourceError>>,
+    /// The number of threads that have not ended.
+    running: usize,
+    /// The rows of those that have ended.
+    rows: Rows,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl ReadThreads {
+    /// Starts a thread for each core, but not more than `most`.
+    pub(super) fn start(job: &Arc<impl ReadJob>, most: usize) -> Result<Self, SourceError> {
+        let is_stopped = Arc::<AtomicBool>::default();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (end, ends) = unbounded_channel();
+        let running = start_threads(cores.clamp(2, 4).min(most), |is_first| {
+            let (job, end) = (Arc::clone(job), end.clone());
+            let is_stopped = Arc::clone(&is_stopped);
+            let work = move || work(&*job, is_first, &is_stopped, &end);
+            Builder::new().name("guard-read".to_owned()).spawn(work).map(drop)
+        })?;
+        Ok(Self { ends, running, rows: Rows::default(), is_stopped })
+    }
+
+    /// Returns the number of threads that have not ended.
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Waits until all ids are read. Returns the number of rows. A call may be cut off and repeated.
+    pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
+        while self.running > 0 {
+            let failed = || SourceError::Connect("a thread that reads the ids failed".to_owned());
+            let rows = self.ends.recv().await.ok_or_else(failed)??;
+            self.rows.ids += rows.ids;
+            self.rows.invalid += rows.invalid;
+            self.running -= 1;
+        }
+        Ok(self.rows)
+    }
+}
+
+impl Drop for ReadThreads {
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+}
+
+/// Starts up to `threads` threads, and returns how many. The first one reads all that no other
+/// thread takes, so it is enough.
+fn start_threads(
+    threads: usize,
+    mut start: impl FnMut(bool) -> io::Result<()>,
+) -> Result<usize, SourceError> {
+    for number in 0..threads {
+        match start(number == 0) {
+            Ok(()) => {}
+            Err(error) if number == 0 => return Err(SourceError::Connect(error.to_string())),
+            Err(_) => return Ok(number),
+        }
+    }
+    Ok(threads)
+}
+
+fn work(
+    job: &impl ReadJob,
+    is_first: bool,
+    is_stopped: &AtomicBool,
+    end: &UnboundedSender<Result<Rows, SourceError>>,
+) {
+    priority::lower();
+    let stopped = async {
+        while !is_stopped.load(Ordering::Acquire) {
+            tokio::time::sleep(TICK).await;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(async {
+            tokio::select! {
+                result = job.read(is_first) => result,
+                () = stopped => Err(SourceError::Stopped),
+            }
+        }),
+        Err(error) => Err(SourceError::Connect(error.to_string())),
+    };
+    // The read may have been dropped.
+    _ = end.send(result);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_reads_all_ids_if_the_system_starts_no_other_one() {
+        let limited = |limit| {
+            let mut started = 0;
+            start_threads(4, |is_first| {
+                assert_eq!(is_first, started == 0);
+                started += 1;
+                if started > limit { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            })
+        };
+        assert!(limited(0).is_err());
+        assert_eq!([limited(1).unwrap(), limited(3).unwrap(), limited(9).unwrap()], [1, 3, 4]);
+    }
+
+    struct Endless;
+
+    impl ReadJob for Endless {
+        async fn read(&self, _: bool) -> Result<Rows, SourceError> {
+            std::future::pending().await
+        }
+    }
+
+    #[test]
+    fn threads_end_when_they_are_dropped() {
+        let job = Arc::new(Endless);
+        drop(ReadThreads::start(&job, 4).unwrap());
+        while Arc::strong_count(&job) > 1 {
+            std::thread::sleep(TICK);
+        }
+    }
+}
