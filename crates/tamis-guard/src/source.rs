@@ -19,7 +19,7 @@ mod leader;
 mod loader;
 #[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod poll;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -52,7 +52,7 @@ pub use file::{CsvColumn, FileFormat, FileOptions};
 pub use leader::{LeaderError, LeaderOptions};
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlAudit, MysqlOptions};
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use poll::{ChangeColumn, PollOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresAudit, PostgresOptions};
@@ -108,13 +108,16 @@ impl Source {
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         match mysql.poll.clone() {
-            Some(poll) => Self::start(ids, options, mysql::MysqlPollReader::new(mysql, poll)),
+            Some(poll) => {
+                let reader = poll::ServerReader::<mysql::MysqlTable>::new(mysql, poll);
+                Self::start(ids, options, reader)
+            }
             None => Self::start(ids, options, mysql::MysqlReader::new(mysql)),
         }
     }
 
     /// Starts a source that reads ids from a table of PostgreSQL and follows its changes by logical
-    /// replication.
+    /// replication, or polls the table.
     ///
     /// # Panics
     ///
@@ -122,7 +125,13 @@ impl Source {
     #[cfg(feature = "postgres")]
     #[must_use]
     pub fn postgres(ids: Arc<IdSet>, postgres: PostgresOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, postgres::PostgresReader::new(postgres))
+        match postgres.poll.clone() {
+            Some(poll) => {
+                let reader = poll::ServerReader::<postgres::PostgresTable>::new(postgres, poll);
+                Self::start(ids, options, reader)
+            }
+            None => Self::start(ids, options, postgres::PostgresReader::new(postgres)),
+        }
     }
 
     /// Starts a source that copies the ids of a leader: another guard that publishes them.

@@ -221,6 +221,12 @@ pub(super) enum Source {
         table: String,
         column: String,
         publication: Option<String>,
+        follow: Option<Follow>,
+        /// The column whose values never decrease.
+        changed: Option<String>,
+        overlap: Option<Text<Duration>>,
+        deletions: Option<String>,
+        reread: Option<Text<Duration>>,
     },
     Redis(RedisSource),
 }

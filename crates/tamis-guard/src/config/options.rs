@@ -330,40 +330,30 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
         } => {
             let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
             options.server_id = *server_id;
-            if *follow == Some(file::Follow::Poll) {
-                let mut poll = crate::source::PollOptions {
-                    changes: change_column(changed.as_deref(), *overlap)?,
-                    deletions: deletions.clone(),
-                    ..crate::source::PollOptions::default()
-                };
-                set_to_text(&mut poll.reread, *reread);
-                if poll.changes.is_none() {
-                    let message =
-                        "name a column whose values never decrease, such as \"updated_at\"";
-                    return Err(wrong("source.changed", message));
-                }
-                if server_id.is_some() {
-                    return Err(wrong("source.server_id", "only with follow = \"log\""));
-                }
-                options.poll = Some(poll);
-            } else {
-                let of_polls = [
-                    ("changed", changed.is_some()),
-                    ("overlap", overlap.is_some()),
-                    ("deletions", deletions.is_some()),
-                    ("reread", reread.is_some()),
-                ];
-                if let Some((field, _)) = of_polls.iter().find(|(_, is_given)| *is_given) {
-                    let field = format!("source.{field}");
-                    return Err(wrong(field, "only with follow = \"poll\""));
-                }
+            options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
+            if options.poll.is_some() && server_id.is_some() {
+                return Err(wrong("source.server_id", "only with follow = \"log\""));
             }
             SourceConfig::Mysql(options)
         }
         #[cfg(feature = "postgres")]
-        file::Source::Postgres { url, table, column, publication } => {
+        file::Source::Postgres {
+            url,
+            table,
+            column,
+            publication,
+            follow,
+            changed,
+            overlap,
+            deletions,
+            reread,
+        } => {
             let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
             set_to(&mut options.publication, publication.clone());
+            options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
+            if options.poll.is_some() && publication.is_some() {
+                return Err(wrong("source.publication", "only with follow = \"log\""));
+            }
             SourceConfig::Postgres(options)
         }
         #[cfg(feature = "redis")]
@@ -387,8 +377,42 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
     })
 }
 
+/// Returns how the table of a server is polled; `None` if its log is followed.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn poll(
+    follow: Option<file::Follow>,
+    changed: Option<&str>,
+    overlap: Option<Text<Duration>>,
+    deletions: &Option<String>,
+    reread: Option<Text<Duration>>,
+) -> Result<Option<crate::source::PollOptions>, Wrong> {
+    if follow != Some(file::Follow::Poll) {
+        let of_polls = [
+            ("changed", changed.is_some()),
+            ("overlap", overlap.is_some()),
+            ("deletions", deletions.is_some()),
+            ("reread", reread.is_some()),
+        ];
+        let Some((field, _)) = of_polls.iter().find(|(_, is_given)| *is_given) else {
+            return Ok(None);
+        };
+        return Err(wrong(format!("source.{field}"), "only with follow = \"poll\""));
+    }
+    if changed.is_none() {
+        let message = "name a column whose values never decrease, such as \"updated_at\"";
+        return Err(wrong("source.changed", message));
+    }
+    let mut poll = crate::source::PollOptions {
+        changes: change_column(changed, overlap)?,
+        deletions: deletions.clone(),
+        ..crate::source::PollOptions::default()
+    };
+    set_to_text(&mut poll.reread, reread);
+    Ok(Some(poll))
+}
+
 /// Returns the column by which polls find new rows.
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 fn change_column(
     column: Option<&str>,
     overlap: Option<Text<Duration>>,

@@ -46,7 +46,7 @@ use std::time::Duration;
 pub use audit::MysqlAudit;
 use follower::Follower;
 pub use options::MysqlOptions;
-pub(super) use polled::MysqlPollReader;
+pub(super) use polled::MysqlTable;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};

@@ -10,14 +10,23 @@
 //! While the source reads all ids, it goes on to poll. A row that exists during the whole read is
 //! in it. A row that is committed meanwhile is found by a poll.
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod answers;
 mod cell;
 mod follower;
 mod history;
 mod options;
 mod place;
 mod polled_database;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod server_reader;
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) use answers::Answers;
 pub(super) use cell::Cell;
+#[cfg(feature = "sqlite")]
 pub(super) use follower::Follower;
 pub use options::{ChangeColumn, PollOptions};
 pub(super) use polled_database::{EachDeleted, PolledDatabase};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) use server_reader::{PolledTable, ServerReader};

@@ -40,6 +40,7 @@ mod follower;
 mod lsn;
 mod options;
 mod pgoutput;
+mod polled;
 mod preflight;
 mod server;
 mod session;
@@ -53,6 +54,7 @@ use std::time::Duration;
 pub use audit::PostgresAudit;
 use follower::Follower;
 pub use options::PostgresOptions;
+pub(super) use polled::PostgresTable;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};

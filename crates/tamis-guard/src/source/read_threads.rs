@@ -50,6 +50,7 @@ impl ReadThreads {
     }
 
     /// Returns the number of threads that have not ended.
+    #[cfg(feature = "postgres")]
     pub(super) fn running(&self) -> usize {
         self.running
     }

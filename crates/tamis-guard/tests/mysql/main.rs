@@ -9,6 +9,8 @@ mod chaos;
 mod checker;
 mod faults;
 mod lost_rows;
+#[path = "../support/polling.rs"]
+mod polling;
 mod polls;
 mod random_faults;
 mod restarts;

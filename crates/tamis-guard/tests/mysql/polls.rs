@@ -6,8 +6,9 @@ use tamis_guard::source::{ChangeColumn, MysqlOptions, PollOptions, Source, Sourc
 use tamis_guard::{IdType, SyncState};
 
 use crate::checker::{
-    Committed, Random, check, has, id_set, integers, knows, options, wait, wait_synced, wait_until,
+    Committed, check, has, id_set, integers, knows, options, wait, wait_synced, wait_until,
 };
+use crate::polling;
 use crate::server::{Server, Session, Shop, start, text};
 use crate::stories::shop;
 use crate::tcp_proxy::TcpProxy;
@@ -50,92 +51,22 @@ fn the_promise_holds_while_a_table_without_a_log_is_polled() {
     committed.insert(1..=1000);
     let source = start(&ids, &mysql);
     wait_synced(&source);
-    let (mut random, mut next) = (Random(7), 1001);
-    check(&source, &ids, &committed, || {
-        let end = Instant::now() + Duration::from_secs(4);
-        while Instant::now() < end {
-            let (mut new, mut gone) = (Vec::new(), Vec::new());
-            shop.session.run("START TRANSACTION");
-            for _ in 0..=random.below(10) {
-                match random.below(4) {
-                    0 => {
-                        let Some(id) = committed.pick(&mut random) else { continue };
-                        committed.remove([id]);
-                        gone.push(id);
-                        shop.session.run(&format!("DELETE FROM items WHERE id = {id}"));
-                        shop.session.run(&format!("INSERT INTO deleted VALUES ({id})"));
-                    }
-                    1 => {
-                        let Some(id) = committed.pick(&mut random) else { continue };
-                        shop.session.run(&format!("UPDATE items SET name = 'a' WHERE id = {id}"));
-                    }
-                    _ => {
-                        let at = if random.below(8) == 0 { "NULL" } else { "DEFAULT" };
-                        let sql = format!("INSERT INTO items VALUES ({next}, 'new', {at})");
-                        shop.session.run(&sql);
-                        new.push(next);
-                        next += 1;
-                    }
-                }
-            }
-            if random.below(5) == 0 {
-                shop.session.run("ROLLBACK");
-                committed.insert(gone);
-            } else {
-                shop.session.run("COMMIT");
-                committed.insert(new);
-            }
-            std::thread::sleep(Duration::from_millis(random.below(10)));
-        }
-    });
-    let live = committed.ids();
-    wait_until(&source, "all changes", || {
-        (1..next).all(|id| live.binary_search(&id).is_ok() == knows(&ids, id))
-    });
+    polling::write_at_random(&source, &ids, &committed, &mut |sql| shop.session.run(sql));
     assert!(source.status().generations > 2, "{:?}", source.status());
-}
-
-/// Commits a row after two others that took their values later. Returns whether the polls find it,
-/// and the time from its value to its commit.
-fn late_commit(shop: &mut Shop, mysql: &MysqlOptions, id: u64) -> (bool, Duration) {
-    let ids = id_set(integers());
-    let source = start(&ids, mysql);
-    wait_synced(&source);
-    let mut late = Session::open(&shop.options.url);
-    late.run("START TRANSACTION");
-    let taken = Instant::now();
-    late.run(&format!("INSERT INTO items (id) VALUES ({id})"));
-    // Two polls: the next one may begin at the largest value of the first.
-    for other in 1..=2 {
-        shop.session.run(&format!("INSERT INTO items (id) VALUES ({})", id + other));
-        wait_until(&source, "another row", || has(&ids, id + other));
-    }
-    assert!(!has(&ids, id));
-    late.run("COMMIT");
-    let overlap = taken.elapsed();
-    shop.session.run(&format!("INSERT INTO items (id) VALUES ({})", id + 3));
-    wait_until(&source, "the next row", || has(&ids, id + 3));
-    assert_eq!(source.status().generations, 1);
-    let is_found = has(&ids, id);
-    source.rebuild();
-    wait_until(&source, "a read of all ids", || has(&ids, id));
-    (is_found, overlap)
 }
 
 #[test]
 fn a_late_commit_is_found_within_the_overlap_and_else_by_the_next_read_of_all_ids() {
     let mut shop = shop();
     let mysql = items(&mut shop, 100, "updated_at", 0);
-    assert!(!late_commit(&mut shop, &mysql, 5000).0);
-    // A slow machine needs a longer overlap.
-    let is_within = |overlap: u64| {
-        let limit = Duration::from_secs(overlap);
-        let mysql = with(&mysql, |poll| poll.changes.as_mut().unwrap().overlap = limit);
-        let (is_found, taken) = late_commit(&mut shop, &mysql, 5000 + 1000 * overlap);
-        assert!(is_found || taken > limit);
-        taken <= limit
-    };
-    assert!([2, 6, 20].into_iter().any(is_within), "the machine is too slow");
+    let mut late = Session::open(&shop.options.url);
+    polling::late_commits(
+        &mut |sql| shop.session.run(sql),
+        &mut |sql| late.run(sql),
+        |ids, overlap| {
+            start(ids, &with(&mysql, |poll| poll.changes.as_mut().unwrap().overlap = overlap))
+        },
+    );
 }
 
 #[test]

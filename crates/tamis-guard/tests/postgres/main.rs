@@ -8,6 +8,9 @@ mod chaos;
 mod checker;
 mod definitions;
 mod faults;
+#[path = "../support/polling.rs"]
+mod polling;
+mod polls;
 mod random_faults;
 mod refusals;
 mod server;

@@ -1,17 +1,12 @@
 //! A table that is polled, for a server without a usable binary log.
 
 use std::borrow::Cow;
-use std::cell::Cell as Shared;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Value};
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Mutex;
-use tokio::time::{sleep, timeout};
 
 use crate::generation::Generation;
 use crate::source::error::SourceError;
@@ -19,65 +14,20 @@ use crate::source::mysql::bulk::Bulk;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::Server;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
-use crate::source::poll::{Cell, EachDeleted, Follower, PollOptions, PolledDatabase};
-use crate::source::run::{Reader, Run};
-
-/// How often a query is interrupted to test whether the source is stopped.
-const TICK: Duration = Duration::from_millis(100);
+use crate::source::poll::{Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable};
+use crate::source::run::Run;
 
 /// How many deleted ids one query looks up.
 const BATCH: usize = 500;
 
-/// Polls a table. A broken connection is opened again, and the polls go on.
-#[derive(Debug)]
-pub(in crate::source) struct MysqlPollReader {
-    options: MysqlOptions,
-    poll: PollOptions,
-    follower: Follower,
-    table: Option<PolledTable>,
-    /// The server of the last connection.
-    server: Option<String>,
-}
-
-impl MysqlPollReader {
-    pub(in crate::source) fn new(options: MysqlOptions, poll: PollOptions) -> Self {
-        let follower = Follower::new(&poll, None, options.identity());
-        Self { options, poll, follower, table: None, server: None }
-    }
-}
-
-impl Reader for MysqlPollReader {
-    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
-        if self.table.is_none() {
-            let table = PolledTable::open(run, &self.options, &self.poll)?;
-            let server = table.server.blocking_lock().identity.clone();
-            if self.server.as_ref().is_some_and(|last| *last != server) {
-                self.follower.forget(run);
-            }
-            self.server = Some(server);
-            self.table = Some(table);
-        }
-        let table = self.table.as_ref().expect("opened above");
-        let result = self.follower.read(run, table);
-        if result.is_err() {
-            self.table = None;
-        }
-        result
-    }
-}
-
 /// A connection to the server of a table.
 #[derive(Debug)]
-struct PolledTable {
-    runtime: Runtime,
+pub(in crate::source) struct MysqlTable {
+    answers: Answers,
     server: Mutex<Server>,
+    identity: String,
     table: Table,
     options: MysqlOptions,
-    /// The longest time without an answer.
-    limit: Duration,
-    is_stopped: Arc<AtomicBool>,
-    /// When the last row arrived.
-    answered: Shared<Instant>,
     all_ids: String,
     changed_ids: Option<String>,
     highest: Option<String>,
@@ -85,22 +35,14 @@ struct PolledTable {
     live_ids: String,
 }
 
-impl PolledTable {
+impl PolledTable for MysqlTable {
+    type Options = MysqlOptions;
+
     fn open(run: &Run, options: &MysqlOptions, poll: &PollOptions) -> Result<Self, SourceError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
-        let limit = run.options.stale_after.max(Duration::from_secs(1));
         let column = poll.changes.as_ref().map(|changes| &*changes.column);
+        let answers = Answers::new(run)?;
         let open = Server::open_for_polls(options, &run.ids.options().id, column);
-        let answered = Shared::new(Instant::now());
-        let server = match guarded(&runtime, &run.is_stopped, limit, &answered, open) {
-            Ok(server) => server,
-            Err(error) => {
-                // The system may look up the name of the host for long.
-                runtime.shutdown_background();
-                return Err(error);
-            }
-        };
+        let server = answers.wait(open)?;
         let table = server.table.clone();
         let (id, from) = (quoted(&table.column), table.quoted());
         let all_ids = format!("SELECT {id} FROM {from} WHERE {id} IS NOT NULL");
@@ -108,12 +50,10 @@ impl PolledTable {
         let changed = |column| format!("{all_ids} AND ({column} >= ? OR {column} IS NULL)");
         let places = vec!["?"; BATCH].join(", ");
         Ok(Self {
-            runtime,
+            answers,
+            identity: server.identity.clone(),
             server: Mutex::new(server),
             options: options.clone(),
-            limit,
-            is_stopped: Arc::clone(&run.is_stopped),
-            answered: Shared::new(Instant::now()),
             changed_ids: column.as_ref().map(changed),
             highest: column.map(|column| format!("SELECT MAX({column}) FROM {from}")),
             deletions: poll.deletions.clone(),
@@ -123,15 +63,12 @@ impl PolledTable {
         })
     }
 
-    /// Waits for the server, until the source is stopped or the server does not answer.
-    fn wait<T>(
-        &self,
-        answer: impl Future<Output = Result<T, SourceError>>,
-    ) -> Result<T, SourceError> {
-        self.answered.set(Instant::now());
-        guarded(&self.runtime, &self.is_stopped, self.limit, &self.answered, answer)
+    fn server(&self) -> &str {
+        &self.identity
     }
+}
 
+impl MysqlTable {
     /// Passes the first value of each row.
     async fn each(
         &self,
@@ -142,7 +79,7 @@ impl PolledTable {
         let mut server = self.server.lock().await;
         let mut rows = server.connection.exec_iter(sql, params).await.map_err(|it| broken(&it))?;
         while let Some(row) = rows.next().await.map_err(|it| broken(&it))? {
-            self.answered.set(Instant::now());
+            self.answers.heard();
             each(row.as_ref(0).unwrap_or(&Value::NULL))?;
         }
         Ok(())
@@ -162,32 +99,6 @@ impl PolledTable {
         .await?;
         Ok(live)
     }
-}
-
-/// Waits for an answer, until the source is stopped or the last row is too old.
-fn guarded<T>(
-    runtime: &Runtime,
-    is_stopped: &AtomicBool,
-    limit: Duration,
-    answered: &Shared<Instant>,
-    answer: impl Future<Output = Result<T, SourceError>>,
-) -> Result<T, SourceError> {
-    runtime.block_on(async {
-        tokio::select! {
-            result = answer => result,
-            error = async {
-                loop {
-                    sleep(TICK).await;
-                    if is_stopped.load(Ordering::Acquire) {
-                        break SourceError::Stopped;
-                    }
-                    if answered.get().elapsed() > limit {
-                        break SourceError::Connect("the server does not answer".to_owned());
-                    }
-                }
-            } => Err(error),
-        }
-    })
 }
 
 fn broken(error: &Error) -> SourceError {
@@ -240,13 +151,13 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
     }
 }
 
-impl PolledDatabase for PolledTable {
+impl PolledDatabase for MysqlTable {
     fn version(&self) -> Result<Option<i64>, SourceError> {
         Ok(None)
     }
 
     fn schema(&self) -> Result<String, SourceError> {
-        self.wait(async { self.server.lock().await.schema(&self.options).await })
+        self.answers.wait(async { self.server.lock().await.schema(&self.options).await })
     }
 
     fn is_same(&self) -> Result<bool, SourceError> {
@@ -269,7 +180,7 @@ impl PolledDatabase for PolledTable {
     fn highest(&self) -> Result<Cell, SourceError> {
         let Some(sql) = &self.highest else { return Ok(Cell::Null) };
         let mut highest = Cell::Null;
-        self.wait(self.each(sql, Params::Empty, |value| {
+        self.answers.wait(self.each(sql, Params::Empty, |value| {
             highest = cell(value);
             Ok(())
         }))?;
@@ -285,22 +196,22 @@ impl PolledDatabase for PolledTable {
         match &self.changed_ids {
             Some(sql) if *bound != Cell::Null => {
                 let params = Params::Positional(vec![parameter(bound)]);
-                self.wait(self.each(sql, params, row))
+                self.answers.wait(self.each(sql, params, row))
             }
             // The table was empty.
-            _ => self.wait(self.each(&self.all_ids, Params::Empty, row)),
+            _ => self.answers.wait(self.each(&self.all_ids, Params::Empty, row)),
         }
     }
 
     fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
         let Some(sql) = &self.deletions else { return Ok(()) };
         let mut ids = Vec::new();
-        self.wait(self.each(sql, Params::Empty, |value| {
+        self.answers.wait(self.each(sql, Params::Empty, |value| {
             ids.extend(as_column(self.table.kind, value));
             Ok(())
         }))?;
         for batch in ids.chunks(BATCH) {
-            let live = self.wait(self.live(batch))?;
+            let live = self.answers.wait(self.live(batch))?;
             for text in batch.iter().filter_map(|value| self.table.kind.text(value)) {
                 each(&text, live.contains(&*text))?;
             }
@@ -318,20 +229,13 @@ impl PolledDatabase for PolledTable {
             let (mut server, generation) = (self.server.lock().await, Arc::clone(generation));
             Bulk::start(run, &self.options, &mut server, generation, None).await
         };
-        let mut bulk = self.wait(start)?;
-        loop {
-            // The read has connections of its own, and the polls go on over this one.
-            let read = self.runtime.block_on(async { timeout(TICK, bulk.finish(run)).await });
-            match read {
-                Ok(result) => return result,
-                Err(_) if pause()? => {}
-                Err(_) => return Ok(()),
-            }
-        }
+        let mut bulk = self.answers.wait(start)?;
+        // The read has connections of its own, and the polls go on over this one.
+        self.answers.alternate(async || bulk.finish(run).await, pause)
     }
 
     fn rows(&self) -> Result<u64, SourceError> {
-        self.wait(async { Ok(self.server.lock().await.rows().await) })
+        self.answers.wait(async { Ok(self.server.lock().await.rows().await) })
     }
 }
 

@@ -145,6 +145,7 @@ impl Follower {
     }
 
     /// Writes a last snapshot.
+    #[cfg(feature = "sqlite")]
     pub(in crate::source) fn stop(&mut self, run: &Run, database: &impl PolledDatabase) {
         let position = self.position(database);
         self.snapshots.finish(run, position, Vec::new);

@@ -10,7 +10,9 @@ use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
 use crate::source::postgres::bulk::Bulk;
 use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::polled::find;
 use crate::source::postgres::server::{Server, in_time};
+use crate::source::postgres::table::IdColumn;
 
 /// How long the server may take to answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -38,8 +40,23 @@ impl PostgresAudit {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
         let address = Address::new(options)?;
-        runtime.block_on(in_time(LIMIT, Server::open(&address, options, id, LIMIT)))?;
-        Ok(Self { address, options: options.clone(), id: id.clone(), runtime })
+        let audit = Self { address, options: options.clone(), id: id.clone(), runtime };
+        audit.runtime.block_on(audit.find())?;
+        Ok(audit)
+    }
+
+    /// Returns the number of the host, and the column.
+    async fn find(&self) -> Result<(usize, IdColumn), SourceError> {
+        let Self { address, options, id, .. } = self;
+        in_time(LIMIT, async {
+            if options.poll.is_some() {
+                let found = find(address, options, id, LIMIT).await?;
+                return Ok((found.host, found.column));
+            }
+            let server = Server::open(address, options, id, LIMIT).await?;
+            Ok((server.host, server.table.ids))
+        })
+        .await
     }
 }
 
@@ -50,10 +67,10 @@ impl AuditSource for PostgresAudit {
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
         self.runtime.block_on(async {
-            let server = Server::open(&self.address, &self.options, &self.id, LIMIT).await?;
-            let bulk = Bulk::open(&self.address, server.host, None).await?;
+            let (host, column) = self.find().await?;
+            let bulk = Bulk::open(&self.address, host, None).await?;
             let each = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
-            bulk.each_row(server.table.kind, &server.table.copy, each).await
+            bulk.each_row(column.kind, &column.copy(), each).await
         })
     }
 }

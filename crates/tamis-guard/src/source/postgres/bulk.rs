@@ -19,9 +19,7 @@ use crate::source::loader::Loader;
 use crate::source::postgres::address::Address;
 use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::explain::explained;
-use crate::source::postgres::server::Server;
-use crate::source::postgres::slot::Slot;
-use crate::source::postgres::table::Table;
+use crate::source::postgres::table::IdColumn;
 use crate::source::read_threads::{ReadJob, ReadThreads};
 use crate::source::run::Run;
 use crate::source::status::Rows;
@@ -40,24 +38,30 @@ pub(super) struct FullRead {
 }
 
 impl FullRead {
-    /// Starts to read the ids of the snapshot of a slot into a generation. The slot's connection
-    /// must stay unused until this returns: the snapshot ends with its next command.
+    /// Starts to read all ids into a generation. They are those of the snapshot of a slot, or the
+    /// present ones. The slot's connection must stay unused until this returns: the snapshot ends
+    /// with its next command.
     pub(super) async fn start(
         run: &Run,
         address: &Address,
-        server: &Server,
-        slot: &Slot,
+        host: usize,
+        column: &IdColumn,
+        snapshot: Option<&str>,
         generation: Arc<Generation>,
     ) -> Result<Self, SourceError> {
-        let holder = Bulk::open(address, server.host, Some(&slot.snapshot)).await?;
-        holder.hold(&server.table).await?;
+        let holder = Bulk::open(address, host, snapshot).await?;
+        let blocks = holder.hold(column).await?;
+        let snapshot = match snapshot {
+            Some(snapshot) => snapshot.to_owned(),
+            None => holder.export().await?,
+        };
         let (opened, mut all_opened) = unbounded_channel();
         let job = Arc::new(Job {
             address: address.clone(),
-            host: server.host,
-            snapshot: slot.snapshot.clone(),
-            kind: server.table.kind,
-            copies: copies(&server.table, server.blocks().await?),
+            host,
+            snapshot,
+            kind: column.kind,
+            copies: copies(column, blocks),
             taken: AtomicUsize::new(0),
             generation,
             ids: Arc::clone(&run.ids),
@@ -71,20 +75,20 @@ impl FullRead {
         Ok(Self { threads, _holder: holder })
     }
 
-    /// Waits until all ids are read. Returns the number of rows.
+    /// Waits until all ids are read. Returns the number of rows. A call may be cut off and repeated.
     pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
         self.threads.finish().await
     }
 }
 
 /// Returns the commands that read the ranges of a table.
-fn copies(table: &Table, blocks: u64) -> Vec<String> {
+fn copies(column: &IdColumn, blocks: u64) -> Vec<String> {
     if blocks < FEW_BLOCKS {
-        return vec![table.copy.clone()];
+        return vec![column.copy()];
     }
     let first = |range: u64| blocks * range / RANGES;
     let end = |range: u64| (range + 1 < RANGES).then(|| first(range + 1));
-    (0..RANGES).map(|range| table.copy_of_blocks(first(range), end(range))).collect()
+    (0..RANGES).map(|range| column.copy_of_blocks(first(range), end(range))).collect()
 }
 
 /// What the threads of a read have in common.
@@ -145,12 +149,27 @@ impl Bulk {
     }
 
     /// Keeps the definition and the files of the table as they are until the connection is dropped.
-    pub(super) async fn hold(&self, table: &Table) -> Result<(), SourceError> {
-        let sql = format!("SELECT FROM {} LIMIT 0", table.quoted);
-        self.client.batch_execute(&sql).await.map_err(|error| explained(&error))
+    /// Returns about how many blocks the table has; 0 if its rows have no places in the blocks of
+    /// one relation, such as those of a partitioned table or a view.
+    async fn hold(&self, column: &IdColumn) -> Result<u64, SourceError> {
+        let sql = format!("SELECT FROM {} LIMIT 0", column.table);
+        self.client.batch_execute(&sql).await.map_err(|error| explained(&error))?;
+        let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
+            FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+            WHERE c.oid = $1 AND c.relkind = 'r' AND a.amname = 'heap'
+            AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)";
+        let row = self.client.query_opt(sql, &[&column.relation]).await;
+        let row = row.map_err(|error| explained(&error))?;
+        Ok(row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
     }
 
-    /// Passes the id of each row of a command of [`Table`] to `each`. `None` stands for NULL.
+    /// Returns the name of the snapshot of this connection, for other ones.
+    async fn export(&self) -> Result<String, SourceError> {
+        let row = self.client.query_one("SELECT pg_export_snapshot()", &[]).await;
+        Ok(row.map_err(|error| explained(&error))?.get(0))
+    }
+
+    /// Passes the id of each row of a command of [`IdColumn`] to `each`. `None` stands for NULL.
     pub(super) async fn each_row(
         &self,
         kind: ColumnKind,

@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
 use crate::source::postgres::bulk::FullRead;
@@ -14,7 +16,7 @@ use crate::source::postgres::definition::Definition;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::server::{Look, Server, in_time};
-use crate::source::postgres::slot::create_slot;
+use crate::source::postgres::slot::{Slot, create_slot};
 use crate::source::postgres::transaction::{Effect, Transaction};
 use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
@@ -93,7 +95,7 @@ impl<'r> Follower<'r> {
         let server = in_time(limit, Server::open(address, options, id, limit)).await?;
         let (session, slot) = create_slot(run, &server, address, unfinished).await?;
         let generation = run.start_generation(server.rows().await?)?;
-        let full_read = FullRead::start(run, address, &server, &slot, generation);
+        let full_read = start_read(run, address, &server, &slot, generation);
         let full_read = server.in_time(full_read).await?;
         let stream = ChangeStream::start(session, &slot, &options.publication, &address.user);
         let stream = server.in_time(stream).await?;
@@ -249,7 +251,7 @@ impl<'r> Follower<'r> {
         self.full_read = Some(Box::pin(async move {
             let definition = server.look(name).await?.definition;
             let (session, slot) = create_slot(run, server, address, unfinished).await?;
-            let full_read = FullRead::start(run, address, server, &slot, generation);
+            let full_read = start_read(run, address, server, &slot, generation);
             let full_read = server.in_time(full_read).await?;
             drop(session);
             let read = Read { point: slot.point, definition };
@@ -282,6 +284,18 @@ impl<'r> Follower<'r> {
 
 async fn wait<T>(work: &mut Option<Work<'_, T>>) -> Result<T, SourceError> {
     work.as_mut().expect("tested by the caller").await
+}
+
+/// Starts to read all ids of the snapshot of a slot.
+async fn start_read(
+    run: &Run,
+    address: &Address,
+    server: &Server,
+    slot: &Slot,
+    generation: Arc<Generation>,
+) -> Result<FullRead, SourceError> {
+    let snapshot = Some(&*slot.snapshot);
+    FullRead::start(run, address, server.host, &server.table.ids, snapshot, generation).await
 }
 
 /// Waits until all ids are read.

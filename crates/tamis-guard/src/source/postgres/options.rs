@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::source::poll::PollOptions;
+
 /// The settings of a source in PostgreSQL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
@@ -13,8 +15,11 @@ pub struct PostgresOptions {
     pub table: String,
     /// The column with the ids. It is an integer, a text, or a `uuid`.
     pub column: String,
-    /// The publication that has the table.
+    /// The publication that has the table. It does not matter if the table is polled.
     pub publication: String,
+    /// How the table or view is polled, for a server without logical replication. `None` follows the
+    /// changes. It needs a change column of an integer type, `timestamptz` or `timestamp`.
+    pub poll: Option<PollOptions>,
 }
 
 impl PostgresOptions {
@@ -26,6 +31,7 @@ impl PostgresOptions {
             table: table.to_owned(),
             column: column.to_owned(),
             publication: "tamis_guard".to_owned(),
+            poll: None,
         }
     }
 }
@@ -37,6 +43,7 @@ impl fmt::Debug for PostgresOptions {
             .field("table", &self.table)
             .field("column", &self.column)
             .field("publication", &self.publication)
+            .field("poll", &self.poll)
             .finish_non_exhaustive()
     }
 }

@@ -32,31 +32,39 @@ fn refuse<T>(message: String) -> Result<T, SourceError> {
     Err(SourceError::Preflight(message))
 }
 
+/// Refuses a server that is older than a version.
+pub(super) async fn check_version(client: &Client, oldest: i32) -> Result<(), SourceError> {
+    let sql =
+        "SELECT current_setting('server_version_num')::int, current_setting('server_version')";
+    let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
+    let (number, version): (i32, &str) = (row.get(0), row.get(1));
+    if number >= oldest {
+        return Ok(());
+    }
+    let oldest = oldest / 10_000;
+    refuse(format!("the server is PostgreSQL {version}; {oldest} or newer is needed"))
+}
+
 /// Refuses a server that cannot send changes.
 pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceError> {
-    let sql =
-        "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
-        current_setting('wal_level'), current_setting('server_encoding'),
+    check_version(client, OLDEST).await?;
+    let sql = "SELECT current_setting('wal_level'), current_setting('server_encoding'),
         (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_block_size'),
         (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_segment_size'),
         current_setting('max_replication_slots') = '0'";
     let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
-    let (number, version): (i32, &str) = (row.get(0), row.get(1));
-    if number < OLDEST {
-        return refuse(format!("the server is PostgreSQL {version}; 15 or newer is needed"));
-    }
-    let level: &str = row.get(2);
+    let level: &str = row.get(0);
     if level != "logical" {
         return refuse(format!(
             "wal_level is {level}, but logical replication needs wal_level = logical; run: ALTER \
              SYSTEM SET wal_level = 'logical'; and restart the server"
         ));
     }
-    let encoding: &str = row.get(3);
+    let encoding: &str = row.get(1);
     if encoding != "UTF8" {
         return refuse(format!("the encoding of the database is {encoding}; it must be UTF8"));
     }
-    if row.get(6) {
+    if row.get(4) {
         return refuse(
             "max_replication_slots is 0; run: ALTER SYSTEM SET max_replication_slots = N; \
              with N above 0, and restart the server"
@@ -64,7 +72,7 @@ pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceEr
         );
     }
     let size = |column| row.get::<_, i64>(column).max(1) as u64;
-    Ok(Settings { page: size(4), segment: size(5) })
+    Ok(Settings { page: size(2), segment: size(3) })
 }
 
 /// Finds the table of the settings.

@@ -41,7 +41,10 @@ pub(super) struct Look {
 }
 
 /// Connects to the first host that is no standby.
-async fn connect(address: &Address, limit: Duration) -> Result<(Client, usize), SourceError> {
+pub(super) async fn connect(
+    address: &Address,
+    limit: Duration,
+) -> Result<(Client, usize), SourceError> {
     let mut failure = None;
     // A host that does not answer leaves time for the others.
     let limit = limit / (address.hosts() as u32 + 1);
@@ -139,34 +142,21 @@ impl Server {
         Ok(self.in_time(row).await?.get(0))
     }
 
-    /// Returns about how many blocks the table has; 0 if its rows have no places in blocks, such as
-    /// those of a partitioned table.
-    pub(super) async fn blocks(&self) -> Result<u64, SourceError> {
-        let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
-            FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-            WHERE c.oid = $1 AND c.relkind = 'r' AND a.amname = 'heap'";
-        let row = async {
-            let row = self.client.query_opt(sql, &[&self.table.relation]).await;
-            row.map_err(|error| explained(&error))
-        };
-        let blocks = self.in_time(row).await?.map_or(0, |row| row.get::<_, i64>(0));
-        Ok(blocks.unsigned_abs())
-    }
-
     /// Returns about how many rows the table has.
     pub(super) async fn rows(&self) -> Result<u64, SourceError> {
-        let sql = format!(
-            "{TREE} SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::float8
-             FROM tree JOIN pg_class c ON c.oid = tree.oid WHERE c.relkind = 'r'"
-        );
-        let row = async {
-            let table = &self.table;
-            let row = self.client.query_one(&sql, &[&table.schema, &table.name]).await;
-            row.map_err(|error| explained(&error))
-        };
-        let rows: f64 = self.in_time(row).await?.get(0);
-        Ok(rows as u64)
+        self.in_time(rows(&self.client, &self.table.schema, &self.table.name)).await
     }
+}
+
+/// Returns about how many rows a table has; 0 for a view.
+pub(super) async fn rows(client: &Client, schema: &str, table: &str) -> Result<u64, SourceError> {
+    let sql = format!(
+        "{TREE} SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::float8
+         FROM tree JOIN pg_class c ON c.oid = tree.oid WHERE c.relkind = 'r'"
+    );
+    let row = client.query_one(&sql, &[&schema, &table]).await;
+    let rows: f64 = row.map_err(|error| explained(&error))?.get(0);
+    Ok(rows as u64)
 }
 
 fn definition(row: &tokio_postgres::Row) -> Definition {

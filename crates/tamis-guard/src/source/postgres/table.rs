@@ -10,37 +10,44 @@ use crate::source::postgres::explain::explained;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::TableName;
 
-/// The table and its column of ids.
+/// The column of ids, with names as SQL writes them.
+#[derive(Clone, Debug)]
+pub(super) struct IdColumn {
+    pub(super) table: String,
+    pub(super) column: String,
+    pub(super) kind: ColumnKind,
+    /// The number of the relation. The stream uses it.
+    pub(super) relation: u32,
+}
+
+impl IdColumn {
+    /// Returns the command that reads all ids.
+    pub(super) fn copy(&self) -> String {
+        format!("COPY (SELECT {} FROM {}) TO STDOUT", self.column, self.table)
+    }
+
+    /// Returns the command that reads the ids in a range of blocks. A range without an end has all
+    /// further blocks.
+    pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
+        let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
+        format!(
+            "COPY (SELECT {} FROM {} WHERE ctid >= '({first},0)'{end}) TO STDOUT",
+            self.column, self.table
+        )
+    }
+}
+
+/// A table whose changes are followed.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) schema: String,
     pub(super) name: String,
     pub(super) column: String,
-    /// The number of the relation. The stream uses it.
-    pub(super) relation: u32,
     /// The number of the type of the column.
     pub(super) column_type: u32,
-    pub(super) kind: ColumnKind,
     /// True if no two rows have the same id. Only then a deleted row is a deleted id.
     pub(super) is_unique: bool,
-    /// The name as SQL writes it.
-    pub(super) quoted: String,
-    /// The column as SQL writes it.
-    quoted_column: String,
-    /// The command that reads all ids.
-    pub(super) copy: String,
-}
-
-impl Table {
-    /// Returns the command that reads the ids in a range of blocks. A range without an end has all
-    /// further blocks.
-    pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
-        let (column, table) = (&self.quoted_column, &self.quoted);
-        let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
-        format!(
-            "COPY (SELECT {column} FROM ONLY {table} WHERE ctid >= '({first},0)'{end}) TO STDOUT"
-        )
-    }
+    pub(super) ids: IdColumn,
 }
 
 /// Refuses a table whose changes the stream would not have in full.
@@ -56,24 +63,69 @@ pub(super) async fn check_table(
     check.grants().await?;
     let relations = check.relations().await?;
     check.publication(is_partitioned, &relations).await?;
-    let Quoted { table, column: id_column, .. } = &check.quoted;
-    let copy = if is_partitioned {
-        format!("COPY (SELECT {id_column} FROM {table}) TO STDOUT")
-    } else {
-        format!("COPY {table} ({id_column}) TO STDOUT")
-    };
     Ok(Table {
         schema: name.schema.clone(),
         name: name.table.clone(),
         column: options.column.clone(),
-        relation: name.relation,
         column_type: column.type_number,
-        kind: column.kind,
         is_unique: relations.is_unique && column.kind.is_one_to_one(id),
-        quoted: table.clone(),
-        quoted_column: id_column.clone(),
-        copy,
+        ids: check.id_column(&column),
     })
+}
+
+/// Refuses a table or view whose ids cannot be read.
+pub(super) async fn check_column(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+    id: &IdType,
+) -> Result<IdColumn, SourceError> {
+    let check = Check { client, name, options, quoted: quoted(client, name, options).await? };
+    if name.kind == "m" {
+        return refuse(format!(
+            "{} is a materialized view, which gets rows long after their values of the change \
+             column; poll a table or a view",
+            check.quoted.table
+        ));
+    }
+    let column = check.column(id).await?;
+    check.grants().await?;
+    Ok(check.id_column(&column))
+}
+
+/// A change column, as SQL writes it.
+#[derive(Debug)]
+pub(super) struct ChangeColumn {
+    pub(super) name: String,
+    /// The type to which its values are cast. Each has 8 bytes.
+    pub(super) cast: &'static str,
+}
+
+/// Refuses a change column whose values have no usable order.
+pub(super) async fn check_change_column(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+    column: &str,
+) -> Result<ChangeColumn, SourceError> {
+    let options = PostgresOptions { column: column.to_owned(), ..options.clone() };
+    let check =
+        Check { client, name, options: &options, quoted: quoted(client, name, &options).await? };
+    let found = check.described().await?;
+    let cast = match &*found.base {
+        "int2" | "int4" | "int8" => "int8",
+        "timestamptz" => "timestamptz",
+        "timestamp" => "timestamp",
+        _ => {
+            return refuse(format!(
+                "the column {column} is {}; a change column is smallint, integer, bigint, \
+                 timestamptz or timestamp",
+                found.full
+            ));
+        }
+    };
+    check.grants().await?;
+    Ok(ChangeColumn { name: check.quoted.column, cast })
 }
 
 /// Names as SQL writes them.
@@ -116,6 +168,17 @@ struct Column {
     kind: ColumnKind,
 }
 
+/// A column of the catalog.
+struct Described {
+    type_number: u32,
+    /// The name of its type, below a domain.
+    base: String,
+    /// Its type as SQL writes it.
+    full: String,
+    /// True if different texts are never equal.
+    is_exact: bool,
+}
+
 /// What is known about the table and its partitions.
 struct Relations {
     /// True if an index of the table itself is unique.
@@ -137,6 +200,15 @@ impl Check<'_> {
         rows.map_err(|error| explained(&error))
     }
 
+    fn id_column(&self, column: &Column) -> IdColumn {
+        IdColumn {
+            table: self.quoted.table.clone(),
+            column: self.quoted.column.clone(),
+            kind: column.kind,
+            relation: self.name.relation,
+        }
+    }
+
     /// Returns true for a table with partitions.
     fn kind(&self) -> Result<bool, SourceError> {
         let what = match &*self.name.kind {
@@ -151,8 +223,27 @@ impl Check<'_> {
     }
 
     async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
+        let column = &self.quoted.column;
+        let Described { type_number, base, full, is_exact } = self.described().await?;
+        let Some(kind) = ColumnKind::of(&base).filter(|kind| kind.fits(id)) else {
+            return refuse(format!(
+                "the column {column} is {full}, which holds no ids of the configured type; \
+                 integers, text, varchar, char and uuid are possible"
+            ));
+        };
+        if !is_exact {
+            return refuse(format!(
+                "the column {column} has a collation for which different texts are equal; \
+                 the guard compares bytes"
+            ));
+        }
+        Ok(Column { type_number, kind })
+    }
+
+    /// Finds the column of the settings.
+    async fn described(&self) -> Result<Described, SourceError> {
         let Quoted { table, column, .. } = &self.quoted;
-        let sql = "SELECT a.attname, a.atttypid, b.typname,
+        let sql = "SELECT a.attname, a.atttypid, b.typname::text,
               format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true)
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -167,20 +258,12 @@ impl Check<'_> {
             let names = names.join(", ");
             return refuse(format!("the table {table} has no column {column}; it has: {names}"));
         };
-        let (base, full): (&str, &str) = (row.get(2), row.get(3));
-        let Some(kind) = ColumnKind::of(base).filter(|kind| kind.fits(id)) else {
-            return refuse(format!(
-                "the column {column} is {full}, which holds no ids of the configured type; \
-                 integers, text, varchar, char and uuid are possible"
-            ));
-        };
-        if !row.get::<_, bool>(4) {
-            return refuse(format!(
-                "the column {column} has a collation for which different texts are equal; \
-                 the guard compares bytes"
-            ));
-        }
-        Ok(Column { type_number: row.get(1), kind })
+        Ok(Described {
+            type_number: row.get(1),
+            base: row.get(2),
+            full: row.get(3),
+            is_exact: row.get(4),
+        })
     }
 
     async fn grants(&self) -> Result<(), SourceError> {

@@ -47,7 +47,7 @@ impl<'r> Transaction<'r> {
 
     /// Applies a change. New ids pass at once: all changes that the stream has are committed.
     pub(super) fn apply(&mut self, change: Change) -> Result<Effect, SourceError> {
-        let table = self.table.relation;
+        let table = self.table.ids.relation;
         let applied = match change {
             Change::Commit { end } => {
                 for id in self.deleted.drain() {
@@ -109,7 +109,7 @@ impl<'r> Transaction<'r> {
 
     /// Replaces an id by another one. NULL is no id.
     fn replace(&mut self, old: Value, new: Value) -> Result<Effect, SourceError> {
-        let kind = self.table.kind;
+        let kind = self.table.ids.kind;
         if let Value::Text(old) = old
             && self.table.is_unique
             && let Some(id) = self.run.canonical(kind.id_text(&old))

@@ -1,0 +1,97 @@
+//! Waits for the answers of a server.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
+
+use crate::source::error::SourceError;
+use crate::source::run::Run;
+
+/// How often a wait tests whether the source is stopped, and how long a turn of `alternate` is.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Waits for the answers of a server, until the source is stopped or the server is silent for long.
+#[derive(Debug)]
+pub(in crate::source) struct Answers {
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+    is_stopped: Arc<AtomicBool>,
+    /// The longest silence.
+    pub(in crate::source) limit: Duration,
+    /// When the last part of an answer arrived.
+    heard: Cell<Instant>,
+}
+
+impl Answers {
+    pub(in crate::source) fn new(run: &Run) -> Result<Self, SourceError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Ok(Self {
+            runtime: Some(runtime.map_err(|error| SourceError::Connect(error.to_string()))?),
+            is_stopped: Arc::clone(&run.is_stopped),
+            limit: run.options.stale_after.max(Duration::from_secs(1)),
+            heard: Cell::new(Instant::now()),
+        })
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it is there until the drop")
+    }
+
+    /// Waits for an answer.
+    pub(in crate::source) fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        self.heard();
+        self.runtime().block_on(async {
+            tokio::select! {
+                result = answer => result,
+                error = self.silence() => Err(error),
+            }
+        })
+    }
+
+    /// Reports that a part of an answer has arrived.
+    pub(in crate::source) fn heard(&self) {
+        self.heard.set(Instant::now());
+    }
+
+    async fn silence(&self) -> SourceError {
+        loop {
+            sleep(TICK).await;
+            if self.is_stopped.load(Ordering::Acquire) {
+                return SourceError::Stopped;
+            }
+            if self.heard.get().elapsed() > self.limit {
+                return SourceError::Connect("the server does not answer".to_owned());
+            }
+        }
+    }
+
+    /// Runs work and `pause` in turns, until the work ends or `pause` returns false. A call of `work`
+    /// may be cut off, and the next one goes on.
+    pub(in crate::source) fn alternate(
+        &self,
+        mut work: impl AsyncFnMut() -> Result<(), SourceError>,
+        pause: &mut dyn FnMut() -> Result<bool, SourceError>,
+    ) -> Result<(), SourceError> {
+        loop {
+            match self.runtime().block_on(async { timeout(TICK, work()).await }) {
+                Ok(result) => return result,
+                Err(_) if pause()? => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        // The system may look up the name of a host for long.
+        self.runtime.take().map(Runtime::shutdown_background);
+    }
+}

@@ -1,0 +1,59 @@
+//! Polls a table of a database server.
+
+use crate::source::error::SourceError;
+use crate::source::poll::follower::Follower;
+use crate::source::poll::options::PollOptions;
+use crate::source::poll::polled_database::PolledDatabase;
+use crate::source::run::{Reader, Run};
+
+/// A connection to a table that is polled.
+pub(in crate::source) trait PolledTable:
+    PolledDatabase + Send + Sized + 'static
+{
+    type Options: Send + 'static;
+
+    /// Connects. Refuses a table that cannot be polled.
+    fn open(run: &Run, options: &Self::Options, poll: &PollOptions) -> Result<Self, SourceError>;
+
+    /// Returns what tells the server from another one, also from the same one after it has lost
+    /// commits.
+    fn server(&self) -> &str;
+}
+
+/// Polls a table. A broken connection is opened again, and the polls go on.
+#[derive(Debug)]
+pub(in crate::source) struct ServerReader<T: PolledTable> {
+    options: T::Options,
+    poll: PollOptions,
+    follower: Follower,
+    table: Option<T>,
+    /// The server of the last connection.
+    server: Option<String>,
+}
+
+impl<T: PolledTable> ServerReader<T> {
+    pub(in crate::source) fn new(options: T::Options, poll: PollOptions) -> Self {
+        // Nothing shows what was committed since a snapshot.
+        let follower = Follower::new(&poll, None, String::new());
+        Self { options, poll, follower, table: None, server: None }
+    }
+}
+
+impl<T: PolledTable> Reader for ServerReader<T> {
+    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+        if self.table.is_none() {
+            let table = T::open(run, &self.options, &self.poll)?;
+            if self.server.as_ref().is_some_and(|last| last != table.server()) {
+                self.follower.forget(run);
+            }
+            self.server = Some(table.server().to_owned());
+            self.table = Some(table);
+        }
+        let table = self.table.as_ref().expect("opened above");
+        let result = self.follower.read(run, table);
+        if result.is_err() {
+            self.table = None;
+        }
+        result
+    }
+}

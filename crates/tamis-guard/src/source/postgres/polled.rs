@@ -1,0 +1,355 @@
+//! A table or view that is polled, for a server without logical replication.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut as _, BytesMut};
+use futures_util::StreamExt as _;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::generation::Generation;
+use crate::id::IdType;
+use crate::source::error::SourceError;
+use crate::source::poll::{Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable};
+use crate::source::postgres::address::Address;
+use crate::source::postgres::bulk::FullRead;
+use crate::source::postgres::column::ColumnKind;
+use crate::source::postgres::definition::TREE;
+use crate::source::postgres::explain::explained;
+use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::preflight::{TableName, check_version, find_table};
+use crate::source::postgres::server::{connect, rows};
+use crate::source::postgres::table::{IdColumn, check_change_column, check_column};
+use crate::source::run::Run;
+
+/// The oldest version whose catalog has what the queries need.
+const OLDEST: i32 = 120_000;
+
+/// How many deleted ids one query looks up.
+const BATCH: usize = 500;
+
+/// What tells the server from another one, and from one that has lost commits: a promoted standby
+/// has a new timeline, and a crash clears the statistics.
+const IDENTITY: &str = "SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+    left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+    (SELECT extract(epoch FROM stats_reset) FROM pg_stat_bgwriter))";
+
+/// A connection to the server of a table.
+pub(in crate::source) struct PostgresTable {
+    client: Client,
+    answers: Answers,
+    address: Address,
+    host: usize,
+    identity: String,
+    name: TableName,
+    column: IdColumn,
+    /// The column of ids and the change column, as the catalog has them.
+    columns: [String; 2],
+    schema: String,
+    all_ids: String,
+    changed_ids: Option<String>,
+    highest: Option<String>,
+    deletions: Option<String>,
+    live_ids: String,
+}
+
+/// A table of a server.
+pub(super) struct Found {
+    client: Client,
+    pub(super) host: usize,
+    name: TableName,
+    pub(super) column: IdColumn,
+}
+
+/// Connects, and finds the table of the settings and its column of ids.
+pub(super) async fn find(
+    address: &Address,
+    options: &PostgresOptions,
+    id: &IdType,
+    limit: Duration,
+) -> Result<Found, SourceError> {
+    let (client, host) = connect(address, limit).await?;
+    check_version(&client, OLDEST).await?;
+    let name = find_table(&client, &options.table).await?;
+    let column = check_column(&client, &name, options, id).await?;
+    Ok(Found { client, host, name, column })
+}
+
+impl PolledTable for PostgresTable {
+    type Options = PostgresOptions;
+
+    fn open(run: &Run, options: &PostgresOptions, poll: &PollOptions) -> Result<Self, SourceError> {
+        let (answers, address) = (Answers::new(run)?, Address::new(options)?);
+        let changed = poll.changes.as_ref().map(|changes| &*changes.column);
+        let open = async {
+            let id = &run.ids.options().id;
+            let Found { client, host, name, column } =
+                find(&address, options, id, answers.limit).await?;
+            let changes = match changed {
+                Some(changed) => Some(check_change_column(&client, &name, options, changed).await?),
+                None => None,
+            };
+            let row = client.query_one(IDENTITY, &[]).await.map_err(|error| explained(&error))?;
+            Ok((Found { client, host, name, column }, changes, row.get(0)))
+        };
+        let (found, changes, identity) = answers.wait(open)?;
+        let Found { client, host, name, column } = found;
+        let (id, from) = (&column.column, &column.table);
+        let all_ids = format!("SELECT {id}::text FROM {from} WHERE {id} IS NOT NULL");
+        let array = match column.kind {
+            ColumnKind::Integer => "$1::text[]::int8[]",
+            ColumnKind::Uuid => "$1::text[]::uuid[]",
+            ColumnKind::Text => "$1::text[]",
+            ColumnKind::Padded => "$1::text[]::bpchar[]",
+        };
+        Ok(Self {
+            changed_ids: changes.as_ref().map(|column| {
+                let (name, cast) = (&column.name, column.cast);
+                format!("{all_ids} AND ({name} >= $1::{cast} OR {name} IS NULL)")
+            }),
+            highest: changes
+                .as_ref()
+                .map(|column| format!("SELECT max({})::{} FROM {from}", column.name, column.cast)),
+            deletions: poll.deletions.clone(),
+            live_ids: format!("SELECT {id}::text FROM {from} WHERE {id} = ANY ({array})"),
+            schema: schema_sql(),
+            columns: [options.column.clone(), changed.unwrap_or_default().to_owned()],
+            all_ids,
+            client,
+            answers,
+            address,
+            host,
+            identity,
+            name,
+            column,
+        })
+    }
+
+    fn server(&self) -> &str {
+        &self.identity
+    }
+}
+
+/// Returns the query for what the table is: its relations and their files, and both columns. A view
+/// is what it selects.
+fn schema_sql() -> String {
+    format!(
+        "{TREE} SELECT count(*), hashtextextended(concat_ws('/',
+          string_agg(concat_ws(':', c.oid, c.relkind, c.relfilenode, a.attnum, a.atttypid,
+            k.attnum, k.atttypid, i.inhparent), ' ' ORDER BY c.oid),
+          (SELECT pg_get_viewdef(v.oid) FROM named JOIN pg_class v ON v.oid = named.oid
+            WHERE v.relkind = 'v')) COLLATE \"C\", 0)::text
+        FROM tree JOIN pg_class c ON c.oid = tree.oid
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
+        LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $4 AND NOT k.attisdropped
+        LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
+    )
+}
+
+impl PostgresTable {
+    /// Passes the first value of each row.
+    async fn each(
+        &self,
+        sql: &str,
+        parameter: Option<&(dyn ToSql + Sync)>,
+        mut each: impl FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let rows = self.client.query_raw(sql, parameter).await;
+        let mut rows = pin!(rows.map_err(|error| explained(&error))?);
+        while let Some(row) = rows.next().await {
+            self.answers.heard();
+            let row = row.map_err(|error| explained(&error))?;
+            let text: &str = row.try_get(0).map_err(|error| explained(&error))?;
+            each(text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the ids that the query for deletions returns, as the column has them.
+    async fn deleted(&self, sql: &str) -> Result<Vec<String>, SourceError> {
+        let mut ids = Vec::new();
+        // In this protocol, values of all types are texts.
+        let messages = self.client.simple_query_raw(sql).await;
+        let mut messages = pin!(messages.map_err(|error| explained(&error))?);
+        while let Some(message) = messages.next().await {
+            self.answers.heard();
+            if let SimpleQueryMessage::Row(row) = message.map_err(|error| explained(&error))? {
+                let text = row.try_get(0).map_err(|error| explained(&error))?;
+                ids.extend(text.and_then(|text| as_column(self.column.kind, text)));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Returns those of some ids that rows have.
+    async fn live(&self, ids: &[String]) -> Result<HashSet<Vec<u8>>, SourceError> {
+        let mut live = HashSet::new();
+        self.each(&self.live_ids, Some(&ids), |text| {
+            live.insert(text.to_owned());
+            Ok(())
+        })
+        .await?;
+        Ok(live)
+    }
+}
+
+/// Returns a deleted id as the column has it. `None` if the column cannot have it.
+fn as_column(kind: ColumnKind, text: &str) -> Option<String> {
+    match kind {
+        ColumnKind::Integer => text.trim().parse::<i64>().ok().map(|id| id.to_string()),
+        ColumnKind::Uuid => {
+            let id = IdType::Uuid.canonical(text.trim().as_bytes()).ok()?;
+            String::from_utf8(id.into_owned()).ok()
+        }
+        ColumnKind::Text => Some(text.to_owned()),
+        ColumnKind::Padded => Some(text.trim_end_matches(' ').to_owned()),
+    }
+}
+
+impl PolledDatabase for PostgresTable {
+    fn version(&self) -> Result<Option<i64>, SourceError> {
+        Ok(None)
+    }
+
+    fn schema(&self) -> Result<String, SourceError> {
+        let TableName { schema, table, .. } = &self.name;
+        let [column, changed] = &self.columns;
+        self.answers.wait(async {
+            let row = self.client.query_one(&self.schema, &[schema, table, column, changed]).await;
+            let row = row.map_err(|error| explained(&error))?;
+            if row.get::<_, i64>(0) == 0 {
+                let message = format!("there is no table {}", self.column.table);
+                return Err(SourceError::Preflight(message));
+            }
+            Ok(row.get(1))
+        })
+    }
+
+    fn is_same(&self) -> Result<bool, SourceError> {
+        // A connection has one server.
+        Ok(true)
+    }
+
+    /// Returns `None`: a server may lose its last commits in a crash or a failover.
+    fn lasting_identity(&self) -> Option<String> {
+        None
+    }
+
+    fn in_snapshot<T>(
+        &self,
+        queries: impl FnOnce() -> Result<T, SourceError>,
+    ) -> Result<T, SourceError> {
+        queries()
+    }
+
+    fn highest(&self) -> Result<Cell, SourceError> {
+        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
+        self.answers.wait(async {
+            let row = self.client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
+            let highest: Option<Ordinal> = row.try_get(0).map_err(|error| explained(&error))?;
+            Ok(highest.map_or(Cell::Null, |Ordinal(value)| Cell::Integer(value)))
+        })
+    }
+
+    fn each_changed(
+        &self,
+        bound: &Cell,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        match (&self.changed_ids, bound) {
+            (Some(sql), Cell::Integer(bound)) => {
+                let bound = Ordinal(*bound);
+                self.answers.wait(self.each(sql, Some(&bound), each))
+            }
+            // The table was empty.
+            _ => self.answers.wait(self.each(&self.all_ids, None, each)),
+        }
+    }
+
+    fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
+        let Some(sql) = &self.deletions else { return Ok(()) };
+        let ids = self.answers.wait(self.deleted(sql))?;
+        for batch in ids.chunks(BATCH) {
+            let live = self.answers.wait(self.live(batch))?;
+            for id in batch {
+                each(id.as_bytes(), live.contains(id.as_bytes()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_all(
+        &self,
+        run: &Run,
+        generation: &Arc<Generation>,
+        pause: &mut dyn FnMut() -> Result<bool, SourceError>,
+    ) -> Result<(), SourceError> {
+        let Self { address, host, column, .. } = self;
+        let start = FullRead::start(run, address, *host, column, None, Arc::clone(generation));
+        let mut read = self.answers.wait(start)?;
+        // The read has connections of its own, and the polls go on over this one.
+        self.answers.alternate(
+            async || {
+                run.count(read.finish().await?);
+                Ok(())
+            },
+            pause,
+        )
+    }
+
+    fn rows(&self) -> Result<u64, SourceError> {
+        let TableName { schema, table, .. } = &self.name;
+        self.answers.wait(rows(&self.client, schema, table))
+    }
+}
+
+/// A value of a change column: an integer, or microseconds. Their order is that of the values.
+#[derive(Debug)]
+struct Ordinal(i64);
+
+impl<'a> FromSql<'a> for Ordinal {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(i64::from_be_bytes(raw.try_into()?)))
+    }
+
+    accepts!(INT8, TIMESTAMP, TIMESTAMPTZ);
+}
+
+impl ToSql for Ordinal {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.put_i64(self.0);
+        Ok(IsNull::No)
+    }
+
+    accepts!(INT8, TIMESTAMP, TIMESTAMPTZ);
+    to_sql_checked!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deleted_ids_are_written_as_the_column_has_them() {
+        let uuid = "0190163d-8694-739b-aea5-966c26f8ad91";
+        for (kind, text, expected) in [
+            (ColumnKind::Integer, " 007", Some("7")),
+            (ColumnKind::Integer, "-7", Some("-7")),
+            (ColumnKind::Integer, "7.0", None),
+            (ColumnKind::Integer, "9223372036854775808", None),
+            (ColumnKind::Uuid, "0190163D8694739BAEA5966C26F8AD91", Some(uuid)),
+            (ColumnKind::Uuid, "7", None),
+            (ColumnKind::Text, "a ", Some("a ")),
+            (ColumnKind::Padded, "a ", Some("a")),
+        ] {
+            assert_eq!(as_column(kind, text).as_deref(), expected, "{kind:?} {text}");
+        }
+    }
+}
