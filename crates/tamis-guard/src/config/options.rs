@@ -107,7 +107,10 @@ pub(super) fn snapshots(
     folder: &Path,
 ) -> Result<SnapshotsConfig, Wrong> {
     if let Some(set) = sets.keys().find(|set| file_name(set).is_none()) {
-        return Err(wrong(format!("ids.{set}"), "the name is too long for that of a snapshot"));
+        return Err(wrong(
+            format!("ids.{set}"),
+            "the name is too long for the name of its snapshot file",
+        ));
     }
     let every = table.every.map_or(SnapshotOptions::new("").every, |Text(time)| time);
     if every < Duration::from_secs(1) {
@@ -133,11 +136,11 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     set_to(&mut options.next_ids, table.next.ids);
     set_to(&mut options.next_per_second, table.next.per_second);
     if options.next_ids > 0 && !matches!(id, IdType::Integer { .. }) {
-        return Err(in_set(wrong("next", "only integer ids have next ones")));
+        return Err(in_set(wrong("next", "only for ids of the type integer")));
     }
     if table.publish.is_some() && matches!(table.source, Some(file::Source::Redis(_))) {
         let message =
-            "a copy of a filter on Redis is not published: let each guard read the server";
+            "a set with a Redis source cannot be published: let each guard read the Redis server";
         return Err(in_set(wrong("publish", message)));
     }
     let list = |field, ids: &[String], file: &Option<PathBuf>| {
@@ -285,7 +288,7 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
         }
         #[cfg(not(feature = "parquet"))]
         file::Source::Parquet { .. } => {
-            return Err(wrong("source.kind", "this build reads no Parquet files"));
+            return Err(wrong("source.kind", "this build of tamis has no support for Parquet"));
         }
         file::Source::Filter { path, quiet, max_size } => {
             let mut options = options(path, FileFormat::Filter);
@@ -360,19 +363,19 @@ fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
         file::Source::Redis(table) => SourceConfig::Redis(redis(table)?),
         #[cfg(not(feature = "redis"))]
         file::Source::Redis(_) => {
-            return Err(wrong("source.kind", "this build reads no Redis servers"));
+            return Err(wrong("source.kind", "this build of tamis has no support for Redis"));
         }
         #[cfg(not(feature = "mysql"))]
         file::Source::Mysql { .. } => {
-            return Err(wrong("source.kind", "this build reads no MySQL databases"));
+            return Err(wrong("source.kind", "this build of tamis has no support for MySQL"));
         }
         #[cfg(not(feature = "postgres"))]
         file::Source::Postgres { .. } => {
-            return Err(wrong("source.kind", "this build reads no PostgreSQL databases"));
+            return Err(wrong("source.kind", "this build of tamis has no support for PostgreSQL"));
         }
         #[cfg(not(feature = "sqlite"))]
         file::Source::Sqlite { .. } => {
-            return Err(wrong("source.kind", "this build reads no SQLite databases"));
+            return Err(wrong("source.kind", "this build of tamis has no support for SQLite"));
         }
     })
 }

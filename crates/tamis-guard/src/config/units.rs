@@ -180,9 +180,10 @@ fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Strin
     let mut parts = text.split("${");
     let mut expanded = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (name, rest) = part.split_once('}').ok_or("`${` without `}`")?;
-        let value = variable(name)
-            .ok_or_else(|| format!("the environment has no variable {name:?}, or it is no text"))?;
+        let (name, rest) = part.split_once('}').ok_or("`${` has no closing `}`")?;
+        let value = variable(name).ok_or_else(|| {
+            format!("the environment variable {name:?} is not set, or is not UTF-8")
+        })?;
         expanded.push_str(&value);
         expanded.push_str(rest);
     }

@@ -31,7 +31,7 @@ pub enum RedisSourceError {
     Moved(String),
     /// The server sent bytes that are no reply.
     Protocol(ProtocolError),
-    /// The server sent a reply of another type.
+    /// The server sent another reply than this one.
     Unexpected(&'static str),
     /// The value is larger than the settings allow.
     TooLarge {
@@ -86,18 +86,20 @@ impl fmt::Display for RedisSourceError {
             Self::Url(error) => error.fmt(f),
             Self::Io(error) => write!(f, "the connection failed: {}", PlainIo(error)),
             Self::Silent => f.write_str("the server does not answer"),
-            Self::Tls(why) => write!(f, "TLS is not possible: {why}"),
+            Self::Tls(why) => write!(f, "cannot set up TLS: {why}"),
             Self::Server(message) if message.starts_with("NOAUTH") => {
                 f.write_str("the server requires a password: write redis://USER:PASSWORD@HOST/KEY")
             }
-            Self::Server(message) => write!(f, "the server refuses to answer: {message}"),
+            Self::Server(message) => write!(f, "the server returned an error: {message}"),
             Self::Moved(address) => write!(
                 f,
-                "the key is on the node {address} of a cluster; the source reads one server, so give \
-                 the address of that node"
+                "the key is on the node {address} of a cluster, and the guard reads one server: \
+                 write the address of that node in the URL"
             ),
-            Self::Protocol(error) => write!(f, "the server sent no valid reply: {error}"),
-            Self::Unexpected(expected) => write!(f, "the server sent no {expected}"),
+            Self::Protocol(error) => write!(f, "the server sent an invalid reply: {error}"),
+            Self::Unexpected(expected) => {
+                write!(f, "the server sent an unexpected reply instead of {expected}")
+            }
             Self::TooLarge { max_bytes } => {
                 write!(f, "the value is larger than {max_bytes} bytes; raise `max_size`")
             }
@@ -105,20 +107,22 @@ impl fmt::Display for RedisSourceError {
             Self::OtherType(kind) => write!(f, "the key holds a {kind}, not a filter"),
             Self::NoFormat => write!(
                 f,
-                "the key holds a string, whose bits may have several formats: write `format` ({})",
+                "the key holds a string, which does not show the format of its bits: set `format` \
+                 to one of {}",
                 FORMATS.join(", ")
             ),
             Self::NoFunnel => f.write_str(
-                "the filter does not store how ids become bytes: write `funnel`, such as \"long\"",
+                "the filter does not store how the program encodes ids to bytes: set `funnel`, \
+                 such as funnel = \"long\"",
             ),
-            Self::Window => {
-                f.write_str("the filter is a window, which forgets items; use one without a window")
-            }
-            Self::Decode(error) => write!(f, "the value is no filter that can be read: {error}"),
-            Self::Payload(error) => write!(f, "the value is no filter that can be read: {error}"),
+            Self::Window => f.write_str(
+                "the filter is a window, which forgets items; use a filter without a window",
+            ),
+            Self::Decode(error) => write!(f, "cannot decode the value as a filter: {error}"),
+            Self::Payload(error) => write!(f, "cannot decode the value as a filter: {error}"),
             Self::Copy(error) => error.fmt(f),
             Self::TooFew { items, least } => {
-                write!(f, "the filter has {items} ids, at least {least} are expected")
+                write!(f, "the filter has {items} ids, but at least {least} are expected")
             }
             Self::Plan(error) => write!(f, "cannot create a filter: {error}"),
             Self::Stopped => f.write_str("the source was stopped"),

@@ -54,7 +54,7 @@ fn wrong_values_are_named_with_their_place() {
         (
             "[ids.products]",
             "[ids.products]\npush = { token = \"${TAMIS_NO_SUCH}\" }",
-            "the environment has no variable \"TAMIS_NO_SUCH\"",
+            "the environment variable \"TAMIS_NO_SUCH\" is not set",
         ),
         (
             "[ids.products]",
@@ -91,7 +91,7 @@ fn wrong_values_are_named_with_their_place() {
         (
             "kind = \"lines\", path = \"ids.txt\"",
             "kind = \"mysql\", url = \"${TAMIS_NO_SUCH}\", table = \"t\", column = \"id\"",
-            "the environment has no variable \"TAMIS_NO_SUCH\"",
+            "the environment variable \"TAMIS_NO_SUCH\" is not set",
         ),
         (
             "\n[[route]]",

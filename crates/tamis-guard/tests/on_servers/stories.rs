@@ -103,7 +103,7 @@ fn filters_of_java_are_copied_with_the_funnel_of_the_program() {
     let redis = RedisOptions::new(&server.url("seen"));
     let source = follow(&id_set(integers()), redis.clone());
     let status = wait(&source, "a refusal", |status| status.last_error.is_some());
-    assert!(status.last_error.unwrap().contains("write `funnel`"));
+    assert!(status.last_error.unwrap().contains("set `funnel`"));
     let ids = id_set(integers());
     let source = follow(&ids, RedisOptions { funnel: Some(Funnel::Bytes), ..redis });
     wait_synced(&source);

@@ -86,7 +86,7 @@ pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError
         return Ok(());
     }
     Err(SourceError::Connect(format!(
-        "a further connection has reached another server ({other}) than the first one ({known}); \
+        "one connection reached the server {known}, and a later one another server ({other}); \
          write the address of one server in the URL, not that of a load balancer"
     )))
 }
@@ -235,7 +235,7 @@ async fn check_settings(connection: &mut Conn) -> Result<(), CheckError> {
         @@global.binlog_row_image";
     let settings: Option<(String, String, String)> = connection.query_first(settings).await?;
     let Some((log, format, image)) = settings else {
-        return Err(CheckError::Setting("the server tells no settings".to_owned()));
+        return Err(CheckError::Setting("the server returned no binary log settings".to_owned()));
     };
     let refuse = |message: String| Err(CheckError::Setting(message));
     if log != "1" && !log.eq_ignore_ascii_case("ON") {

@@ -117,7 +117,7 @@ impl Connection {
                 };
             }
             if self.input.len() > MAX_REPLY_BYTES {
-                return Err(RedisSourceError::Unexpected("short reply"));
+                return Err(RedisSourceError::Unexpected("a short reply"));
             }
             self.fill(READ_BYTES, is_stopped)?;
         }
@@ -150,7 +150,7 @@ impl Connection {
         if self.input[0] != b'$' {
             return match self.reply(is_stopped)? {
                 Reply::Null | Reply::NullArray => Ok(None),
-                _ => Err(RedisSourceError::Unexpected("value")),
+                _ => Err(RedisSourceError::Unexpected("a value")),
             };
         }
         let Ok(len) = usize::try_from(self.length(is_stopped)?) else { return Ok(None) };
@@ -166,7 +166,7 @@ impl Connection {
         let rest = self.input.split_off(end);
         let mut value = std::mem::replace(&mut self.input, rest);
         if !value.ends_with(b"\r\n") {
-            return Err(RedisSourceError::Unexpected("line end after a value"));
+            return Err(RedisSourceError::Unexpected("a line end after the value"));
         }
         value.truncate(len);
         Ok(Some(value))
@@ -182,10 +182,10 @@ impl Connection {
                 let digits = std::str::from_utf8(&line[1..end]).ok();
                 let length = digits.and_then(|digits| digits.parse().ok());
                 self.input.drain(..end + 2);
-                return length.ok_or(RedisSourceError::Unexpected("length"));
+                return length.ok_or(RedisSourceError::Unexpected("a length"));
             }
             if line.len() == MAX_LINE {
-                return Err(RedisSourceError::Unexpected("length"));
+                return Err(RedisSourceError::Unexpected("a length"));
             }
             self.fill(READ_BYTES, is_stopped)?;
         }

@@ -81,7 +81,7 @@ impl Reading<'_> {
     fn type_of(&mut self, key: &[u8]) -> Result<String, RedisSourceError> {
         match self.watch.reader().call(&[b"TYPE", key], self.is_stopped)? {
             Reply::Simple(kind) => Ok(kind.chars().filter(|it| !it.is_control()).collect()),
-            _ => Err(RedisSourceError::Unexpected("type")),
+            _ => Err(RedisSourceError::Unexpected("a type")),
         }
     }
 
@@ -164,10 +164,10 @@ impl Reading<'_> {
             reader.reply(is_stopped)?;
         }
         if reader.array(is_stopped)? != Some(2) {
-            return Err(RedisSourceError::Unexpected("reply to EXEC"));
+            return Err(RedisSourceError::Unexpected("two replies to EXEC"));
         }
         let Reply::Array(values) = reader.reply(is_stopped)? else {
-            return Err(RedisSourceError::Unexpected("settings"));
+            return Err(RedisSourceError::Unexpected("the settings of the filter"));
         };
         let bits = reader.receive_value(self.options.max_bytes, is_stopped)?;
         let bits = bits.ok_or(RedisSourceError::NoKey)?;

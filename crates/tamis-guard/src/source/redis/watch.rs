@@ -64,7 +64,7 @@ impl Watch {
         let is_unchanged = match self.watching.reply(is_stopped)? {
             Reply::Array(replies) if replies.is_empty() => true,
             Reply::Null | Reply::NullArray => false,
-            _ => return Err(RedisSourceError::Unexpected("reply to EXEC")),
+            _ => return Err(RedisSourceError::Unexpected("a reply to EXEC")),
         };
         std::mem::swap(&mut self.watching, &mut self.other);
         Ok(is_unchanged)

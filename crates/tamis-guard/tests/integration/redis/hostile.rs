@@ -53,23 +53,23 @@ fn hostile_replies_are_refused_with_one_line() {
     let deep = b"*1\r\n".repeat(100);
     let many = [b"*1000000000\r\n".as_slice(), &b":1\r\n".repeat(50_000)].concat();
     let cases: [(&str, &[u8], &str); 17] = [
-        ("WATCH", b"garbage\r\n", "no valid reply"),
-        ("WATCH", &long, "no short reply"),
-        ("WATCH", &deep, "no valid reply"),
-        ("WATCH", &many, "no short reply"),
+        ("WATCH", b"garbage\r\n", "an invalid reply"),
+        ("WATCH", &long, "instead of a short reply"),
+        ("WATCH", &deep, "an invalid reply"),
+        ("WATCH", &many, "instead of a short reply"),
         ("WATCH", b"", "the connection failed"),
-        ("TYPE", b":1\r\n", "sent no type"),
+        ("TYPE", b":1\r\n", "instead of a type"),
         ("TYPE", b"+list\r\n", "holds a list, not a filter"),
         ("TYPE", b"-MOVED 7 10.0.0.9:6379\r\n", "on the node 10.0.0.9:6379 of a cluster"),
-        ("TYPE", b"-ERR \x1b[31mred\r\n", "refuses to answer: ERR [31mred"),
+        ("TYPE", b"-ERR \x1b[31mred\r\n", "returned an error: ERR [31mred"),
         ("DUMP", b"$99999999999999\r\n", "larger than 1000000 bytes; raise `max_size`"),
-        ("DUMP", b"$99999999999999999999999999\r\n", "sent no length"),
-        ("DUMP", b"$12345678901234567890123456789012345678901234567890", "sent no length"),
+        ("DUMP", b"$99999999999999999999999999\r\n", "instead of a length"),
+        ("DUMP", b"$12345678901234567890123456789012345678901234567890", "instead of a length"),
         ("DUMP", b"$1000\r\nhalf", "the connection failed"),
-        ("DUMP", b"$4\r\nabcdef", "no line end after a value"),
-        ("DUMP", b"$4\r\nabcd\r\n", "no filter that can be read"),
+        ("DUMP", b"$4\r\nabcdef", "instead of a line end after the value"),
+        ("DUMP", b"$4\r\nabcd\r\n", "cannot decode the value as a filter"),
         ("DUMP", b"$-1\r\n", "there is no such key"),
-        ("DUMP", b"*1\r\n:1\r\n", "sent no value"),
+        ("DUMP", b"*1\r\n:1\r\n", "instead of a value"),
     ];
     for (name, reply, why) in cases {
         let address = serve(name, reply.into());

@@ -146,7 +146,7 @@ fn a_deleted_or_replaced_key_keeps_the_ids_and_makes_them_stale() {
 
     client.run("SET seen something");
     let message = failure(&source);
-    assert!(message.contains("write `format`"), "{message}");
+    assert!(message.contains("set `format`"), "{message}");
     wait(&source, "stale", |status| status.state == SyncState::Stale);
     assert!(ids.generation().contains(b"4"));
 }
@@ -177,7 +177,7 @@ fn a_window_is_refused() {
     client.run("TM.ADD seen 1");
     let source = follow(&id_set(integers()), &url(&server));
     let message = failure(&source);
-    assert!(message.ends_with("which forgets items; use one without a window"), "{message}");
+    assert!(message.ends_with("which forgets items; use a filter without a window"), "{message}");
 }
 
 #[test]
