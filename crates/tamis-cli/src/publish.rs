@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> CommandResult {
     args.log.start();
     if token.is_none() && !args.listen.ip().is_loopback() {
         for name in catalog.secret_names() {
-            tracing::warn!(%name, "everyone can read the secret hash key; set --token-file");
+            tracing::warn!(%name, "any client can download the secret hash key; set --token-file");
         }
     }
     let token = Arc::new(token);

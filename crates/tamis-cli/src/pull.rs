@@ -190,7 +190,10 @@ fn refused(url: &str, answer: &HttpAnswer<'_>) -> Failure {
         StatusCode::SERVICE_UNAVAILABLE => ": try again in some seconds".to_owned(),
         _ if status.is_redirection() => {
             let location = answer.head().headers.get(LOCATION).and_then(|it| it.to_str().ok());
-            format!(": name the place itself: {}", location.unwrap_or("it has no other place"))
+            match location {
+                Some(location) => format!(", a redirection: use the URL {location}"),
+                None => ", a redirection without a target".to_owned(),
+            }
         }
         _ => String::new(),
     };

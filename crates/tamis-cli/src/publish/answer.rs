@@ -33,7 +33,7 @@ pub async fn answer<B>(
         return with(answer, ALLOW, "GET, HEAD");
     }
     if token.is_some_and(|token| !token.is_in(request.headers())) {
-        let message = "the token is wrong: send Authorization: Bearer TOKEN\n";
+        let message = "the token is missing or wrong: send Authorization: Bearer TOKEN\n";
         let answer = text(StatusCode::UNAUTHORIZED, "text/plain", message);
         return with(answer, WWW_AUTHENTICATE, "Bearer");
     }
@@ -51,7 +51,7 @@ pub async fn answer<B>(
         None => text(
             StatusCode::NOT_FOUND,
             "text/plain",
-            "there are /, /index.json and /filters/NAME\n",
+            "not found: this server has the paths /, /index.json and /filters/NAME\n",
         ),
     }
 }
@@ -60,11 +60,11 @@ async fn file<B>(request: &Request<B>, catalog: &Catalog, name: &str) -> Answer 
     let file = match catalog.get(name).await {
         Ok(file) => file,
         Err(Unavailable::Missing) => {
-            let message = "there is no file of this name: see /\n";
+            let message = "this server has no file of this name: the page / lists all files\n";
             return text(StatusCode::NOT_FOUND, "text/plain", message);
         }
         Err(Unavailable::Later) => {
-            let message = "the file is being written, or is no filter\n";
+            let message = "the file is being written, or is not a filter: try again later\n";
             let answer = text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", message);
             return with(answer, RETRY_AFTER, "2");
         }

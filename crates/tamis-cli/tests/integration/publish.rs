@@ -231,10 +231,7 @@ fn no_damaged_or_strange_body_replaces_a_copy() {
         (answer("", b"\x89TGUARD\nxxxxxxxxxxxxxxx"), "is the set of a guard"),
         (cut, "the exchange failed"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999999\r\n\r\n".to_vec(), "--max-size"),
-        (
-            b"HTTP/1.1 301 Moved\r\nlocation: http://b/c\r\n\r\n".to_vec(),
-            "place itself: http://b/c",
-        ),
+        (b"HTTP/1.1 301 Moved\r\nlocation: http://b/c\r\n\r\n".to_vec(), "use the URL http://b/c"),
         (b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec(), "lists its filters"),
         (b"hello\r\n\r\n".to_vec(), "the exchange failed"),
     ];
