@@ -1,4 +1,4 @@
-//! Ids in a table of PostgreSQL, by logical replication.
+//! Ids in a table of PostgreSQL, by logical replication. `polled.rs` polls a table instead.
 //!
 //! ```text
 //! create a temporary slot at the point C, with a snapshot ─▶ follow the changes after C ─────▶
