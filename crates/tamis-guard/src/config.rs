@@ -12,6 +12,7 @@ mod read;
 mod redis;
 mod refusal;
 mod set;
+mod source;
 mod units;
 
 pub use checked::Config;

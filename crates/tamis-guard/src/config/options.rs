@@ -12,11 +12,10 @@ use http::Method;
 use crate::bearer_token::BearerToken;
 use crate::config::file;
 use crate::config::read::read_text;
-#[cfg(feature = "redis")]
-use crate::config::redis::redis;
 use crate::config::refusal::refusal;
-use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
-use crate::config::units::{OneOrMany, Secret, Size, Text};
+use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig};
+use crate::config::source::source;
+use crate::config::units::{OneOrMany, Size, Text};
 use crate::fleet::PublicationOptions;
 use crate::id::{IdType, IntegerForm};
 use crate::id_set::IdSet;
@@ -29,25 +28,25 @@ use crate::proxy::{ProxyOptions, TlsFiles};
 use crate::route::{Required, Route, RouteId};
 use crate::single_flight::SingleFlight;
 use crate::snapshot::{SnapshotOptions, file_name};
-use crate::source::{CsvColumn, FileFormat, FileOptions, LeaderOptions, SourceOptions};
+use crate::source::SourceOptions;
 use crate::state::Policies;
 
 /// The field, and what is wrong with its value.
-type Wrong = (String, String);
+pub(super) type Wrong = (String, String);
 
-fn wrong(field: impl Display, message: impl Display) -> Wrong {
+pub(super) fn wrong(field: impl Display, message: impl Display) -> Wrong {
     (field.to_string(), message.to_string())
 }
 
 /// Replaces a setting, if the file has it.
-fn set_to<T>(setting: &mut T, value: Option<T>) {
+pub(super) fn set_to<T>(setting: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *setting = value;
     }
 }
 
 /// As `set_to`, for a value that the file writes as a text.
-fn set_to_text<T>(setting: &mut T, value: Option<Text<T>>) {
+pub(super) fn set_to_text<T>(setting: &mut T, value: Option<Text<T>>) {
     set_to(setting, value.map(|Text(value)| value));
 }
 
@@ -245,212 +244,6 @@ fn list(
         }
     }
     Ok(list)
-}
-
-fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
-    let options = |path: &Path, format| FileOptions::new(folder.join(path), format);
-    Ok(match table {
-        file::Source::Lines { path, quiet, min_items, min_share, max_invalid } => {
-            let mut options = options(path, FileFormat::Lines);
-            set_to_text(&mut options.quiet, *quiet);
-            set_to(&mut options.min_items, *min_items);
-            set_to(&mut options.min_share, *min_share);
-            set_to(&mut options.max_invalid, *max_invalid);
-            SourceConfig::File(options)
-        }
-        file::Source::Csv { path, column, delimiter, quiet, min_items, min_share, max_invalid } => {
-            let column = match column {
-                file::Column::Name(name) => CsvColumn::Name(name.clone()),
-                file::Column::Number(0) => {
-                    return Err(wrong("source.column", "the first column has the number 1"));
-                }
-                file::Column::Number(number) => CsvColumn::Number(number - 1),
-            };
-            let delimiter = u8::try_from(delimiter.unwrap_or(','));
-            let delimiter = delimiter.ok().filter(u8::is_ascii);
-            let delimiter =
-                delimiter.ok_or_else(|| wrong("source.delimiter", "write one ASCII character"))?;
-            let mut options = options(path, FileFormat::Csv { column, delimiter });
-            set_to_text(&mut options.quiet, *quiet);
-            set_to(&mut options.min_items, *min_items);
-            set_to(&mut options.min_share, *min_share);
-            set_to(&mut options.max_invalid, *max_invalid);
-            SourceConfig::File(options)
-        }
-        #[cfg(feature = "parquet")]
-        file::Source::Parquet { path, column, quiet, min_items, min_share, max_invalid } => {
-            let mut options = options(path, FileFormat::Parquet { column: column.clone() });
-            set_to_text(&mut options.quiet, *quiet);
-            set_to(&mut options.min_items, *min_items);
-            set_to(&mut options.min_share, *min_share);
-            set_to(&mut options.max_invalid, *max_invalid);
-            SourceConfig::File(options)
-        }
-        #[cfg(not(feature = "parquet"))]
-        file::Source::Parquet { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for Parquet"));
-        }
-        file::Source::Filter { path, quiet, max_size } => {
-            let mut options = options(path, FileFormat::Filter);
-            set_to_text(&mut options.quiet, *quiet);
-            set_to(&mut options.max_bytes, max_size.map(|Text(Size(bytes))| bytes));
-            SourceConfig::File(options)
-        }
-        file::Source::Leader { url, token, max_size, ca } => {
-            SourceConfig::Leader(leader(url, token, *max_size, ca.as_deref(), folder)?)
-        }
-        #[cfg(feature = "sqlite")]
-        file::Source::Sqlite {
-            path,
-            table,
-            column,
-            condition,
-            changed,
-            overlap,
-            deletions,
-            reread,
-            chunk,
-        } => {
-            let mut options = crate::source::SqliteOptions::new(folder.join(path), table, column);
-            options.condition.clone_from(condition);
-            options.deletions.clone_from(deletions);
-            set_to_text(&mut options.reread, *reread);
-            set_to(&mut options.chunk, *chunk);
-            options.changes = change_column(changed.as_deref(), *overlap)?;
-            SourceConfig::Sqlite(options)
-        }
-        #[cfg(feature = "mysql")]
-        file::Source::Mysql {
-            url,
-            table,
-            column,
-            server_id,
-            follow,
-            changed,
-            overlap,
-            deletions,
-            reread,
-        } => {
-            let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
-            options.server_id = *server_id;
-            options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
-            if options.poll.is_some() && server_id.is_some() {
-                return Err(wrong("source.server_id", "only with follow = \"log\""));
-            }
-            SourceConfig::Mysql(options)
-        }
-        #[cfg(feature = "postgres")]
-        file::Source::Postgres {
-            url,
-            table,
-            column,
-            publication,
-            follow,
-            changed,
-            overlap,
-            deletions,
-            reread,
-        } => {
-            let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
-            set_to(&mut options.publication, publication.clone());
-            options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
-            if options.poll.is_some() && publication.is_some() {
-                return Err(wrong("source.publication", "only with follow = \"log\""));
-            }
-            SourceConfig::Postgres(options)
-        }
-        #[cfg(feature = "redis")]
-        file::Source::Redis(table) => SourceConfig::Redis(redis(table)?),
-        #[cfg(not(feature = "redis"))]
-        file::Source::Redis(_) => {
-            return Err(wrong("source.kind", "this build of tamis has no support for Redis"));
-        }
-        #[cfg(not(feature = "mysql"))]
-        file::Source::Mysql { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for MySQL"));
-        }
-        #[cfg(not(feature = "postgres"))]
-        file::Source::Postgres { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for PostgreSQL"));
-        }
-        #[cfg(not(feature = "sqlite"))]
-        file::Source::Sqlite { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for SQLite"));
-        }
-    })
-}
-
-/// Returns how the table of a server is polled; `None` if its log is followed.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-fn poll(
-    follow: Option<file::Follow>,
-    changed: Option<&str>,
-    overlap: Option<Text<Duration>>,
-    deletions: &Option<String>,
-    reread: Option<Text<Duration>>,
-) -> Result<Option<crate::source::PollOptions>, Wrong> {
-    if follow != Some(file::Follow::Poll) {
-        let of_polls = [
-            ("changed", changed.is_some()),
-            ("overlap", overlap.is_some()),
-            ("deletions", deletions.is_some()),
-            ("reread", reread.is_some()),
-        ];
-        let Some((field, _)) = of_polls.iter().find(|(_, is_given)| *is_given) else {
-            return Ok(None);
-        };
-        return Err(wrong(format!("source.{field}"), "only with follow = \"poll\""));
-    }
-    if changed.is_none() {
-        let message = "name a column whose values never decrease, such as \"updated_at\"";
-        return Err(wrong("source.changed", message));
-    }
-    let mut poll = crate::source::PollOptions {
-        changes: change_column(changed, overlap)?,
-        deletions: deletions.clone(),
-        ..crate::source::PollOptions::default()
-    };
-    set_to_text(&mut poll.reread, reread);
-    Ok(Some(poll))
-}
-
-/// Returns the column by which polls find new rows.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-fn change_column(
-    column: Option<&str>,
-    overlap: Option<Text<Duration>>,
-) -> Result<Option<crate::source::ChangeColumn>, Wrong> {
-    let Some(column) = column else {
-        return match overlap {
-            Some(_) => Err(wrong("source.overlap", "only with the column `changed`")),
-            None => Ok(None),
-        };
-    };
-    let mut column = crate::source::ChangeColumn::new(column);
-    set_to_text(&mut column.overlap, overlap);
-    Ok(Some(column))
-}
-
-fn leader(
-    url: &Secret,
-    token: &Secret,
-    max_size: Option<Text<Size>>,
-    ca: Option<&Path>,
-    folder: &Path,
-) -> Result<LeaderOptions, Wrong> {
-    let url: http::Uri = url.0.parse().map_err(|error| wrong("source.url", error))?;
-    let form = "write http://HOST:PORT/filters/NAME, or the same with https";
-    if !matches!(url.scheme_str(), Some("http" | "https")) || url.query().is_some() {
-        return Err(wrong("source.url", form));
-    }
-    if url.authority().is_none_or(|it| it.as_str().contains('@')) {
-        return Err(wrong("source.url", format!("has a user name; {form}")));
-    }
-    let token = BearerToken::new(&token.0).map_err(|error| wrong("source.token", error))?;
-    let mut options = LeaderOptions::new(url, token);
-    set_to(&mut options.max_bytes, max_size.map(|Text(Size(bytes))| bytes));
-    options.ca = ca.map(|ca| folder.join(ca));
-    Ok(options)
 }
 
 /// Returns how a set is published.

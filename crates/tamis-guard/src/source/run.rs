@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::generation::Generation;
 use crate::id_set::IdSet;
 use crate::snapshot::Snapshot;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
 use crate::source::loader::Loader;
