@@ -109,6 +109,51 @@ fn a_copy_follows_its_filter() {
     assert_eq!(server.stop(), 0);
 }
 
+/// *Summary Cache* (Fan, Cao, Almeida, Broder, 2000): each proxy publishes a filter of its cache, and
+/// asks a neighbour only for URLs that its copy of the neighbour's filter has.
+#[test]
+fn proxies_exchange_digests_of_their_caches() {
+    let url = |number: usize| format!("http://origin.example/{number}");
+    let caches = [0..600, 400..1000];
+    let proxies = caches.clone().map(|cache| {
+        let folder = Folder::new();
+        folder.write("cache.txt", &cache.map(|it| url(it) + "\n").collect::<String>());
+        folder.ok("build --kind counting --rate 1% --items 1000 cache.txt -o own.tamis");
+        let publisher = Publisher::start(&folder, "own.tamis");
+        (folder, publisher)
+    });
+    let pull = |one: usize| {
+        let (folder, _) = &proxies[one];
+        let (_, neighbour) = &proxies[1 - one];
+        folder.ok(&format!("pull {} -o neighbour.tamis --quiet", neighbour.url("own.tamis")));
+    };
+    // Returns the URLs for which a proxy asks its neighbour.
+    let asked = |one: usize, numbers: std::ops::Range<usize>| {
+        let (folder, _) = &proxies[one];
+        folder.write("urls.txt", &numbers.map(|it| url(it) + "\n").collect::<String>());
+        let found = folder.run("check neighbour.tamis urls.txt").stdout;
+        found.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (one, cache) in [(0, caches[1].clone()), (1, caches[0].clone())] {
+        pull(one);
+        // No request for a URL of the neighbour's cache goes to the origin.
+        assert_eq!(asked(one, cache.clone()), cache.map(url).collect::<Vec<_>>());
+        assert!(asked(one, 10_000..20_000).len() < 200);
+    }
+    // The second proxy removes URLs from its cache and from its digest.
+    let (second, _) = &proxies[1];
+    second.write("removed.txt", &(400..700).map(|it| url(it) + "\n").collect::<String>());
+    second.ok("remove own.tamis removed.txt");
+    wait_until("the new digest", || {
+        pull(0);
+        asked(0, 400..700).len() < 30
+    });
+    assert_eq!(asked(0, 700..1000).len(), 300);
+    for (_, publisher) in proxies {
+        assert_eq!(publisher.stop(), 0);
+    }
+}
+
 #[test]
 fn the_list_and_the_etag_are_those_of_the_files() {
     let folder = Folder::new();

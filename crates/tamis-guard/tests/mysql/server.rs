@@ -76,6 +76,11 @@ impl Server {
         }
     }
 
+    /// Returns the folder of the databases.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path("data")
+    }
+
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }

@@ -185,6 +185,31 @@ fn a_partition_that_is_exchanged_with_the_table_is_read() {
 }
 
 #[test]
+fn rows_of_an_imported_file_are_read() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 100);
+    shop.session.run("CREATE TABLE other LIKE products");
+    shop.session.run("INSERT INTO other SELECT 'a', seq FROM seq_1000_to_1100");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    let file =
+        |table: &str, kind: &str| server.data().join(&shop.name).join(format!("{table}.{kind}"));
+    let mut other = Session::open(&shop.options.url);
+    other.run("FLUSH TABLES other FOR EXPORT");
+    shop.session.run("ALTER TABLE products DISCARD TABLESPACE");
+    for kind in ["ibd", "cfg"] {
+        std::fs::copy(file("other", kind), file("products", kind)).unwrap();
+    }
+    other.run("UNLOCK TABLES");
+    shop.session.run("ALTER TABLE products IMPORT TABLESPACE");
+    wait_until(&source, "imported", || has(&ids, 1000) && !has(&ids, 100));
+    wait_synced(&source);
+    assert!(knows(&ids, 1100));
+}
+
+#[test]
 fn a_session_that_logs_only_some_columns_loses_no_id() {
     let mut shop = shop();
     shop.fill(1, 100);

@@ -154,6 +154,31 @@ fn a_bitmap_of_setbit_is_an_exact_set_of_integers() {
 }
 
 #[test]
+fn a_saturated_bitmap_lets_all_ids_pass_and_shows_its_rate() {
+    let server = Server::start();
+    let plan = RedisBitmapPlan::new(1000, 1e-3);
+    let mut helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
+    helper.insert_each(&[b"first"]).remove(0).unwrap();
+    let ids = id_set(integers());
+    let redis = RedisOptions {
+        format: Format::named("redis-bitmap"),
+        funnel: Some(Funnel::Bytes),
+        items_planned: Some(1000),
+        rate_planned: Some(1e-3),
+        ..RedisOptions::new(&server.url("bitmap"))
+    };
+    let source = follow(&ids, redis);
+    wait_synced(&source);
+    assert!(ids.generation().estimate_rate() < 1e-3 && !has(&ids, 1));
+    // Twenty times the planned items.
+    for added in helper.insert_each(&texts(1_000_001..=1_020_000)) {
+        added.unwrap();
+    }
+    wait_until(&source, "saturated", || (1..1000).all(|id| knows(&ids, id)));
+    assert!(ids.generation().estimate_rate() > 0.9);
+}
+
+#[test]
 fn a_killed_server_never_breaks_the_promise() {
     let mut server = Server::start();
     server.client().run("SETBIT seen 1 1");
