@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::guard::{LIMIT, Running, config, guard, refused, upstream};
+use crate::guard::{LIMIT, Running, config, guard, refused};
+use crate::upstream::upstream;
 
 /// Writes a configuration with an SQLite database of some products and a folder for snapshots.
 fn shop(folder: &Path, products: u64) -> String {

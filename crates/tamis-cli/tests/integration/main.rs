@@ -33,3 +33,5 @@ mod serve_restarts;
 mod server;
 #[cfg(target_os = "linux")]
 mod streams;
+#[cfg(target_os = "linux")]
+mod upstream;

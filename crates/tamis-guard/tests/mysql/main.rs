@@ -2,11 +2,14 @@
 //!
 //! `cargo xtask test` installs `mariadbd` and runs them.
 
+#[path = "../support/changes.rs"]
+mod changes;
 #[path = "../support/chaos.rs"]
 mod chaos;
 #[path = "../support/checker.rs"]
 #[allow(dead_code)]
 mod checker;
+mod database;
 mod faults;
 mod lost_rows;
 #[path = "../support/polling.rs"]

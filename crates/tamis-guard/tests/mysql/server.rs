@@ -42,7 +42,7 @@ impl Server {
         let folder = |name: &str| self.dir.path(name).display().to_string();
         // The server ends with its standard input, so also with the process of the tests.
         let child = Command::new("sh")
-            .args(["-c", "\"$@\" & cat; kill -9 $!; wait", "sh"])
+            .args(["-c", "\"$@\" & trap '' HUP INT TERM; cat; kill -9 $!; wait", "sh"])
             .arg(mariadbd())
             .arg("--no-defaults")
             .arg(format!("--datadir={}", folder("data")))
@@ -77,8 +77,16 @@ impl Server {
     }
 
     /// Returns the folder of the databases.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
     pub fn data(&self) -> PathBuf {
         self.dir.path("data")
+    }
+
+    /// Returns the processes of the running server.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    pub fn processes(&self) -> Vec<u32> {
+        let file = std::fs::read_to_string(self.dir.path("pid")).unwrap();
+        vec![file.trim().parse().unwrap()]
     }
 
     pub fn address(&self) -> SocketAddr {

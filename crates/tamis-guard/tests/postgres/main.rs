@@ -2,10 +2,13 @@
 //!
 //! `cargo xtask test` installs PostgreSQL and runs them.
 
+#[path = "../support/changes.rs"]
+mod changes;
 #[path = "../support/chaos.rs"]
 mod chaos;
 #[path = "../support/checker.rs"]
 mod checker;
+mod database;
 mod definitions;
 mod faults;
 #[path = "../support/polling.rs"]

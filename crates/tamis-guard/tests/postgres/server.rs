@@ -11,6 +11,7 @@ use tamis_guard::source::{PostgresOptions, Source, SourceOptions};
 use tamis_guard::{IdSet, IdType};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+#[allow(unused_imports, reason = "not every test that includes this uses it")]
 pub use crate::checker::has;
 use crate::checker::{Dir, options};
 
@@ -54,7 +55,11 @@ impl Server {
         let log = std::fs::File::create(self.dir.path("log")).unwrap();
         // The server ends with its standard input, so also with the process of the tests.
         let mut command = Command::new("sh");
-        command.args(["-c", "\"$@\" & cat; kill -QUIT $! 2>/dev/null; wait", "sh"]);
+        command.args([
+            "-c",
+            "\"$@\" & trap '' HUP INT TERM; cat; kill -QUIT $! 2>/dev/null; wait",
+            "sh",
+        ]);
         let child = command
             .args(as_user(&bin("postgres")))
             .args(["-D", &self.dir.path("data").display().to_string()])
@@ -104,10 +109,28 @@ impl Server {
 
     /// Kills the process, as a crash would.
     pub fn kill(&mut self) {
-        let file = std::fs::read_to_string(self.dir.path("data/postmaster.pid")).unwrap();
-        let process = file.lines().next().unwrap();
-        assert!(Command::new("kill").args(["-9", process]).status().unwrap().success());
+        let process = self.postmaster().to_string();
+        assert!(Command::new("kill").args(["-9", &process]).status().unwrap().success());
         self.end();
+    }
+
+    fn postmaster(&self) -> u32 {
+        let file = std::fs::read_to_string(self.dir.path("data/postmaster.pid")).unwrap();
+        file.lines().next().unwrap().parse().unwrap()
+    }
+
+    /// Returns the processes of the running server.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    pub fn processes(&self) -> Vec<u32> {
+        let postmaster = self.postmaster();
+        let parent = format!("PPid:\t{postmaster}\n");
+        let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+        let numbers = numbers.filter_map(|it| it.file_name().to_str()?.parse().ok());
+        let is_child = |process: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+            status.is_ok_and(|status| status.contains(&parent))
+        };
+        [postmaster].into_iter().chain(numbers.filter(is_child)).collect()
     }
 
     /// Ends the process at once.

@@ -1,0 +1,86 @@
+//! A database of PostgreSQL whose table random changes change.
+
+use std::net::SocketAddr;
+
+use super::server::{Server, Session, Shop};
+use crate::changes::Database;
+
+pub struct Postgres {
+    pub server: Server,
+    pub shop: Shop,
+}
+
+impl Postgres {
+    pub fn start() -> Self {
+        let server = Server::start();
+        let shop = server.shop();
+        let mut database = Self { server, shop };
+        database.limit_locks();
+        database
+    }
+
+    /// Returns the URL of the database through a proxy at `address`.
+    pub fn url_at(&self, address: SocketAddr) -> String {
+        let direct = self.server.address().to_string();
+        self.shop.options.url.replace(&direct, &address.to_string())
+    }
+
+    /// Makes a statement fail that waits for a lock of the guard.
+    fn limit_locks(&mut self) {
+        self.sql("SET lock_timeout = '20s'");
+    }
+
+    fn sql(&mut self, sql: &str) {
+        self.shop.session.run(sql);
+    }
+}
+
+fn insert(table: &str, ids: &[u64]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    format!("INSERT INTO {table} SELECT 'p', unnest('{{{}}}'::bigint[]);", ids.join(", "))
+}
+
+fn delete(ids: &[u64]) -> String {
+    ids.iter().map(|id| format!("DELETE FROM products WHERE id = {id};")).collect()
+}
+
+impl Database for Postgres {
+    fn commit(&mut self, deleted: &[u64], inserted: &[u64]) {
+        self.sql(&format!("BEGIN; {} {} COMMIT", delete(deleted), insert("products", inserted)));
+    }
+
+    fn roll_back(&mut self, inserted: &[u64]) {
+        self.sql(&format!("BEGIN; {} ROLLBACK", insert("products", inserted)));
+    }
+
+    fn swap(&mut self, ids: &[u64]) {
+        self.sql(&format!(
+            "CREATE TABLE replacement (LIKE products INCLUDING ALL);
+            ALTER PUBLICATION tamis_guard ADD TABLE replacement (id); {}",
+            insert("replacement", ids)
+        ));
+        self.sql(
+            "BEGIN; ALTER TABLE products RENAME TO old;
+            ALTER TABLE replacement RENAME TO products; COMMIT; DROP TABLE old",
+        );
+    }
+
+    fn truncate(&mut self) {
+        self.sql("TRUNCATE products");
+    }
+
+    fn kill(&mut self, inserted: &[u64]) {
+        self.sql(&format!("BEGIN; {}", insert("products", inserted)));
+        self.server.kill();
+    }
+
+    fn run(&mut self) {
+        self.server.run();
+        self.shop.session = Session::open(&self.shop.options.url);
+        self.limit_locks();
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+}

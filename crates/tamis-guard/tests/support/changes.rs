@@ -1,0 +1,127 @@
+//! Random changes of a table of ids, in an order that a seed decides.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::checker::{Committed, Random};
+
+/// A database with a table of ids.
+pub trait Database {
+    /// Commits one transaction that deletes and inserts ids.
+    fn commit(&mut self, delete: &[u64], insert: &[u64]);
+    /// Begins a transaction that inserts ids, and ends it without a commit.
+    fn roll_back(&mut self, insert: &[u64]);
+    /// Replaces the table by another one with these ids, in one step.
+    fn swap(&mut self, ids: &[u64]);
+    fn truncate(&mut self);
+    /// Kills the server in the middle of a transaction that inserts ids.
+    fn kill(&mut self, insert: &[u64]);
+    /// Starts the server that was killed.
+    fn run(&mut self);
+    fn address(&self) -> SocketAddr;
+}
+
+/// Changes a table, and records which ids exist.
+pub struct Changes {
+    pub random: Random,
+    /// The next id that never existed.
+    next: u64,
+    pub committed: Committed,
+    /// Ids that do not exist: deleted, or never committed.
+    pub gone: BTreeSet<u64>,
+}
+
+impl Changes {
+    /// Starts with an empty table.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+            next: 1,
+            committed: Committed::default(),
+            gone: BTreeSet::new(),
+        }
+    }
+
+    /// Changes the table.
+    pub fn change(&mut self, database: &mut impl Database) {
+        match self.random.below(16) {
+            0 => self.swap(database),
+            1 => self.truncate(database),
+            2 | 3 => {
+                let never = self.never();
+                database.roll_back(&never);
+            }
+            _ => self.commit(database),
+        }
+    }
+
+    /// Commits a transaction. Some of its new ids were deleted before.
+    pub fn commit(&mut self, database: &mut impl Database) {
+        let count = self.random.below(8) as usize;
+        let delete = self.picked(count);
+        self.remove(&delete);
+        let mut insert = self.new_ids();
+        if self.random.below(2) == 0 {
+            let back: Vec<u64> = self.gone.iter().copied().take(2).collect();
+            // An id that this transaction deletes and inserts exists in the end.
+            insert.extend(back);
+        }
+        insert.iter().for_each(|id| _ = self.gone.remove(id));
+        database.commit(&delete, &insert);
+        self.committed.insert(insert);
+    }
+
+    /// Replaces the table by one with some other ids.
+    pub fn swap(&mut self, database: &mut impl Database) {
+        let removed = self.picked(5);
+        self.remove(&removed);
+        let new = self.new_ids();
+        let mut ids = self.committed.ids();
+        ids.extend(&new);
+        database.swap(&ids);
+        self.committed.insert(new);
+    }
+
+    /// Empties the table, and commits some ids.
+    pub fn truncate(&mut self, database: &mut impl Database) {
+        let all = self.committed.ids();
+        self.remove(&all);
+        database.truncate();
+        self.commit(database);
+    }
+
+    /// Kills the server in the middle of a transaction.
+    pub fn kill(&mut self, database: &mut impl Database) {
+        let never = self.never();
+        database.kill(&never);
+    }
+
+    pub fn pause(&mut self, most_millis: u64) {
+        std::thread::sleep(Duration::from_millis(self.random.below(most_millis)));
+    }
+
+    /// Records that ids will be deleted.
+    fn remove(&mut self, ids: &[u64]) {
+        self.committed.remove(ids.iter().copied());
+        self.gone.extend(ids);
+    }
+
+    fn picked(&mut self, count: usize) -> Vec<u64> {
+        let picked = (0..count).filter_map(|_| self.committed.pick(&mut self.random));
+        picked.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn new_ids(&mut self) -> Vec<u64> {
+        let first = self.next;
+        self.next += 1 + self.random.below(20);
+        (first..self.next).collect()
+    }
+
+    /// Returns new ids that will not be committed.
+    fn never(&mut self) -> Vec<u64> {
+        let never = self.new_ids();
+        self.gone.extend(&never);
+        never
+    }
+}
