@@ -27,6 +27,7 @@ pub fn install() {
 
 /// Runs the tests that need databases.
 pub fn test(steps: &mut Steps) -> Outcome {
+    let mut modules = Vec::new();
     for (name, program, installed) in DATABASES {
         let step = format!("ids in {name}");
         if let Err(why) = installed() {
@@ -34,8 +35,14 @@ pub fn test(steps: &mut Steps) -> Outcome {
             continue;
         }
         steps.run(&step, &mut test::tests(&["--test", program]))?;
+        modules.push(program);
     }
-    Ok(())
+    if modules.is_empty() {
+        return Ok(());
+    }
+    // The module of a database has the name of its program. All run at once, because they mostly wait.
+    let mut guard = test::tests(&["--test", "guard_on_databases", "--"]);
+    steps.run("the guard in front of databases", guard.args(modules))
 }
 
 fn mariadb() -> Outcome {

@@ -76,7 +76,7 @@ fn lints(steps: &mut Steps) -> Outcome {
     steps.run("lints", clippy.args(SELECTION).args(deny))?;
     // No other run selects these tests: they are run only with servers.
     let mut clippy = cargo(&["clippy", "--quiet"]);
-    for test in ["on_servers", "on_valkey", "mysql", "postgres"] {
+    for test in ["on_servers", "on_valkey", "mysql", "postgres", "guard_on_databases"] {
         clippy.args(["--test", test]);
     }
     steps.run("lints of the tests on servers", clippy.args(SELECTION).args(deny))
