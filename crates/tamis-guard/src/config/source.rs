@@ -168,12 +168,13 @@ fn poll(
         };
         return Err(wrong(format!("source.{field}"), "only with follow = \"poll\""));
     }
-    if changed.is_none() {
+    let changes = change_column(changed, overlap)?;
+    if changes.is_none() {
         let message = "name a column whose values never decrease, such as \"updated_at\"";
         return Err(wrong("source.changed", message));
     }
     let mut poll = crate::source::PollOptions {
-        changes: change_column(changed, overlap)?,
+        changes,
         deletions: deletions.clone(),
         ..crate::source::PollOptions::default()
     };

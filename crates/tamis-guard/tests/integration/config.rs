@@ -187,27 +187,33 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
 #[cfg(feature = "mysql")]
 #[test]
 fn a_poll_needs_a_change_column_and_a_log_has_none() {
-    let with = |fields: &str| {
-        let source = "kind = \"mysql\", url = \"mysql://a@b/c\", table = \"t\", column = \"id\"";
-        GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &format!("{source}, {fields}"))
-    };
-    for (fields, expected) in [
-        ("follow = \"poll\"", "ids.products.source.changed: name a column"),
-        (
-            "follow = \"poll\", overlap = \"5s\"",
-            "ids.products.source.overlap: only with the column",
-        ),
-        (
-            "follow = \"poll\", changed = \"at\", server_id = 7",
-            "ids.products.source.server_id: only with follow = \"log\"",
-        ),
-        ("changed = \"at\"", "ids.products.source.changed: only with follow = \"poll\""),
-        ("follow = \"log\", reread = \"1h\"", "source.reread: only with follow = \"poll\""),
-        ("follow = \"binlog\"", "unknown variant `binlog`"),
-    ] {
-        let found = message(&with(fields));
-        assert!(found.contains(expected), "{fields}: {found}");
+    for (kind, of_log) in [("mysql", "server_id = 7"), ("postgres", "publication = \"p\"")] {
+        let with = |fields: &str| {
+            let source = format!(
+                "kind = \"{kind}\", url = \"{kind}://a@b/c\", table = \"t\", column = \"id\""
+            );
+            GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &format!("{source}, {fields}"))
+        };
+        let field = of_log.split(' ').next().unwrap();
+        for (fields, expected) in [
+            ("follow = \"poll\"", "ids.products.source.changed: name a column"),
+            (
+                "follow = \"poll\", overlap = \"5s\"",
+                "ids.products.source.overlap: only with the column",
+            ),
+            (
+                &*format!("follow = \"poll\", changed = \"at\", {of_log}"),
+                &*format!("ids.products.source.{field}: only with follow = \"log\""),
+            ),
+            ("changed = \"at\"", "ids.products.source.changed: only with follow = \"poll\""),
+            ("follow = \"log\", reread = \"1h\"", "source.reread: only with follow = \"poll\""),
+            ("follow = \"binlog\"", "unknown variant `binlog`"),
+        ] {
+            let found = message(&with(fields));
+            assert!(found.contains(expected), "{kind} {fields}: {found}");
+        }
+        let deletions = "follow = \"poll\", changed = \"at\", deletions = \"SELECT 1\"";
+        Config::parse(&with(deletions), "a").unwrap();
+        Config::parse(&with(of_log), "a").unwrap();
     }
-    Config::parse(&with("follow = \"poll\", changed = \"at\", deletions = \"SELECT 1\""), "a")
-        .unwrap();
 }
