@@ -60,6 +60,7 @@ impl FullRead {
             address: address.clone(),
             host,
             snapshot,
+            table: column.table.clone(),
             kind: column.kind,
             copies: copies(column, blocks),
             taken: AtomicUsize::new(0),
@@ -96,6 +97,8 @@ struct Job {
     address: Address,
     host: usize,
     snapshot: String,
+    /// The table as SQL writes it.
+    table: String,
     kind: ColumnKind,
     /// The command of each range.
     copies: Vec<String>,
@@ -109,13 +112,19 @@ struct Job {
 
 impl ReadJob for Job {
     async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
-        let bulk = Bulk::open(&self.address, self.host, Some(&self.snapshot)).await;
+        let open = async {
+            let bulk = Bulk::open(&self.address, self.host, Some(&self.snapshot)).await?;
+            bulk.lock(&self.table).await?;
+            Ok(bulk)
+        };
+        let bulk = open.await;
         // The read may have been dropped.
         _ = self.opened.send(());
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
         let bulk = match bulk {
             Ok(bulk) => bulk,
-            // The server may allow fewer connections. The first thread then reads all ranges.
+            // The server may allow fewer connections, or another command waits for the table. The
+            // first thread then reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };
@@ -161,6 +170,20 @@ impl Bulk {
         let row = self.client.query_opt(sql, &[&column.relation]).await;
         let row = row.map_err(|error| explained(&error))?;
         Ok(row.map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
+    }
+
+    /// Locks the table until the connection is dropped, as its later reads do. Fails if this takes
+    /// long.
+    ///
+    /// A command that wants the table for itself, such as `ALTER TABLE`, waits for the connection that
+    /// holds the table. A connection that waits behind this command would wait for ever, and so would
+    /// all other queries of the table: the server cannot see that the holder waits for the reads.
+    async fn lock(&self, table: &str) -> Result<(), SourceError> {
+        let sql = format!(
+            "SET LOCAL lock_timeout = '200ms'; SELECT FROM {table} LIMIT 0;
+            SET LOCAL lock_timeout = 0"
+        );
+        self.client.batch_execute(&sql).await.map_err(|error| explained(&error))
     }
 
     /// Returns the name of the snapshot of this connection, for other ones.
