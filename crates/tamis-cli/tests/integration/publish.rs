@@ -117,7 +117,7 @@ fn proxies_exchange_digests_of_their_caches() {
     let caches = [0..600, 400..1000];
     let proxies = caches.clone().map(|cache| {
         let folder = Folder::new();
-        folder.write("cache.txt", &cache.map(|it| url(it) + "\n").collect::<String>());
+        folder.write("cache.txt", cache.map(|it| url(it) + "\n").collect::<String>());
         folder.ok("build --kind counting --rate 1% --items 1000 cache.txt -o own.tamis");
         let publisher = Publisher::start(&folder, "own.tamis");
         (folder, publisher)
@@ -130,7 +130,7 @@ fn proxies_exchange_digests_of_their_caches() {
     // Returns the URLs for which a proxy asks its neighbour.
     let asked = |one: usize, numbers: std::ops::Range<usize>| {
         let (folder, _) = &proxies[one];
-        folder.write("urls.txt", &numbers.map(|it| url(it) + "\n").collect::<String>());
+        folder.write("urls.txt", numbers.map(|it| url(it) + "\n").collect::<String>());
         let found = folder.run("check neighbour.tamis urls.txt").stdout;
         found.lines().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -142,7 +142,7 @@ fn proxies_exchange_digests_of_their_caches() {
     }
     // The second proxy removes URLs from its cache and from its digest.
     let (second, _) = &proxies[1];
-    second.write("removed.txt", &(400..700).map(|it| url(it) + "\n").collect::<String>());
+    second.write("removed.txt", (400..700).map(|it| url(it) + "\n").collect::<String>());
     second.ok("remove own.tamis removed.txt");
     wait_until("the new digest", || {
         pull(0);

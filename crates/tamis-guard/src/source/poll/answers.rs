@@ -92,6 +92,8 @@ impl Answers {
 impl Drop for Answers {
     fn drop(&mut self) {
         // The system may look up the name of a host for long.
-        self.runtime.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
