@@ -246,7 +246,7 @@ impl Run {
     }
 
     /// Reports an error that does not end the read.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn report(&self, error: &SourceError) {
         self.progress.lock().fail(error);
     }

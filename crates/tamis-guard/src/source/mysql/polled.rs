@@ -14,7 +14,9 @@ use crate::source::mysql::bulk::Bulk;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::Server;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
-use crate::source::poll::{Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable};
+use crate::source::poll::{
+    Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable, changed,
+};
 use crate::source::run::Run;
 
 /// How many deleted ids one query looks up.
@@ -158,6 +160,10 @@ impl PolledDatabase for MysqlTable {
 
     fn schema(&self) -> Result<String, SourceError> {
         self.answers.wait(async { self.server.lock().await.schema(&self.options).await })
+    }
+
+    fn after_change(&self) -> Result<(), SourceError> {
+        Err(changed())
     }
 
     fn is_same(&self) -> Result<bool, SourceError> {

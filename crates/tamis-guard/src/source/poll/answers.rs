@@ -46,6 +46,9 @@ impl Answers {
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
     ) -> Result<T, SourceError> {
+        if self.is_stopped.load(Ordering::Acquire) {
+            return Err(SourceError::Stopped);
+        }
         self.heard();
         self.runtime().block_on(async {
             tokio::select! {
@@ -53,6 +56,16 @@ impl Answers {
                 error = self.silence() => Err(error),
             }
         })
+    }
+
+    /// Waits for the end of work for some time. Its result does not matter.
+    #[cfg(feature = "postgres")]
+    pub(in crate::source) fn finish(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<(), SourceError>>,
+    ) {
+        _ = self.runtime().block_on(async { timeout(limit, work).await });
     }
 
     /// Reports that a part of an answer has arrived.

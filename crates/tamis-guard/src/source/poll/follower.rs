@@ -28,6 +28,8 @@ pub(in crate::source) struct Follower {
     is_following: bool,
     /// The last read of all ids.
     read: Option<FullRead>,
+    /// When the next one may begin.
+    read_after: Instant,
     snapshots: Snapshots,
 }
 
@@ -66,6 +68,7 @@ impl Follower {
             polled: Instant::now(),
             is_following: false,
             read: None,
+            read_after: Instant::now(),
             // Without a change column, nothing shows what has changed since the snapshot.
             snapshots: Snapshots::new(snapshot.filter(|_| has_changes), identity),
         }
@@ -91,8 +94,18 @@ impl Follower {
                 is_old || run.is_rebuild_due()
             }
         };
-        if is_due && self.read_all(run, database, self.version)? {
-            run.known_until(self.polled);
+        if is_due && Instant::now() >= self.read_after {
+            match self.read_all(run, database, self.version) {
+                Ok(true) => run.known_until(self.polled),
+                Ok(false) => {}
+                // The ids in use are right without the new generation.
+                Err(error) if self.read.is_some() && !matches!(error, SourceError::Stopped) => {
+                    run.report(&error);
+                    run.ids.abandon_generation();
+                    self.read_after = Instant::now() + run.options.max_pause;
+                }
+                Err(error) => return Err(error),
+            }
         }
         if self.snapshots.is_due() {
             let position = self.position(database);
@@ -182,6 +195,7 @@ impl Follower {
                 let schema = database.schema()?;
                 if self.schema.as_ref().is_some_and(|last| *last != schema) {
                     self.forget(run);
+                    database.after_change()?;
                 }
                 self.schema = Some(schema);
                 let highest = database.highest()?;
@@ -224,6 +238,7 @@ impl Follower {
         })?;
         if !database.is_same()? || Some(database.schema()?) != schema {
             self.forget(run);
+            database.after_change()?;
         }
         if !self.is_following {
             run.ids.abandon_generation();

@@ -20,6 +20,11 @@ pub(in crate::source) trait PolledDatabase {
     /// Returns a text that differs after a change of the table's definition.
     fn schema(&self) -> Result<String, SourceError>;
 
+    /// Called after `schema` has returned another text. Fails if the database must be opened again.
+    fn after_change(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// Tests whether the database is still the one that was opened.
     fn is_same(&self) -> Result<bool, SourceError>;
 

@@ -20,6 +20,13 @@ pub(in crate::source) trait PolledTable:
     fn server(&self) -> &str;
 }
 
+/// Returns the error after which the table is opened again: its columns may have other types.
+pub(in crate::source) fn changed() -> SourceError {
+    SourceError::Connect(
+        "the definition of the table has changed; all ids are read again".to_owned(),
+    )
+}
+
 /// Polls a table. A broken connection is opened again, and the polls go on.
 #[derive(Debug)]
 pub(in crate::source) struct ServerReader<T: PolledTable> {

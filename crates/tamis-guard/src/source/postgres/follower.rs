@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::bulk::FullRead;
+use crate::source::postgres::bulk::{FullRead, Snapshot};
 use crate::source::postgres::change_stream::{ChangeStream, Event};
 use crate::source::postgres::definition::Definition;
 use crate::source::postgres::lsn::Lsn;
@@ -294,7 +294,7 @@ async fn start_read(
     slot: &Slot,
     generation: Arc<Generation>,
 ) -> Result<FullRead, SourceError> {
-    let snapshot = Some(&*slot.snapshot);
+    let snapshot = Snapshot::Slot(&slot.snapshot);
     FullRead::start(run, address, server.host, &server.table.ids, snapshot, generation).await
 }
 

@@ -8,32 +8,38 @@ use std::time::Duration;
 use bytes::{BufMut as _, BytesMut};
 use futures_util::StreamExt as _;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
-use crate::source::poll::{Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable};
+use crate::source::poll::{
+    Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable, changed,
+};
 use crate::source::postgres::address::Address;
-use crate::source::postgres::bulk::FullRead;
+use crate::source::postgres::bulk::{FullRead, Snapshot};
 use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::definition::TREE;
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{TableName, check_version, find_table};
 use crate::source::postgres::server::{connect, rows};
-use crate::source::postgres::table::{IdColumn, check_change_column, check_column};
+use crate::source::postgres::table::{ChangeColumn, IdColumn, check_change_column, check_column};
 use crate::source::run::Run;
 
 /// The oldest version whose catalog has what the queries need.
 const OLDEST: i32 = 120_000;
+
+/// How long the connection that cancels a query may take.
+const CANCEL: Duration = Duration::from_secs(1);
 
 /// How many deleted ids one query looks up.
 const BATCH: usize = 500;
 
 /// What tells the server from another one, and from one that has lost commits: a promoted standby
 /// has a new timeline, and a crash clears the statistics.
-const IDENTITY: &str = "SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+pub(super) const IDENTITY: &str = "concat_ws('/',
+    (SELECT system_identifier FROM pg_control_system()),
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
     (SELECT extract(epoch FROM stats_reset) FROM pg_stat_bgwriter))";
 
@@ -92,8 +98,18 @@ impl PolledTable for PostgresTable {
                 Some(changed) => Some(check_change_column(&client, &name, options, changed).await?),
                 None => None,
             };
-            let row = client.query_one(IDENTITY, &[]).await.map_err(|error| explained(&error))?;
-            Ok((Found { client, host, name, column }, changes, row.get(0)))
+            // One id may have several texts, and a row that is deleted has one of them.
+            if poll.deletions.is_some() && !column.kind.is_one_to_one(id) {
+                let message = "deletions needs a column of the type uuid: a text column may have \
+                    one UUID in upper and in lower case";
+                return Err(SourceError::Preflight(message.to_owned()));
+            }
+            let sql = format!(
+                "SELECT set_config('default_transaction_isolation', 'read committed', false), \
+                 {IDENTITY}"
+            );
+            let row = client.query_one(&sql, &[]).await.map_err(|error| explained(&error))?;
+            Ok((Found { client, host, name, column }, changes, row.get(1)))
         };
         let (found, changes, identity) = answers.wait(open)?;
         let Found { client, host, name, column } = found;
@@ -110,9 +126,7 @@ impl PolledTable for PostgresTable {
                 let (name, cast) = (&column.name, column.cast);
                 format!("{all_ids} AND ({name} >= $1::{cast} OR {name} IS NULL)")
             }),
-            highest: changes
-                .as_ref()
-                .map(|column| format!("SELECT max({})::{} FROM {from}", column.name, column.cast)),
+            highest: changes.as_ref().map(|column| highest_sql(column, from)),
             deletions: poll.deletions.clone(),
             live_ids: format!("SELECT {id}::text FROM {from} WHERE {id} = ANY ({array})"),
             schema: schema_sql(),
@@ -133,15 +147,30 @@ impl PolledTable for PostgresTable {
     }
 }
 
+/// Returns the query for the largest value of the change column. A moment in the future, such as
+/// `infinity`, would hide all new rows.
+fn highest_sql(column: &ChangeColumn, from: &str) -> String {
+    let name = &column.name;
+    match column.cast {
+        "timestamptz" => format!(
+            "SELECT CASE WHEN max({name}) IS NOT NULL THEN LEAST(max({name}), clock_timestamp()) END
+             FROM {from}"
+        ),
+        "timestamp" => format!("SELECT max({name}) FROM {from} WHERE {name} < 'infinity'"),
+        cast => format!("SELECT max({name})::{cast} FROM {from}"),
+    }
+}
+
 /// Returns the query for what the table is: its relations and their files, and both columns. A view
-/// is what it selects.
+/// is what it selects. The identity of the server is in it, because a proxy may keep a connection
+/// while the server becomes another one.
 fn schema_sql() -> String {
     format!(
         "{TREE} SELECT count(*), hashtextextended(concat_ws('/',
           string_agg(concat_ws(':', c.oid, c.relkind, c.relfilenode, a.attnum, a.atttypid,
             k.attnum, k.atttypid, i.inhparent), ' ' ORDER BY c.oid),
           (SELECT pg_get_viewdef(v.oid) FROM named JOIN pg_class v ON v.oid = named.oid
-            WHERE v.relkind = 'v')) COLLATE \"C\", 0)::text
+            WHERE v.relkind = 'v'), {IDENTITY}) COLLATE \"C\", 0)::text
         FROM tree JOIN pg_class c ON c.oid = tree.oid
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
         LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $4 AND NOT k.attisdropped
@@ -150,6 +179,23 @@ fn schema_sql() -> String {
 }
 
 impl PostgresTable {
+    /// Waits for an answer. A query whose answer does not come is cancelled: the server does not notice
+    /// that nobody waits for it.
+    fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        let result = self.answers.wait(answer);
+        if result.is_err() && !self.client.is_closed() {
+            self.answers.finish(CANCEL, async {
+                let transport = self.address.connect(self.host).await?;
+                let cancelled = self.client.cancel_token().cancel_query_raw(transport, NoTls).await;
+                cancelled.map_err(|error| explained(&error))
+            });
+        }
+        result
+    }
+
     /// Passes the first value of each row.
     async fn each(
         &self,
@@ -217,7 +263,7 @@ impl PolledDatabase for PostgresTable {
     fn schema(&self) -> Result<String, SourceError> {
         let TableName { schema, table, .. } = &self.name;
         let [column, changed] = &self.columns;
-        self.answers.wait(async {
+        self.wait(async {
             let row = self.client.query_one(&self.schema, &[schema, table, column, changed]).await;
             let row = row.map_err(|error| explained(&error))?;
             if row.get::<_, i64>(0) == 0 {
@@ -226,6 +272,10 @@ impl PolledDatabase for PostgresTable {
             }
             Ok(row.get(1))
         })
+    }
+
+    fn after_change(&self) -> Result<(), SourceError> {
+        Err(changed())
     }
 
     fn is_same(&self) -> Result<bool, SourceError> {
@@ -247,7 +297,7 @@ impl PolledDatabase for PostgresTable {
 
     fn highest(&self) -> Result<Cell, SourceError> {
         let Some(sql) = &self.highest else { return Ok(Cell::Null) };
-        self.answers.wait(async {
+        self.wait(async {
             let row = self.client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
             let highest: Option<Ordinal> = row.try_get(0).map_err(|error| explained(&error))?;
             Ok(highest.map_or(Cell::Null, |Ordinal(value)| Cell::Integer(value)))
@@ -262,18 +312,18 @@ impl PolledDatabase for PostgresTable {
         match (&self.changed_ids, bound) {
             (Some(sql), Cell::Integer(bound)) => {
                 let bound = Ordinal(*bound);
-                self.answers.wait(self.each(sql, Some(&bound), each))
+                self.wait(self.each(sql, Some(&bound), each))
             }
             // The table was empty.
-            _ => self.answers.wait(self.each(&self.all_ids, None, each)),
+            _ => self.wait(self.each(&self.all_ids, None, each)),
         }
     }
 
     fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
         let Some(sql) = &self.deletions else { return Ok(()) };
-        let ids = self.answers.wait(self.deleted(sql))?;
+        let ids = self.wait(self.deleted(sql))?;
         for batch in ids.chunks(BATCH) {
-            let live = self.answers.wait(self.live(batch))?;
+            let live = self.wait(self.live(batch))?;
             for id in batch {
                 each(id.as_bytes(), live.contains(id.as_bytes()))?;
             }
@@ -288,7 +338,8 @@ impl PolledDatabase for PostgresTable {
         pause: &mut dyn FnMut() -> Result<bool, SourceError>,
     ) -> Result<(), SourceError> {
         let Self { address, host, column, .. } = self;
-        let start = FullRead::start(run, address, *host, column, None, Arc::clone(generation));
+        let (snapshot, generation) = (Snapshot::Present(&self.identity), Arc::clone(generation));
+        let start = FullRead::start(run, address, *host, column, snapshot, generation);
         let mut read = self.answers.wait(start)?;
         // The read has connections of its own, and the polls go on over this one.
         self.answers.alternate(
@@ -302,7 +353,7 @@ impl PolledDatabase for PostgresTable {
 
     fn rows(&self) -> Result<u64, SourceError> {
         let TableName { schema, table, .. } = &self.name;
-        self.answers.wait(rows(&self.client, schema, table))
+        self.wait(rows(&self.client, schema, table))
     }
 }
 

@@ -268,8 +268,9 @@ impl Check<'_> {
 
     async fn grants(&self) -> Result<(), SourceError> {
         let Quoted { table, schema, user, .. } = &self.quoted;
-        let sql = "SELECT has_schema_privilege(n.oid, 'USAGE'),
-              has_column_privilege(c.oid, a.attnum, 'SELECT'), row_security_active(c.oid)
+        let sql = "SELECT COALESCE(has_schema_privilege(n.oid, 'USAGE'), true),
+              COALESCE(has_column_privilege(c.oid, a.attnum, 'SELECT'), true),
+              COALESCE(row_security_active(c.oid), false)
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3
             WHERE n.nspname = $1 AND c.relname = $2";
