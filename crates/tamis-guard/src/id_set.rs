@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -17,6 +17,7 @@ use crate::id_set_options::IdSetOptions;
 use crate::limiter::Limiter;
 use crate::negative_cache::{NegativeCache, Passed, RequestKey};
 use crate::state::{Policy, SyncState};
+use crate::timed_state::TimedState;
 use crate::verdict::{PassReason, RefuseReason, Verdict};
 
 /// The most ids that are recent at once. Older ones are forgotten first.
@@ -48,10 +49,7 @@ pub struct IdSet {
     current: ArcSwap<Generation>,
     /// The generation whose bulk read runs. It gets all changes too.
     building: ArcSwapOption<Generation>,
-    state: AtomicU8,
-    /// When the state synced ends without another proof, in nanoseconds after `created`.
-    synced_until: AtomicU64,
-    created: Instant,
+    state: TimedState,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
@@ -83,9 +81,7 @@ impl IdSet {
         Ok(Self {
             current: ArcSwap::from_pointee(first),
             building: ArcSwapOption::empty(),
-            state: AtomicU8::new(SyncState::Warming as u8),
-            synced_until: AtomicU64::new(u64::MAX),
-            created: Instant::now(),
+            state: TimedState::new(),
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
             negative: NegativeCache::new(options.negative_ids, options.negative_for),
@@ -107,22 +103,18 @@ impl IdSet {
     /// Returns how well the guard knows the source.
     #[must_use]
     pub fn state(&self) -> SyncState {
-        // Acquire: who sees `Synced` sees the generation that was published before.
-        SyncState::ALL[usize::from(self.state.load(Ordering::Acquire))]
+        self.state.get()
     }
 
     /// Sets the state. Only the source knows it.
     pub fn set_state(&self, state: SyncState) {
-        self.state.store(state as u8, Ordering::Release);
+        self.state.set(state);
     }
 
-    /// Records when the state synced ends without another proof: unknown ids are decided in the state
-    /// stale from then on. The thread that sets the state may be late, or the process may have stood
-    /// still. Only the source knows it.
+    /// Sets the state synced. From `end` on, unknown ids are decided in the state stale. Only the source
+    /// knows it.
     pub(crate) fn set_synced_until(&self, end: Instant) {
-        let nanos = end.saturating_duration_since(self.created).as_nanos();
-        // Release: who sees the moment sees the ids that were committed before the proof.
-        self.synced_until.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
+        self.state.set_synced_until(end);
     }
 
     /// Records how far the source is known. Only the source knows it.
@@ -277,8 +269,7 @@ impl IdSet {
             return Verdict::Refuse(RefuseReason::Denied);
         }
         // Before the generation: a state that was set after a publication belongs to it.
-        let state = self.state();
-        let synced_until = self.synced_until.load(Ordering::Acquire);
+        let state = self.state.read();
         let generation = self.current.load();
         if generation.contains(id) {
             return Verdict::Pass(PassReason::Known);
@@ -289,7 +280,7 @@ impl IdSet {
         if self.is_next(id, &generation) {
             return Verdict::Pass(PassReason::Next);
         }
-        self.decide_unknown(self.present_state(state, synced_until))
+        self.decide_unknown(self.state.at_present(state))
     }
 
     /// Tests whether an id in its canonical text passes because it is known. The lists, the state
@@ -297,12 +288,6 @@ impl IdSet {
     pub(crate) fn knows(&self, id: &[u8]) -> bool {
         let is_in_filter = self.generation().contains(id);
         if is_in_filter { !self.negative.contains_any(id) } else { self.recent.contains_key(id) }
-    }
-
-    /// Returns the state at this moment.
-    fn present_state(&self, state: SyncState, synced_until: u64) -> SyncState {
-        let is_over = || self.created.elapsed().as_nanos() >= u128::from(synced_until);
-        if state == SyncState::Synced && is_over() { SyncState::Stale } else { state }
     }
 
     fn decide_unknown(&self, state: SyncState) -> Verdict {
@@ -545,16 +530,10 @@ mod tests {
     #[test]
     fn an_unknown_id_passes_after_the_end_of_the_state_synced() {
         let set = synced(IdSetOptions::new(integers()), &["1"]);
-        let (now, minute) = (Instant::now(), std::time::Duration::from_secs(60));
-        set.set_synced_until(now + minute);
         assert_eq!(set.decide(b"2"), ABSENT);
-        // As after a process stood still: no thread has set the state.
-        set.set_synced_until(now);
-        assert_eq!(set.state(), SyncState::Synced);
+        set.set_synced_until(Instant::now());
         assert_eq!(set.decide(b"2"), Verdict::Pass(PassReason::Unsure));
         assert_eq!(set.decide(b"1"), KNOWN);
-        set.set_synced_until(now + minute);
-        assert_eq!(set.decide(b"2"), ABSENT);
     }
 
     #[test]

@@ -63,6 +63,7 @@ mod single_flight;
 mod snapshot;
 pub mod source;
 mod state;
+mod timed_state;
 mod tombstones;
 #[cfg(feature = "single-flight")]
 mod turn;

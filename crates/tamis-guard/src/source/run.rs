@@ -153,13 +153,13 @@ impl Run {
     pub(super) fn known_until(&self, moment: Instant) {
         let mut progress = self.progress.lock();
         progress.succeed(moment);
-        // Without an end for a delay beyond the range of the clock.
-        if let Some(end) = moment.checked_add(self.options.stale_after) {
-            self.ids.set_synced_until(end);
-        }
         // Under the lock, so that the watcher does not decide by an older moment.
         if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
-            self.ids.set_state(SyncState::Synced);
+            match moment.checked_add(self.options.stale_after) {
+                Some(end) => self.ids.set_synced_until(end),
+                // The delay is beyond the range of the clock.
+                None => self.ids.set_state(SyncState::Synced),
+            }
         }
         self.ids.set_known_until(Some(moment));
         drop(progress);
