@@ -29,4 +29,4 @@ pub(super) use follower::Follower;
 pub use options::{ChangeColumn, PollOptions};
 pub(super) use polled_database::{EachDeleted, PolledDatabase};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(super) use server_reader::{PolledTable, ServerReader, changed};
+pub(super) use server_reader::{BATCH, PolledTable, ServerReader};

@@ -15,12 +15,9 @@ use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::Server;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
 use crate::source::poll::{
-    Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable, changed,
+    Answers, BATCH, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable,
 };
 use crate::source::run::Run;
-
-/// How many deleted ids one query looks up.
-const BATCH: usize = 500;
 
 /// A connection to the server of a table.
 #[derive(Debug)]
@@ -154,33 +151,8 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
 }
 
 impl PolledDatabase for MysqlTable {
-    fn version(&self) -> Result<Option<i64>, SourceError> {
-        Ok(None)
-    }
-
     fn schema(&self) -> Result<String, SourceError> {
         self.answers.wait(async { self.server.lock().await.schema(&self.options).await })
-    }
-
-    fn after_change(&self) -> Result<(), SourceError> {
-        Err(changed())
-    }
-
-    fn is_same(&self) -> Result<bool, SourceError> {
-        // A connection has one server.
-        Ok(true)
-    }
-
-    /// Returns `None`: a server may lose its last commits in a crash or a failover.
-    fn lasting_identity(&self) -> Option<String> {
-        None
-    }
-
-    fn in_snapshot<T>(
-        &self,
-        queries: impl FnOnce() -> Result<T, SourceError>,
-    ) -> Result<T, SourceError> {
-        queries()
     }
 
     fn highest(&self) -> Result<Cell, SourceError> {

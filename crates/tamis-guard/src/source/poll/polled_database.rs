@@ -11,33 +11,45 @@ use crate::source::run::Run;
 pub(in crate::source) type EachDeleted<'e> =
     &'e mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>;
 
-/// A database that is polled.
+/// A database that is polled. What it does by itself is right for each database server.
 pub(in crate::source) trait PolledDatabase {
     /// Returns a number that differs after each commit of another connection. `None` if the
     /// database has none: then it may have changed.
-    fn version(&self) -> Result<Option<i64>, SourceError>;
+    fn version(&self) -> Result<Option<i64>, SourceError> {
+        Ok(None)
+    }
 
     /// Returns a text that differs after a change of the table's definition.
     fn schema(&self) -> Result<String, SourceError>;
 
-    /// Called after `schema` has returned another text. Fails if the database must be opened again.
+    /// Called after `schema` has returned another text. Fails if the database must be opened again:
+    /// the columns of a server may have other types.
     fn after_change(&self) -> Result<(), SourceError> {
-        Ok(())
+        let message = "the definition of the table has changed; all ids are read again";
+        Err(SourceError::Connect(message.to_owned()))
     }
 
     /// Tests whether the database is still the one that was opened.
-    fn is_same(&self) -> Result<bool, SourceError>;
+    fn is_same(&self) -> Result<bool, SourceError> {
+        // A connection has one server.
+        Ok(true)
+    }
 
     /// Returns what tells the database from all others, also from one that takes its place later.
     /// `None` if nothing does, or if a crash may undo its last commits.
-    fn lasting_identity(&self) -> Option<String>;
+    fn lasting_identity(&self) -> Option<String> {
+        // A server may lose its last commits in a crash or a failover.
+        None
+    }
 
     /// Runs `queries` so that all of them see the same rows, if the database has such a thing at a
     /// low price. Their order makes them correct without it.
     fn in_snapshot<T>(
         &self,
         queries: impl FnOnce() -> Result<T, SourceError>,
-    ) -> Result<T, SourceError>;
+    ) -> Result<T, SourceError> {
+        queries()
+    }
 
     /// Returns the largest value of the change column.
     fn highest(&self) -> Result<Cell, SourceError>;

@@ -6,6 +6,9 @@ use crate::source::poll::options::PollOptions;
 use crate::source::poll::polled_database::PolledDatabase;
 use crate::source::run::{Reader, Run};
 
+/// How many deleted ids one query looks up.
+pub(in crate::source) const BATCH: usize = 500;
+
 /// A connection to a table that is polled.
 pub(in crate::source) trait PolledTable:
     PolledDatabase + Send + Sized + 'static
@@ -18,13 +21,6 @@ pub(in crate::source) trait PolledTable:
     /// Returns what tells the server from another one, also from the same one after it has lost
     /// commits.
     fn server(&self) -> &str;
-}
-
-/// Returns the error after which the table is opened again: its columns may have other types.
-pub(in crate::source) fn changed() -> SourceError {
-    SourceError::Connect(
-        "the definition of the table has changed; all ids are read again".to_owned(),
-    )
 }
 
 /// Polls a table. A broken connection is opened again, and the polls go on.

@@ -14,7 +14,7 @@ use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::poll::{
-    Answers, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable, changed,
+    Answers, BATCH, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable,
 };
 use crate::source::postgres::address::Address;
 use crate::source::postgres::bulk::{FullRead, Snapshot};
@@ -32,9 +32,6 @@ const OLDEST: i32 = 120_000;
 
 /// How long the connection that cancels a query may take.
 const CANCEL: Duration = Duration::from_secs(1);
-
-/// How many deleted ids one query looks up.
-const BATCH: usize = 500;
 
 /// What tells the server from another one, and from one that has lost commits: a promoted standby
 /// has a new timeline, and a crash clears the statistics.
@@ -179,8 +176,8 @@ fn schema_sql() -> String {
 }
 
 impl PostgresTable {
-    /// Waits for an answer. A query whose answer does not come is cancelled: the server does not notice
-    /// that nobody waits for it.
+    /// Waits for an answer. Cancels a query whose answer does not come: it would stay on the server,
+    /// which does not notice that the connection is closed.
     fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
@@ -256,10 +253,6 @@ fn as_column(kind: ColumnKind, text: &str) -> Option<String> {
 }
 
 impl PolledDatabase for PostgresTable {
-    fn version(&self) -> Result<Option<i64>, SourceError> {
-        Ok(None)
-    }
-
     fn schema(&self) -> Result<String, SourceError> {
         let TableName { schema, table, .. } = &self.name;
         let [column, changed] = &self.columns;
@@ -272,27 +265,6 @@ impl PolledDatabase for PostgresTable {
             }
             Ok(row.get(1))
         })
-    }
-
-    fn after_change(&self) -> Result<(), SourceError> {
-        Err(changed())
-    }
-
-    fn is_same(&self) -> Result<bool, SourceError> {
-        // A connection has one server.
-        Ok(true)
-    }
-
-    /// Returns `None`: a server may lose its last commits in a crash or a failover.
-    fn lasting_identity(&self) -> Option<String> {
-        None
-    }
-
-    fn in_snapshot<T>(
-        &self,
-        queries: impl FnOnce() -> Result<T, SourceError>,
-    ) -> Result<T, SourceError> {
-        queries()
     }
 
     fn highest(&self) -> Result<Cell, SourceError> {

@@ -159,6 +159,11 @@ impl PolledDatabase for Database {
         self.number("PRAGMA schema_version").map(|version| version.to_string())
     }
 
+    fn after_change(&self) -> Result<(), SourceError> {
+        // A value has the type that is stored with it.
+        Ok(())
+    }
+
     /// Tests whether the file at the path is still the open one.
     fn is_same(&self) -> Result<bool, SourceError> {
         Ok(Signature::of_path(&self.path)?.identity() == self.identity)
