@@ -12,6 +12,7 @@ mod read;
 mod redis;
 mod refusal;
 mod set;
+mod setting;
 mod source;
 mod units;
 

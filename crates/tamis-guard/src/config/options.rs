@@ -1,7 +1,6 @@
 //! Turns the tables of a file into options, and says which value cannot be used.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::refusal::refusal;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig};
+use crate::config::setting::{Wrong, set_to, set_to_text, wrong};
 use crate::config::source::source;
 use crate::config::units::{OneOrMany, Size, Text};
 use crate::fleet::PublicationOptions;
@@ -30,25 +30,6 @@ use crate::single_flight::SingleFlight;
 use crate::snapshot::{SnapshotOptions, file_name};
 use crate::source::SourceOptions;
 use crate::state::Policies;
-
-/// The field, and what is wrong with its value.
-pub(super) type Wrong = (String, String);
-
-pub(super) fn wrong(field: impl Display, message: impl Display) -> Wrong {
-    (field.to_string(), message.to_string())
-}
-
-/// Replaces a setting, if the file has it.
-pub(super) fn set_to<T>(setting: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *setting = value;
-    }
-}
-
-/// As `set_to`, for a value that the file writes as a text.
-pub(super) fn set_to_text<T>(setting: &mut T, value: Option<Text<T>>) {
-    set_to(setting, value.map(|Text(value)| value));
-}
 
 /// Returns the settings of the proxy.
 pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, Wrong> {

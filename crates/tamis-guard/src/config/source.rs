@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::bearer_token::BearerToken;
 use crate::config::file;
-use crate::config::options::{Wrong, set_to, set_to_text, wrong};
 #[cfg(feature = "redis")]
 use crate::config::redis::redis;
 use crate::config::set::SourceConfig;
+use crate::config::setting::{Wrong, set_to, set_to_text, wrong};
 use crate::config::units::{Secret, Size, Text};
 use crate::source::{CsvColumn, FileFormat, FileOptions, LeaderOptions};
 

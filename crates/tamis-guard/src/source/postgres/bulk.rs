@@ -22,7 +22,7 @@ use crate::source::loader::Loader;
 use crate::source::postgres::address::Address;
 use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::explain::explained;
-use crate::source::postgres::polled::IDENTITY;
+use crate::source::postgres::server::SERVER_IDENTITY;
 use crate::source::postgres::table::IdColumn;
 use crate::source::read_threads::{ReadJob, ReadThreads};
 use crate::source::run::Run;
@@ -239,7 +239,7 @@ impl Bulk {
     /// Returns the name of the present snapshot, for other connections. Fails if this is another server
     /// than the one with the identity `server`.
     async fn export(&self, server: &str) -> Result<String, SourceError> {
-        let sql = format!("SELECT pg_export_snapshot(), {IDENTITY}");
+        let sql = format!("SELECT pg_export_snapshot(), {SERVER_IDENTITY}");
         let row = self.client.query_one(&sql, &[]).await.map_err(|error| explained(&error))?;
         if row.get::<_, &str>(1) != server {
             let message = "a further connection has reached another server than the first one; the \

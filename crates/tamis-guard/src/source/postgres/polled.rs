@@ -23,7 +23,7 @@ use crate::source::postgres::definition::TREE;
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{TableName, check_version, find_table};
-use crate::source::postgres::server::{connect, rows};
+use crate::source::postgres::server::{SERVER_IDENTITY, connect, rows};
 use crate::source::postgres::table::{ChangeColumn, IdColumn, check_change_column, check_column};
 use crate::source::run::Run;
 
@@ -32,13 +32,6 @@ const OLDEST: i32 = 120_000;
 
 /// How long the connection that cancels a query may take.
 const CANCEL: Duration = Duration::from_secs(1);
-
-/// What tells the server from another one, and from one that has lost commits: a promoted standby
-/// has a new timeline, and a crash clears the statistics.
-pub(super) const IDENTITY: &str = "concat_ws('/',
-    (SELECT system_identifier FROM pg_control_system()),
-    left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
-    (SELECT extract(epoch FROM stats_reset) FROM pg_stat_bgwriter))";
 
 /// A connection to the server of a table.
 pub(in crate::source) struct PostgresTable {
@@ -103,7 +96,7 @@ impl PolledTable for PostgresTable {
             }
             let sql = format!(
                 "SELECT set_config('default_transaction_isolation', 'read committed', false), \
-                 {IDENTITY}"
+                 {SERVER_IDENTITY}"
             );
             let row = client.query_one(&sql, &[]).await.map_err(|error| explained(&error))?;
             Ok((Found { client, host, name, column }, changes, row.get(1)))
@@ -167,7 +160,7 @@ fn schema_sql() -> String {
           string_agg(concat_ws(':', c.oid, c.relkind, c.relfilenode, a.attnum, a.atttypid,
             k.attnum, k.atttypid, i.inhparent), ' ' ORDER BY c.oid),
           (SELECT pg_get_viewdef(v.oid) FROM named JOIN pg_class v ON v.oid = named.oid
-            WHERE v.relkind = 'v'), {IDENTITY}) COLLATE \"C\", 0)::text
+            WHERE v.relkind = 'v'), {SERVER_IDENTITY}) COLLATE \"C\", 0)::text
         FROM tree JOIN pg_class c ON c.oid = tree.oid
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
         LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $4 AND NOT k.attisdropped

@@ -16,6 +16,13 @@ use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{Settings, check_settings, find_table};
 use crate::source::postgres::table::{Table, check_table};
 
+/// What tells a server from another one, and from one that has lost commits: a promoted standby has
+/// a new timeline, and a crash clears the statistics.
+pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
+    (SELECT system_identifier FROM pg_control_system()),
+    left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+    (SELECT extract(epoch FROM stats_reset) FROM pg_stat_bgwriter))";
+
 /// A connection for queries.
 pub(super) struct Server {
     client: Client,
