@@ -119,3 +119,25 @@ fn a_table_whose_index_is_dropped_deletes_no_ids() {
     wait_until(&source, "a later row", || has(&ids, 3));
     assert!(has(&ids, 2));
 }
+
+#[test]
+fn a_deletion_while_the_index_is_missing_removes_no_id() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE loose (id int); ALTER TABLE loose REPLICA IDENTITY FULL;
+        CREATE UNIQUE INDEX one ON loose (id); ALTER PUBLICATION tamis_guard ADD TABLE loose;
+        INSERT INTO loose VALUES (1), (2)",
+    );
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.table("loose"));
+    wait_synced(&source);
+    let before = source.status().generations;
+    // The index is there at each question of the source.
+    shop.session.run(
+        "BEGIN; DROP INDEX one; INSERT INTO loose VALUES (2);
+        DELETE FROM loose WHERE ctid = '(0,2)'; CREATE UNIQUE INDEX one ON loose (id); COMMIT",
+    );
+    wait(&source, "read again", |status| status.generations > before);
+    wait_synced(&source);
+    assert!(has(&ids, 2));
+}

@@ -41,8 +41,8 @@ pub(super) fn look_sql() -> String {
     EXISTS (SELECT FROM pg_replication_slots s WHERE s.slot_name = $5::text AND s.active),
     hashtextextended(concat_ws('/',
       (SELECT string_agg(r.definition, ' ' ORDER BY r.oid) FROM relations r),
-      EXISTS (SELECT FROM named JOIN pg_class c ON c.oid = named.oid
-        WHERE EXISTS (SELECT {UNIQUE_INDEXES})),
+      (SELECT (SELECT string_agg(x.indexrelid::text, ' ' ORDER BY x.indexrelid) {UNIQUE_INDEXES})
+        FROM named JOIN pg_class c ON c.oid = named.oid),
       (SELECT concat_ws(':', p.oid, p.xmin) FROM publication p),
       (SELECT string_agg(concat_ws(':', r.oid, r.xmin), ' ' ORDER BY r.oid)
         FROM pg_publication_rel r JOIN publication p ON p.oid = r.prpubid
@@ -58,8 +58,8 @@ pub(super) fn look_sql() -> String {
 /// What the table is, as hashes: two tables or states of one differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition {
-    /// The relation, its column, publication and partitions. After a change, the stream may have
-    /// missed ids.
+    /// The relation, its column, unique indexes, publication and partitions. After a change, the
+    /// stream may have missed ids.
     pub(super) identity: i64,
     /// The files. New ones are the work of `TRUNCATE`, `VACUUM FULL` and the like: there is no new id
     /// that the stream does not have.
