@@ -86,7 +86,7 @@ pub fn late_commits(
     assert!([2, 6, 20].into_iter().any(&mut is_within), "the machine is too slow");
 }
 
-/// Commits a row after two others that took their values later. Returns whether the polls find it,
+/// Commits a row after three others that took their values later. Returns whether the polls find it,
 /// and the time from its value to its commit.
 fn late_commit(
     run: &mut dyn FnMut(&str),
@@ -100,16 +100,17 @@ fn late_commit(
     late("START TRANSACTION");
     let taken = Instant::now();
     late(&format!("INSERT INTO items (id) VALUES ({id})"));
-    // Two polls: the next one may begin at the largest value of the first.
-    for other in 1..=2 {
+    // Three polls. The first may read a row that is younger than its sample, and each poll begins at a
+    // sample that was taken before the last poll.
+    for other in 1..=3 {
         run(&format!("INSERT INTO items (id) VALUES ({})", id + other));
         wait_until(&source, "another row", || has(&ids, id + other));
     }
     assert!(!has(&ids, id));
     late("COMMIT");
     let overlap = taken.elapsed();
-    run(&format!("INSERT INTO items (id) VALUES ({})", id + 3));
-    wait_until(&source, "the next row", || has(&ids, id + 3));
+    run(&format!("INSERT INTO items (id) VALUES ({})", id + 4));
+    wait_until(&source, "the next row", || has(&ids, id + 4));
     assert_eq!(source.status().generations, 1);
     let is_found = has(&ids, id);
     source.rebuild();
