@@ -14,7 +14,11 @@ use database::Postgres;
 impl Attacked for Postgres {
     fn source(&self, address: SocketAddr) -> String {
         let url = self.url_at(address);
-        format!(r#"{{ kind = "postgres", url = "{url}", table = "products", column = "id" }}"#)
+        let slot = self.shop.options.slot.as_ref();
+        let slot = slot.map(|slot| format!(", slot = {slot:?}")).unwrap_or_default();
+        format!(
+            r#"{{ kind = "postgres", url = "{url}", table = "products", column = "id"{slot} }}"#
+        )
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -24,5 +28,12 @@ impl Attacked for Postgres {
 
 #[test]
 fn no_fault_makes_the_guard_refuse_a_committed_id_of_postgresql() {
-    story::run(&mut Postgres::start(), 2);
+    story::run(&mut Postgres::start(&[]), 2);
+}
+
+#[test]
+fn nor_does_one_with_a_permanent_slot() {
+    let mut database = Postgres::start(&["max_slot_wal_keep_size=1GB"]);
+    database.shop.options.slot = Some("tamis_guard".to_owned());
+    story::run(&mut database, 3);
 }

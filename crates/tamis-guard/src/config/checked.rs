@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
-use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig};
+use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
 use crate::config::{file, options};
 use crate::id_set::IdSet;
 use crate::id_set_options::IdSetOptions;
@@ -94,6 +94,13 @@ impl Config {
         let snapshots = file.snapshots.as_ref();
         let snapshots = snapshots.map(|it| options::snapshots(it, &file.ids, folder));
         let snapshots = snapshots.transpose().map_err(value)?;
+        let has_slot = |set: &SetConfig| set.source.as_ref().is_some_and(SourceConfig::has_slot);
+        if snapshots.is_none()
+            && let Some((name, _)) = sets.iter().find(|(_, set)| has_slot(set))
+        {
+            let message = "needs the table [snapshots]: a restart continues a snapshot";
+            return Err(value((format!("ids.{name}.source.slot"), message.to_owned())));
+        }
         let config = Self { file, proxy, sets, admin, snapshots };
         // The routes are made again for the sets of a running guard.
         let mut empty = BTreeMap::new();

@@ -221,6 +221,8 @@ pub(super) enum Source {
         table: String,
         column: String,
         publication: Option<String>,
+        /// The name of a permanent replication slot.
+        slot: Option<String>,
         follow: Option<Follow>,
         /// The column whose values never decrease.
         changed: Option<String>,

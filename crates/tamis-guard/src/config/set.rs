@@ -78,6 +78,15 @@ impl SourceConfig {
         })
     }
 
+    /// Tests whether the source has a permanent replication slot.
+    pub(crate) fn has_slot(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.slot.is_some(),
+            _ => false,
+        }
+    }
+
     /// Starts the source. It keeps its ids in `snapshot`, if it can go on from there.
     pub(crate) fn start(
         &self,
@@ -92,7 +101,10 @@ impl SourceConfig {
                 Source::mysql(ids, crate::source::MysqlOptions { snapshot, ..mysql }, options)
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => Source::postgres(ids, postgres, options),
+            Self::Postgres(postgres) => {
+                let postgres = crate::source::PostgresOptions { snapshot, ..postgres };
+                Source::postgres(ids, postgres, options)
+            }
             Self::Leader(leader) => Source::leader(ids, leader, options),
             #[cfg(feature = "redis")]
             Self::Redis(redis) => Source::redis(ids, redis, options),

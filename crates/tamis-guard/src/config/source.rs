@@ -112,6 +112,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             table,
             column,
             publication,
+            slot,
             follow,
             changed,
             overlap,
@@ -120,9 +121,17 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         } => {
             let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
             set_to(&mut options.publication, publication.clone());
+            if slot.as_ref().is_some_and(|slot| !is_slot_name(slot)) {
+                let message = "write at most 63 lower-case letters, digits and underscores";
+                return Err(wrong("source.slot", message));
+            }
+            options.slot.clone_from(slot);
             options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
-            if options.poll.is_some() && publication.is_some() {
-                return Err(wrong("source.publication", "only with follow = \"log\""));
+            let of_log = [("publication", publication.is_some()), ("slot", slot.is_some())];
+            if let Some((field, _)) = of_log.iter().find(|(_, is_given)| *is_given)
+                && options.poll.is_some()
+            {
+                return Err(wrong(format!("source.{field}"), "only with follow = \"log\""));
             }
             SourceConfig::Postgres(options)
         }
@@ -145,6 +154,13 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             return Err(wrong("source.kind", "this build of tamis has no support for SQLite"));
         }
     })
+}
+
+/// Tests whether PostgreSQL takes a name for a replication slot.
+#[cfg(feature = "postgres")]
+fn is_slot_name(name: &str) -> bool {
+    let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    (1..=63).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 /// Returns how the table of a server is polled; `None` if its log is followed.

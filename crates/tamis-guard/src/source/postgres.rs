@@ -25,26 +25,34 @@
 //!   [`SourceOptions::interval`](crate::source::SourceOptions).
 //! * **A stopped guard keeps no log.** The slot is temporary: it ends with its connection. So all ids
 //!   are read again after a broken connection. The ids in use stay meanwhile.
+//! * **A permanent slot is possible.** Then the source goes on in the log after a broken connection and
+//!   after a restart. See `resume.rs`. The server must limit the log that it keeps for slots. All ids
+//!   are still read from the snapshot of a temporary slot: the stream begins at its point.
 //!
 //! A deletion removes an id only if a unique index shows that no other row has it. Else the id passes
 //! until all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
 
 mod address;
 mod audit;
+mod begin;
 mod bulk;
 mod change_stream;
 mod column;
 mod definition;
 mod explain;
 mod follower;
+mod log_place;
 mod lsn;
 mod options;
+mod permanent_slot;
 mod pgoutput;
 mod polled;
 mod preflight;
+mod resume;
 mod server;
 mod session;
 mod slot;
+mod slot_state;
 mod table;
 mod transaction;
 mod unfinished_slot;
@@ -55,6 +63,7 @@ pub use audit::PostgresAudit;
 use follower::Follower;
 pub use options::PostgresOptions;
 pub(super) use polled::PostgresTable;
+use resume::Resume;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
@@ -63,11 +72,12 @@ use crate::source::run::{Reader, Run};
 #[derive(Debug)]
 pub(super) struct PostgresReader {
     options: PostgresOptions,
+    resume: Resume,
 }
 
 impl PostgresReader {
     pub(super) fn new(options: PostgresOptions) -> Self {
-        Self { options }
+        Self { resume: Resume::new(&options), options }
     }
 }
 
@@ -75,9 +85,13 @@ impl Reader for PostgresReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
-        let result = runtime.block_on(Follower::follow(&self.options, run));
+        let result = runtime.block_on(Follower::follow(&self.options, run, &mut self.resume));
         run.lag_bytes(None);
         runtime.shutdown_timeout(Duration::from_millis(100));
         result
+    }
+
+    fn stop(&mut self, run: &Run) {
+        self.resume.stop(run);
     }
 }

@@ -20,14 +20,16 @@ pub(super) struct Snapshots {
     is_loaded: bool,
     /// The position of the last snapshot, and the number of its generation.
     saved: Option<(Vec<u8>, u64)>,
-    /// The end of the write in progress.
-    writing: Option<Receiver<()>>,
+    /// The position of the last snapshot that is on the disk.
+    on_disk: Option<Vec<u8>>,
+    /// The position of the write in progress, and whether it has succeeded.
+    writing: Option<(Vec<u8>, Receiver<bool>)>,
 }
 
 impl Snapshots {
     pub(super) fn new(options: Option<SnapshotOptions>, source: String) -> Self {
         let store = options.map(SnapshotStore::new);
-        Self { store, source, is_loaded: false, saved: None, writing: None }
+        Self { store, source, is_loaded: false, saved: None, on_disk: None, writing: None }
     }
 
     /// Reads the snapshot at the first call.
@@ -38,6 +40,7 @@ impl Snapshots {
         match self.store.as_ref()?.load(&self.source, run.ids.options()) {
             Ok(snapshot) => {
                 run.snapshots.loaded(snapshot.as_ref().map(|it| it.head.created));
+                self.on_disk = snapshot.as_ref().map(|it| it.head.position.clone());
                 snapshot
             }
             Err(error) => {
@@ -68,26 +71,43 @@ impl Snapshots {
         if self.saved == now && !run.snapshots.has_failed() {
             return;
         }
-        let head = SnapshotHead::new(&self.source, run.ids.options(), position, built);
+        let head = SnapshotHead::new(&self.source, run.ids.options(), position.clone(), built);
         let (generation, record) = (run.ids.generation(), Arc::clone(&run.snapshots));
         let (done, writing) = sync_channel(1);
         // A thread of its own: a slow disk delays no change.
         let thread = Builder::new().name("guard-snapshot".to_owned()).spawn(move || {
-            record.saved(head.created, store.save(&head, &generation, end));
-            _ = done.send(());
+            let result = store.save(&head, &generation, end);
+            let is_saved = result.is_ok();
+            record.saved(head.created, result);
+            _ = done.send(is_saved);
         });
         if thread.is_ok() {
             self.saved = now;
-            self.writing = Some(writing);
+            self.writing = Some((position, writing));
         }
     }
 
+    /// Returns the position of the last snapshot that is on the disk.
+    #[cfg(feature = "postgres")]
+    pub(super) fn on_disk(&mut self) -> Option<&[u8]> {
+        self.is_writing();
+        self.on_disk.as_deref()
+    }
+
     fn is_writing(&mut self) -> bool {
-        let is_over = |it: &Receiver<()>| it.try_recv() != Err(TryRecvError::Empty);
-        if self.writing.as_ref().is_some_and(is_over) {
-            self.writing = None;
+        let result = self.writing.as_ref().map(|(_, writing)| writing.try_recv());
+        if let Some(Ok(_) | Err(TryRecvError::Disconnected)) = result {
+            self.end_write(result == Some(Ok(true)));
         }
         self.writing.is_some()
+    }
+
+    fn end_write(&mut self, is_saved: bool) {
+        if let Some((position, _)) = self.writing.take()
+            && is_saved
+        {
+            self.on_disk = Some(position);
+        }
     }
 
     /// Writes a last snapshot and waits for it, but not for a disk that hangs.
@@ -106,12 +126,13 @@ impl Snapshots {
 
     /// Returns true if no write is in progress.
     fn wait(&mut self, limit: Instant) -> bool {
-        let Some(writing) = &self.writing else { return true };
+        let Some((_, writing)) = &self.writing else { return true };
         let left = limit.saturating_duration_since(Instant::now());
-        if writing.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+        let result = writing.recv_timeout(left);
+        if result == Err(RecvTimeoutError::Timeout) {
             return false;
         }
-        self.writing = None;
+        self.end_write(result == Ok(true));
         true
     }
 }

@@ -184,7 +184,28 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     assert_eq!(guard.run(std::future::ready(())).await, 0);
 }
 
-#[cfg(feature = "mysql")]
+#[cfg(feature = "postgres")]
+#[test]
+fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
+    let with = |slot: &str, more: &str| {
+        let source = "kind = \"postgres\", url = \"postgres://a@b/c\", table = \"t\"";
+        let source = format!("{source}, column = \"id\", slot = \"{slot}\"");
+        let text = GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &source);
+        format!("{more}\n{text}")
+    };
+    let snapshots = "[snapshots]\nfolder = \"a\"";
+    Config::parse(&with("tamis_guard_1", snapshots), "a").unwrap();
+    let found = message(&with("tamis_guard_1", ""));
+    assert!(found.contains("ids.products.source.slot: needs the table [snapshots]"), "{found}");
+    for name in ["", "Guard", "a b", "a-b", "'", &"a".repeat(64)] {
+        let found = message(&with(name, snapshots));
+        assert!(found.contains("ids.products.source.slot: write at most 63"), "{found}");
+    }
+    let polled = with("a\", follow = \"poll\", changed = \"at", snapshots);
+    assert!(message(&polled).contains("source.slot: only with follow = \"log\""));
+}
+
+#[cfg(all(feature = "mysql", feature = "postgres"))]
 #[test]
 fn a_poll_needs_a_change_column_and_a_log_has_none() {
     for (kind, of_log) in [("mysql", "server_id = 7"), ("postgres", "publication = \"p\"")] {

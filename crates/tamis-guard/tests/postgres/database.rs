@@ -11,8 +11,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    pub fn start() -> Self {
-        let server = Server::start();
+    pub fn start(settings: &[&str]) -> Self {
+        let server = Server::start_with(settings);
         let shop = server.shop();
         let mut database = Self { server, shop };
         database.limit_locks();

@@ -172,7 +172,8 @@ fn a_source_that_waits_for_an_answer_can_be_stopped() {
     });
 }
 
-fn wait_until_value(session: &mut Session, sql: &str, expected: &str) {
+/// Waits until a query returns a value.
+pub fn wait_until_value(session: &mut Session, sql: &str, expected: &str) {
     let end = std::time::Instant::now() + Duration::from_secs(30);
     loop {
         let value = session.value(sql);

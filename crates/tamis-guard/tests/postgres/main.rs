@@ -16,6 +16,7 @@ mod polling;
 mod polls;
 mod random_faults;
 mod refusals;
+mod restarts;
 mod server;
 #[path = "../support/silent_server.rs"]
 mod silent_server;

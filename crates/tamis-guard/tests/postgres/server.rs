@@ -102,7 +102,8 @@ impl Server {
             .output();
         let made = made.unwrap();
         assert!(made.status.success(), "{made:?}");
-        let mut server = Self { child: None, dir, port: free_port(), settings: Vec::new() };
+        let mut server =
+            Self { child: None, dir, port: free_port(), settings: self.settings.clone() };
         server.run();
         server
     }
@@ -111,6 +112,18 @@ impl Server {
     pub fn kill(&mut self) {
         let process = self.postmaster().to_string();
         assert!(Command::new("kill").args(["-9", &process]).status().unwrap().success());
+        self.end();
+    }
+
+    /// Shuts the server down, as its operator would, and waits until its processes have ended.
+    pub fn shut_down(&mut self) {
+        let process = self.postmaster().to_string();
+        assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.dir.path("data/postmaster.pid").exists() {
+            assert!(Instant::now() < end, "the server does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.end();
     }
 

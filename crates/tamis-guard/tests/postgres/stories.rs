@@ -47,6 +47,40 @@ fn rows_of_the_table_are_ids() {
     assert_eq!(ids.state(), SyncState::Stale);
 }
 
+/// Runs a random transaction, and records which ids exist.
+pub fn transact(shop: &mut Shop, committed: &Committed, random: &mut Random, next: &mut u64) {
+    shop.session.run("BEGIN");
+    let (mut new, mut gone) = (Vec::new(), Vec::new());
+    for _ in 0..=random.below(10) {
+        match random.below(4) {
+            0 => {
+                let Some(id) = committed.pick(random) else { continue };
+                committed.remove([id]);
+                shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
+                gone.push(id);
+            }
+            // A row that a transaction deletes and inserts again exists all the time.
+            1 => {
+                let Some(id) = committed.pick(random) else { continue };
+                shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
+                shop.session.run(&format!("INSERT INTO products VALUES ('again', {id})"));
+            }
+            _ => {
+                shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
+                new.push(*next);
+                *next += 1;
+            }
+        }
+    }
+    if random.below(5) == 0 {
+        shop.session.run("ROLLBACK");
+        committed.insert(gone);
+    } else {
+        shop.session.run("COMMIT");
+        committed.insert(new);
+    }
+}
+
 #[test]
 fn the_promise_holds_while_rows_change() {
     let mut shop = shop();
@@ -59,36 +93,7 @@ fn the_promise_holds_while_rows_change() {
     check(&source, &ids, &committed, || {
         let end = Instant::now() + Duration::from_secs(4);
         while Instant::now() < end {
-            shop.session.run("BEGIN");
-            let (mut new, mut gone) = (Vec::new(), Vec::new());
-            for _ in 0..=random.below(10) {
-                match random.below(4) {
-                    0 => {
-                        let Some(id) = committed.pick(&mut random) else { continue };
-                        committed.remove([id]);
-                        shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
-                        gone.push(id);
-                    }
-                    // A row that a transaction deletes and inserts again exists all the time.
-                    1 => {
-                        let Some(id) = committed.pick(&mut random) else { continue };
-                        shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
-                        shop.session.run(&format!("INSERT INTO products VALUES ('again', {id})"));
-                    }
-                    _ => {
-                        shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
-                        new.push(next);
-                        next += 1;
-                    }
-                }
-            }
-            if random.below(5) == 0 {
-                shop.session.run("ROLLBACK");
-                committed.insert(gone);
-            } else {
-                shop.session.run("COMMIT");
-                committed.insert(new);
-            }
+            transact(&mut shop, &committed, &mut random, &mut next);
             if random.below(20) == 0 {
                 source.rebuild();
             }

@@ -10,7 +10,6 @@ use crate::source::postgres::explain::SessionError;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::pgoutput::{Change, decode};
 use crate::source::postgres::session::Session;
-use crate::source::postgres::slot::Slot;
 
 /// The time from one confirmation to the next.
 const CONFIRM_AFTER: Duration = Duration::from_secs(1);
@@ -33,26 +32,44 @@ pub(super) enum Event {
 pub(super) struct ChangeStream {
     session: Session,
     user: String,
-    confirmed: Lsn,
-    confirmed_at: Instant,
+    /// What the server was told last.
+    told: Applied,
+    told_at: Instant,
+}
+
+/// What the follower has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// All changes before this place are applied.
+    pub(super) position: Lsn,
+    /// The server may delete the log before this place. It is not after `position`.
+    pub(super) deletable: Lsn,
 }
 
 impl ChangeStream {
-    /// Starts the stream of a publication. The snapshot of the slot ends.
+    /// Starts the stream of a publication after a point. If the session has created the slot, its
+    /// snapshot ends.
     pub(super) async fn start(
         mut session: Session,
-        slot: &Slot,
+        slot: &str,
+        point: Lsn,
         publication: &str,
         user: &str,
     ) -> Result<Self, SourceError> {
         let publications = escape_identifier(publication).replace('\'', "''");
         let command = format!(
-            "START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names '{}')",
-            slot.name, slot.point, publications
+            "START_REPLICATION SLOT {} LOGICAL {point} (proto_version '1', publication_names '{}')",
+            escape_identifier(slot),
+            publications
         );
         session.start(&command).await.map_err(|error| error.explained(user))?;
-        let (confirmed, confirmed_at) = (slot.point, Instant::now());
-        Ok(Self { session, user: user.to_owned(), confirmed, confirmed_at })
+        let told = Applied { position: point, deletable: Lsn::default() };
+        Ok(Self { session, user: user.to_owned(), told, told_at: Instant::now() })
+    }
+
+    /// Returns the process of the server.
+    pub(super) fn process(&self) -> i32 {
+        self.session.process.number
     }
 
     /// Returns the next event. If the future is dropped, no event is lost.
@@ -68,18 +85,33 @@ impl ChangeStream {
         self.session.has_chunk()
     }
 
-    /// Tells the server that it may delete the log before a place, unless it was told a moment ago.
-    pub(super) async fn confirm_soon(&mut self, end: Lsn) -> Result<(), SourceError> {
-        if end > self.confirmed && self.confirmed_at.elapsed() >= CONFIRM_AFTER {
-            self.confirm(end).await?;
+    /// Tells the server what the follower has done, unless it was told a moment ago.
+    pub(super) async fn confirm_soon(&mut self, applied: Applied) -> Result<(), SourceError> {
+        if applied != self.told && self.told_at.elapsed() >= CONFIRM_AFTER {
+            self.confirm(applied).await?;
         }
         Ok(())
     }
 
-    /// Tells the server that it may delete the log before a place.
-    pub(super) async fn confirm(&mut self, end: Lsn) -> Result<(), SourceError> {
-        (self.confirmed, self.confirmed_at) = (end, Instant::now());
-        let sent = self.session.send_chunk(&confirmation(end)).await;
+    /// Tells the server what the follower has done.
+    ///
+    /// A server that shuts down waits until the last status has all of its log as flushed, or as
+    /// written if this status has nothing as flushed. So a status without a flushed place follows,
+    /// unless all may be deleted.
+    pub(super) async fn confirm(&mut self, applied: Applied) -> Result<(), SourceError> {
+        let Applied { position, deletable } = applied;
+        if deletable > self.told.deletable || deletable == position {
+            self.send(&status(position, deletable)).await?;
+        }
+        if deletable < position {
+            self.send(&status(position, Lsn::default())).await?;
+        }
+        (self.told, self.told_at) = (applied, Instant::now());
+        Ok(())
+    }
+
+    async fn send(&mut self, status: &[u8]) -> Result<(), SourceError> {
+        let sent = self.session.send_chunk(status).await;
         sent.map_err(|error: SessionError| error.explained(&self.user))
     }
 }
@@ -105,11 +137,11 @@ fn event(mut chunk: Bytes) -> Option<Event> {
 }
 
 /// Encodes a status: what is written, flushed and applied, the time, and no wish for an answer.
-fn confirmation(end: Lsn) -> Vec<u8> {
+fn status(position: Lsn, flushed: Lsn) -> Vec<u8> {
     let since = SystemTime::UNIX_EPOCH + EPOCH;
     let now = SystemTime::now().duration_since(since).unwrap_or_default();
     let mut message = vec![b'r'];
-    for number in [end.0, end.0, end.0, now.as_micros() as u64] {
+    for number in [position.0, flushed.0, position.0, now.as_micros() as u64] {
         message.extend(number.to_be_bytes());
     }
     message.push(0);
@@ -136,6 +168,6 @@ mod tests {
         for wrong in [&b""[..], b"x", b"k", &alive[..17], b"w\0"] {
             assert!(event(wrong).is_none(), "{wrong:?}");
         }
-        assert_eq!(confirmation(Lsn(1)).len(), 34);
+        assert_eq!(status(Lsn(1), Lsn(1)).len(), 34);
     }
 }

@@ -1,22 +1,19 @@
 //! Follows the stream of changes.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::bulk::{FullRead, Snapshot};
-use crate::source::postgres::change_stream::{ChangeStream, Event};
+use crate::source::postgres::begin::{Begin, Connection, Read, Work};
+use crate::source::postgres::change_stream::{Applied, ChangeStream, Event};
 use crate::source::postgres::definition::Definition;
+use crate::source::postgres::log_place::LogPlace;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::resume::{Resume, TABLE_DIFFERS};
 use crate::source::postgres::server::{Look, Server, in_time};
-use crate::source::postgres::slot::{Slot, create_slot};
 use crate::source::postgres::transaction::{Effect, Transaction};
 use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
@@ -31,25 +28,15 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// For this time the follower waits until the server writes its log to disk by itself.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
 
-/// All ids of a snapshot were read.
-struct Read {
-    /// The snapshot is complete up to this point of the log.
-    point: Lsn,
-    /// What the table was during the read.
-    definition: Definition,
-}
-
-/// Work beside the stream.
-type Work<'r, T> = Pin<Box<dyn Future<Output = Result<T, SourceError>> + 'r>>;
-
 /// The connections that follow a table, and what is known.
 pub(super) struct Follower<'r> {
     run: &'r Run,
-    server: &'r Server,
-    address: &'r Address,
-    unfinished: &'r UnfinishedSlot,
+    connection: Connection<'r>,
+    resume: &'r mut Resume,
     /// The name of the slot.
-    slot: &'r str,
+    slot: String,
+    /// The server of a permanent slot: see [`LogPlace`].
+    permanent: Option<String>,
     /// All transactions that end before this place are applied.
     position: Lsn,
     transaction: Transaction<'r>,
@@ -76,9 +63,13 @@ pub(super) struct Follower<'r> {
 impl<'r> Follower<'r> {
     /// Connects, reads all ids, and follows the stream until an error. Returns without one if all
     /// must begin again because the definition of the table has changed.
-    pub(super) async fn follow(options: &PostgresOptions, run: &Run) -> Result<(), SourceError> {
+    pub(super) async fn follow(
+        options: &PostgresOptions,
+        run: &Run,
+        resume: &mut Resume,
+    ) -> Result<(), SourceError> {
         let (address, unfinished) = (Address::new(options)?, UnfinishedSlot::default());
-        let work = Self::connect_and_run(options, run, &address, &unfinished);
+        let work = Self::connect_and_run(options, run, &address, &unfinished, resume);
         let result = run.unless_stopped(work).await;
         unfinished.cancel(&address).await;
         result
@@ -89,35 +80,34 @@ impl<'r> Follower<'r> {
         run: &Run,
         address: &Address,
         unfinished: &UnfinishedSlot,
+        resume: &mut Resume,
     ) -> Result<(), SourceError> {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let id = &run.ids.options().id;
         let server = in_time(limit, Server::open(address, options, id, limit)).await?;
-        let (session, slot) = create_slot(run, &server, address, unfinished).await?;
-        let generation = run.start_generation(server.rows().await?)?;
-        let full_read = start_read(run, address, &server, &slot, generation);
-        let full_read = server.in_time(full_read).await?;
-        let stream = ChangeStream::start(session, &slot, &options.publication, &address.user);
-        let stream = server.in_time(stream).await?;
-        let read = Read { point: slot.point, definition: server.definition };
-        let full_read = read_all(run, &server, full_read, &slot.name, read);
+        let connection = Connection { run, server: &server, address, unfinished, options };
+        let begin = match options.permanent() {
+            Some((slot, _)) => connection.begin_permanent(slot, resume).await?,
+            None => connection.begin_temporary().await?,
+        };
+        let Begin { stream, slot, permanent, position, definition, full_read } = begin;
         let follower = Follower {
             run,
-            server: &server,
-            address,
-            unfinished,
-            slot: &slot.name,
-            position: slot.point,
+            connection,
+            slot,
+            permanent,
+            position,
             transaction: Transaction::new(run, &server.table),
-            definition: server.definition,
-            full_read: Some(Box::pin(full_read)),
+            definition,
+            is_current: full_read.is_none(),
+            full_read,
             read_point: None,
-            needs_read: false,
+            needs_read: resume.owes_read,
             read_after: Instant::now(),
-            is_current: false,
             question: None,
             asked: None,
             flushed: Lsn::default(),
+            resume,
         };
         follower.run(stream).await
     }
@@ -146,13 +136,16 @@ impl<'r> Follower<'r> {
                     self.compare(moment, &look)
                 }
                 _ = ticks.tick() => {
-                    stream.confirm_soon(self.position).await?;
+                    stream.confirm_soon(self.applied()).await?;
+                    self.resume.save_when_due(self.run);
                     if self.asked.is_some() && heard.elapsed() > SILENCE.max(pause) {
                         let message = "the stream of changes has stalled".to_owned();
                         return Err(SourceError::Connect(message));
                     }
                     let is_idle = self.full_read.is_none() && self.read_point.is_none();
-                    self.needs_read |= self.is_current && is_idle && self.run.is_rebuild_due();
+                    if self.is_current && is_idle && self.run.is_rebuild_due() {
+                        self.require_read();
+                    }
                     if self.question.is_none() && asked.is_none_or(|it| it.elapsed() >= pause) {
                         asked = Some(Instant::now());
                         self.ask();
@@ -161,12 +154,14 @@ impl<'r> Follower<'r> {
                 }
             };
             if !is_same {
+                self.resume.forget(self.run, TABLE_DIFFERS);
                 self.run.lost();
                 return Ok(());
             }
             if self.read_point.take_if(|point| self.position >= *point).is_some() {
                 self.run.publish_generation();
                 self.is_current = true;
+                self.resume.published(self.place(), self.needs_read);
                 // The set is synced with the next answer about the end of the log.
                 asked = None;
                 ticks.reset_immediately();
@@ -175,8 +170,29 @@ impl<'r> Follower<'r> {
                 && self.is_current
             {
                 self.run.known_until(moment);
+                self.resume.synced();
             }
         }
+    }
+
+    /// Records that all ids must be read again.
+    fn require_read(&mut self) {
+        (self.needs_read, self.resume.owes_read) = (true, true);
+    }
+
+    /// Returns the place up to which all changes are applied, if the slot is permanent.
+    fn place(&self) -> Option<LogPlace> {
+        let (server, definition) = (self.permanent.clone()?, self.definition);
+        Some(LogPlace { server, definition, position: self.position })
+    }
+
+    /// Returns what the server may know. It must keep the log after the last snapshot on the disk.
+    fn applied(&mut self) -> Applied {
+        let deletable = match &self.permanent {
+            Some(server) => self.resume.on_disk(server).unwrap_or_default().min(self.position),
+            None => self.position,
+        };
+        Applied { position: self.position, deletable }
     }
 
     /// Applies an event, and those that have been received behind it. Returns false if the table is
@@ -190,16 +206,28 @@ impl<'r> Follower<'r> {
             match event {
                 Event::Decoded { end, wants_reply } => {
                     self.position = self.position.max(end);
+                    self.resume.reach(self.position);
                     if wants_reply {
-                        stream.confirm(self.position).await?;
+                        let applied = self.applied();
+                        stream.confirm(applied).await?;
                     }
                 }
-                Event::Change(change) => match self.transaction.apply(change)? {
-                    Effect::None => {}
-                    Effect::Committed(end) => self.position = self.position.max(end),
-                    Effect::NeedsRead => self.needs_read = true,
-                    Effect::OtherTable => return Ok(false),
-                },
+                Event::Change(change) => {
+                    // Locked, so that no snapshot has a deletion after its end.
+                    let mut reached = self.resume.lock();
+                    match self.transaction.apply(change)? {
+                        Effect::None => {}
+                        Effect::Committed(end) => {
+                            self.position = self.position.max(end);
+                            reached.reach(self.position);
+                        }
+                        Effect::NeedsRead => {
+                            drop(reached);
+                            self.require_read();
+                        }
+                        Effect::OtherTable => return Ok(false),
+                    }
+                }
             }
             if applied == BATCH || !stream.has_next() {
                 break;
@@ -211,7 +239,7 @@ impl<'r> Follower<'r> {
 
     /// Asks for the end of the log and the definition of the table.
     fn ask(&mut self) {
-        let (server, slot) = (self.server, self.slot);
+        let (server, slot) = (self.connection.server, self.slot.clone());
         let must_flush = self.asked.is_some_and(|(since, end)| {
             self.position < end && self.flushed < end && since.elapsed() > FLUSH_AFTER
         });
@@ -220,7 +248,7 @@ impl<'r> Follower<'r> {
                 server.flush_log().await;
             }
             let moment = Instant::now();
-            Ok((moment, server.look(slot).await?))
+            Ok((moment, server.look(&slot).await?))
         }));
     }
 
@@ -232,7 +260,7 @@ impl<'r> Follower<'r> {
         // A read that is going on compares the files itself.
         if look.definition.files != self.definition.files && self.full_read.is_none() {
             self.definition = look.definition;
-            self.needs_read = true;
+            self.require_read();
         }
         self.flushed = look.flushed;
         self.run.lag_bytes(Some(look.end.0.saturating_sub(self.position.0)));
@@ -245,18 +273,9 @@ impl<'r> Follower<'r> {
     async fn start_read(&mut self) -> Result<(), SourceError> {
         (self.needs_read, self.read_point) = (false, None);
         // Before the slot: the generation gets all changes after the point of the slot.
-        let generation = self.run.start_generation(self.server.rows().await?)?;
-        let (run, server, address, name) = (self.run, self.server, self.address, self.slot);
-        let unfinished = self.unfinished;
-        self.full_read = Some(Box::pin(async move {
-            let definition = server.look(name).await?.definition;
-            let (session, slot) = create_slot(run, server, address, unfinished).await?;
-            let full_read = start_read(run, address, server, &slot, generation);
-            let full_read = server.in_time(full_read).await?;
-            drop(session);
-            let read = Read { point: slot.point, definition };
-            read_all(run, server, full_read, name, read).await
-        }));
+        let generation = self.run.start_generation(self.connection.server.rows().await?)?;
+        let (connection, slot) = (self.connection, self.slot.clone());
+        self.full_read = Some(Box::pin(connection.read_again(slot, generation)));
         Ok(())
     }
 
@@ -268,13 +287,13 @@ impl<'r> Follower<'r> {
                 self.definition.files = read.definition.files;
             }
             Ok(None) if !self.is_current => return Ok(false),
-            Ok(None) => self.needs_read = true,
+            Ok(None) => self.require_read(),
             Err(error) if !self.is_current => return Err(error),
             // The ids in use are right without the new generation.
             Err(error) => {
                 self.run.report(&error);
                 self.run.ids.abandon_generation();
-                self.needs_read = true;
+                self.require_read();
                 self.read_after = Instant::now() + self.run.options.max_pause;
             }
         }
@@ -284,36 +303,4 @@ impl<'r> Follower<'r> {
 
 async fn wait<T>(work: &mut Option<Work<'_, T>>) -> Result<T, SourceError> {
     work.as_mut().expect("tested by the caller").await
-}
-
-/// Starts to read all ids of the snapshot of a slot.
-async fn start_read(
-    run: &Run,
-    address: &Address,
-    server: &Server,
-    slot: &Slot,
-    generation: Arc<Generation>,
-) -> Result<FullRead, SourceError> {
-    let snapshot = Snapshot::Slot(&slot.snapshot);
-    FullRead::start(run, address, server.host, &server.table.ids, snapshot, generation).await
-}
-
-/// Waits until all ids are read.
-async fn read_all(
-    run: &Run,
-    server: &Server,
-    mut full_read: FullRead,
-    stream_slot: &str,
-    read: Read,
-) -> Result<Option<Read>, SourceError> {
-    let rows = full_read.finish().await?;
-    // The read still keeps the table as it is. A table that was rewritten before the read began
-    // looks empty in an older snapshot.
-    let look = server.look(stream_slot).await?;
-    drop(full_read);
-    if look.definition != read.definition {
-        return Ok(None);
-    }
-    run.count(rows);
-    Ok(Some(read))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::snapshot::SnapshotOptions;
 use crate::source::poll::PollOptions;
 
 /// The settings of a source in PostgreSQL.
@@ -20,6 +21,12 @@ pub struct PostgresOptions {
     /// How the table or view is polled, for a server without logical replication. `None` follows the
     /// changes. It needs a change column of an integer type, `timestamptz` or `timestamp`.
     pub poll: Option<PollOptions>,
+    /// The name of a permanent replication slot, so that a restart need not read the table again. The
+    /// source creates the slot. Each source needs its own. It is used only with a snapshot. `None` for
+    /// a temporary slot: it ends with its connection.
+    pub slot: Option<String>,
+    /// Where the ids are kept. It is used only with a slot.
+    pub snapshot: Option<SnapshotOptions>,
 }
 
 impl PostgresOptions {
@@ -32,7 +39,14 @@ impl PostgresOptions {
             column: column.to_owned(),
             publication: "tamis_guard".to_owned(),
             poll: None,
+            slot: None,
+            snapshot: None,
         }
+    }
+
+    /// Returns the permanent slot, and where the ids are kept.
+    pub(super) fn permanent(&self) -> Option<(&str, &SnapshotOptions)> {
+        self.slot.as_deref().zip(self.snapshot.as_ref())
     }
 }
 
@@ -44,6 +58,7 @@ impl fmt::Debug for PostgresOptions {
             .field("column", &self.column)
             .field("publication", &self.publication)
             .field("poll", &self.poll)
+            .field("slot", &self.slot)
             .finish_non_exhaustive()
     }
 }

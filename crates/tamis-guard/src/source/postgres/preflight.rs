@@ -45,13 +45,17 @@ pub(super) async fn check_version(client: &Client, oldest: i32) -> Result<(), So
     refuse(format!("the server is PostgreSQL {version}; {oldest} or newer is needed"))
 }
 
-/// Refuses a server that cannot send changes.
-pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceError> {
+/// Refuses a server that cannot send changes, or that would keep its whole log for a permanent slot.
+pub(super) async fn check_settings(
+    client: &Client,
+    is_permanent: bool,
+) -> Result<Settings, SourceError> {
     check_version(client, OLDEST).await?;
     let sql = "SELECT current_setting('wal_level'), current_setting('server_encoding'),
         (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_block_size'),
         (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_segment_size'),
-        current_setting('max_replication_slots') = '0'";
+        current_setting('max_replication_slots') = '0',
+        current_setting('max_slot_wal_keep_size') = '-1'";
     let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
     let level: &str = row.get(0);
     if level != "logical" {
@@ -68,6 +72,14 @@ pub(super) async fn check_settings(client: &Client) -> Result<Settings, SourceEr
         return refuse(
             "max_replication_slots is 0; run: ALTER SYSTEM SET max_replication_slots = N; \
              with N above 0, and restart the server"
+                .to_owned(),
+        );
+    }
+    if is_permanent && row.get(5) {
+        return refuse(
+            "max_slot_wal_keep_size is -1, so a stopped guard with a permanent slot would fill the \
+             disk of the server; run: ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'; SELECT \
+             pg_reload_conf()"
                 .to_owned(),
         );
     }

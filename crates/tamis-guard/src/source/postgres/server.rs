@@ -4,7 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::id::IdType;
 use crate::source::error::SourceError;
@@ -14,6 +15,7 @@ use crate::source::postgres::explain::explained;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{Settings, check_settings, find_table};
+use crate::source::postgres::slot_state::SlotState;
 use crate::source::postgres::table::{Table, check_table};
 
 /// What tells a server from another one, and from one that has lost commits: a promoted standby has
@@ -31,6 +33,8 @@ pub(super) struct Server {
     pub(super) host: usize,
     pub(super) table: Table,
     pub(super) definition: Definition,
+    /// The end of the log when the connection was opened.
+    pub(super) end: Lsn,
     publication: String,
     settings: Settings,
     /// How long an answer may take.
@@ -83,16 +87,17 @@ impl Server {
         limit: Duration,
     ) -> Result<Self, SourceError> {
         let (client, host) = connect(address, limit).await?;
-        let settings = check_settings(&client).await?;
+        let settings = check_settings(&client, options.permanent().is_some()).await?;
         let name = find_table(&client, &options.table).await?;
         let look = client.prepare(&look_sql()).await.map_err(|error| explained(&error))?;
         // Before the checks: what changes during them is noticed later.
         let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
         let row = client.query_one(&look, &parameters.each_ref().map(|it| it as _)).await;
-        let definition = definition(&row.map_err(|error| explained(&error))?);
+        let row = row.map_err(|error| explained(&error))?;
+        let (definition, end) = (definition(&row), place(&row, 0)?);
         let table = check_table(&client, &name, options, id).await?;
         let publication = options.publication.clone();
-        Ok(Self { client, look, host, table, definition, publication, settings, limit })
+        Ok(Self { client, look, host, table, definition, end, publication, settings, limit })
     }
 
     /// Waits for an answer, but not longer than the limit.
@@ -114,13 +119,50 @@ impl Server {
         if !row.get::<_, bool>(2) {
             return Err(lost_slot());
         }
-        let place = |column| {
-            let text: &str = row.get(column);
-            let lsn = text.parse::<Lsn>();
-            lsn.map_err(|_| SourceError::Connect(format!("{text} is no place in the log")))
+        let end = place(&row, 0)?.end_of_record(self.settings.page, self.settings.segment);
+        Ok(Look { end, flushed: place(&row, 1)?, definition: definition(&row) })
+    }
+
+    /// Returns the state of a slot; `None` if there is none with this name.
+    pub(super) async fn slot(&self, name: &str) -> Result<Option<SlotState>, SourceError> {
+        self.in_time(self.read_slot(name)).await
+    }
+
+    async fn read_slot(&self, name: &str) -> Result<Option<SlotState>, SourceError> {
+        let sql = "SELECT COALESCE(confirmed_flush_lsn::text, '0/0'), active_pid,
+            COALESCE(wal_status = 'lost', false),
+            COALESCE(plugin = 'pgoutput' AND database = current_database(), false)
+              AND NOT temporary AND NOT two_phase
+            FROM pg_replication_slots WHERE slot_name = $1::text";
+        let row = self.client.query_opt(sql, &[&name]).await;
+        let row = row.map_err(|error| explained(&error))?;
+        let state = |row: Row| {
+            Ok(SlotState {
+                confirmed: place(&row, 0)?,
+                process: row.get(1),
+                is_lost: row.get(2),
+                is_usable: row.get(3),
+            })
         };
-        let end = place(0)?.end_of_record(self.settings.page, self.settings.segment);
-        Ok(Look { end, flushed: place(1)?, definition: definition(&row) })
+        row.map(state).transpose()
+    }
+
+    pub(super) async fn drop_slot(&self, name: &str) -> Result<(), SourceError> {
+        self.call("SELECT pg_drop_replication_slot($1)", &name).await
+    }
+
+    /// Ends another process of the server, of the same user.
+    pub(super) async fn end_process(&self, process: i32) -> Result<(), SourceError> {
+        self.call("SELECT pg_terminate_backend($1)", &process).await
+    }
+
+    /// Calls a function for its effect.
+    async fn call(&self, sql: &str, argument: &(dyn ToSql + Sync)) -> Result<(), SourceError> {
+        let call = async {
+            let row = self.client.query_one(sql, &[argument]).await;
+            row.map(drop).map_err(|error| explained(&error))
+        };
+        self.in_time(call).await
     }
 
     /// Tests whether this server has a slot.
@@ -166,8 +208,13 @@ pub(super) async fn rows(client: &Client, schema: &str, table: &str) -> Result<u
     Ok(rows as u64)
 }
 
-fn definition(row: &tokio_postgres::Row) -> Definition {
+fn definition(row: &Row) -> Definition {
     Definition { identity: row.get(3), files: row.get(4) }
+}
+
+fn place(row: &Row, column: usize) -> Result<Lsn, SourceError> {
+    let text: &str = row.get(column);
+    text.parse().map_err(|_| SourceError::Connect(format!("{text} is no place in the log")))
 }
 
 fn lost_slot() -> SourceError {

@@ -1,7 +1,8 @@
-//! The temporary replication slot.
+//! The creation of replication slots.
 
 use std::time::Duration;
 
+use postgres_protocol::escape::escape_identifier;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::source::error::SourceError;
@@ -9,7 +10,7 @@ use crate::source::postgres::address::Address;
 use crate::source::postgres::explain::SessionError;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::server::Server;
-use crate::source::postgres::session::Session;
+use crate::source::postgres::session::{Row, Session};
 use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
 
@@ -23,7 +24,7 @@ pub(super) struct Slot {
     pub(super) snapshot: String,
 }
 
-/// Creates a slot on a connection of its own. The server waits until all transactions end that are
+/// Creates a temporary slot on a connection of its own. The server waits until all transactions end that are
 /// open now. If they take long, the status of the source names them.
 pub(super) async fn create_slot(
     run: &Run,
@@ -47,40 +48,76 @@ async fn create(
     session: &mut Session,
     user: &str,
 ) -> Result<Slot, SourceError> {
-    let process = session.process.number;
     let name = random_name();
     let command =
         format!("CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')");
-    let rows = {
-        let mut created = std::pin::pin!(session.query(&command));
-        let mut ticks = interval(Duration::from_millis(200));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut reported, mut tick) = (Vec::new(), 0_u32);
-        loop {
-            tokio::select! {
-                rows = &mut created => break rows,
-                _ = ticks.tick() => {
-                    tick = tick.wrapping_add(1);
-                    // A second after the beginning, and then every two seconds.
-                    if tick % 10 == 5 {
-                        let blockers = server.blockers(process).await?;
-                        if !blockers.is_empty() && blockers != reported {
-                            run.report(&waits_for(&blockers));
-                            reported = blockers;
-                        }
+    let row = run_command(run, server, session, user, &command).await?;
+    let slot = slot(&row).ok_or_else(|| undescribed(user))?;
+    // The two connections may have reached different servers behind one address.
+    server.check_slot(&slot.name).await?;
+    Ok(slot)
+}
+
+/// Creates a slot that stays. Returns the place after which the server has all changes. Waits like
+/// [`create_slot`].
+pub(super) async fn create_permanent(
+    run: &Run,
+    server: &Server,
+    session: &mut Session,
+    address: &Address,
+    unfinished: &UnfinishedSlot,
+    name: &str,
+) -> Result<Lsn, SourceError> {
+    let quoted = escape_identifier(name);
+    let command = format!("CREATE_REPLICATION_SLOT {quoted} LOGICAL pgoutput (SNAPSHOT 'nothing')");
+    unfinished.begin(server.host, session.process);
+    let row = run_command(run, server, session, &address.user, &command).await;
+    match &row {
+        Ok(_) => unfinished.end(),
+        Err(_) => unfinished.cancel(address).await,
+    }
+    row?;
+    // The two connections may have reached different servers behind one address.
+    let state = server.slot(name).await?;
+    state.map(|state| state.confirmed).ok_or_else(|| undescribed(&address.user))
+}
+
+/// Runs a command that creates a slot. Returns its row. The server waits until all transactions end
+/// that are open now.
+async fn run_command(
+    run: &Run,
+    server: &Server,
+    session: &mut Session,
+    user: &str,
+    command: &str,
+) -> Result<Row, SourceError> {
+    let process = session.process.number;
+    let mut created = std::pin::pin!(session.query(command));
+    let mut ticks = interval(Duration::from_millis(200));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut reported, mut tick) = (Vec::new(), 0_u32);
+    let rows = loop {
+        tokio::select! {
+            rows = &mut created => break rows,
+            _ = ticks.tick() => {
+                tick = tick.wrapping_add(1);
+                // A second after the beginning, and then every two seconds.
+                if tick % 10 == 5 {
+                    let blockers = server.blockers(process).await?;
+                    if !blockers.is_empty() && blockers != reported {
+                        run.report(&waits_for(&blockers));
+                        reported = blockers;
                     }
                 }
             }
         }
     };
     let rows = rows.map_err(|error| error.explained(user))?;
-    let slot = rows
-        .first()
-        .and_then(|row| slot(row))
-        .ok_or_else(|| SessionError::broken("the server describes no slot").explained(user))?;
-    // The two connections may have reached different servers behind one address.
-    server.check_slot(&slot.name).await?;
-    Ok(slot)
+    rows.into_iter().next().ok_or_else(|| undescribed(user))
+}
+
+fn undescribed(user: &str) -> SourceError {
+    SessionError::broken("the server describes no slot").explained(user)
 }
 
 /// Reads the answer: the name, the point, the snapshot, and the plugin.

@@ -1,0 +1,211 @@
+//! Goes on in the log that a snapshot or a broken connection has left.
+//!
+//! Only a permanent slot keeps the log. The guard tells the server to keep it from the position of the
+//! last snapshot on the disk. So a restart with this snapshot finds all later changes.
+//!
+//! A snapshot has a start and an end, both ends of transactions. Its ids have all changes up to the
+//! start, and none after the end: the follower applies the deletions of a transaction and records its
+//! end under one lock, and the writer asks for the end under this lock after it has copied the
+//! deletions. The source applies all changes from the start on again, so no id has a wrong state when
+//! it has passed the end (see `snapshot.rs`). It is synced when it has passed the end that the log of
+//! the server has at a later question.
+//!
+//! The log is the one that was read before if
+//!
+//! * the server has the same system identifier and the same timeline,
+//! * the log reaches the end of the snapshot,
+//! * the slot has kept all changes after the start, and
+//! * the table has the same definition. See `definition.rs`.
+//!
+//! Else the source reads all ids.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::snapshot::{Snapshot, SnapshotError};
+use crate::source::postgres::address::Address;
+use crate::source::postgres::log_place::LogPlace;
+use crate::source::postgres::lsn::Lsn;
+use crate::source::postgres::options::PostgresOptions;
+use crate::source::postgres::permanent_slot::PermanentSlot;
+use crate::source::postgres::server::Server;
+use crate::source::run::Run;
+use crate::source::snapshots::Snapshots;
+
+/// If so many connections have not made the set synced, all ids are read. The stream may have
+/// something that the source cannot read.
+const MAX_USELESS: u32 = 5;
+
+/// Why a source does not go on.
+pub(super) const TABLE_DIFFERS: &str = "the table or its publication is another one";
+
+/// What a source knows between two connections.
+#[derive(Debug)]
+pub(super) struct Resume {
+    snapshots: Snapshots,
+    /// The place up to which the generation in use has all changes. `None` without a permanent slot.
+    place: Arc<Mutex<Option<LogPlace>>>,
+    /// No change in the generation in use is after this place and after `place`.
+    end: Lsn,
+    /// The snapshot that will be published when the stream has begun.
+    snapshot: Option<Snapshot>,
+    /// True from the load of the snapshot until the set is synced.
+    is_first: bool,
+    /// True if all ids must be read again, although the place is known.
+    pub(super) owes_read: bool,
+    /// The process of the server that had the slot last.
+    pub(super) process: Option<i32>,
+    /// The number of connections since the set was synced.
+    useless: u32,
+}
+
+impl Resume {
+    pub(super) fn new(options: &PostgresOptions) -> Self {
+        let snapshot = options.permanent().map(|(_, snapshot)| snapshot.clone());
+        Self {
+            snapshots: Snapshots::new(snapshot, identity(options)),
+            place: Arc::default(),
+            end: Lsn::default(),
+            snapshot: None,
+            is_first: false,
+            owes_read: false,
+            process: None,
+            useless: 0,
+        }
+    }
+
+    /// Returns the place at which the stream can go on; `None` if all ids must be read.
+    pub(super) fn find(
+        &mut self,
+        run: &Run,
+        server: &Server,
+        slot: &PermanentSlot,
+    ) -> Option<LogPlace> {
+        self.load(run);
+        let place = self.place.lock().clone()?;
+        self.useless += 1;
+        let reason = if place.server != slot.server {
+            "the server is another one"
+        } else if place.definition.identity != server.definition.identity {
+            TABLE_DIFFERS
+        } else if server.end < place.position.max(self.end) {
+            "the log of the server does not have all changes that it has"
+        } else if slot.confirmed > place.position {
+            "the replication slot no longer has the changes after it"
+        } else if self.useless > MAX_USELESS {
+            "the changes after it cannot be read"
+        } else {
+            return Some(place);
+        };
+        self.forget(run, reason);
+        None
+    }
+
+    /// Reads the snapshot at the first call.
+    fn load(&mut self, run: &Run) {
+        let Some(snapshot) = self.snapshots.load(run) else { return };
+        let places = LogPlace::decode(&snapshot.head.position);
+        let Some((start, end)) = places.zip(LogPlace::decode(&snapshot.end)) else {
+            let reason = "it has no place in the log of a server".to_owned();
+            return run.snapshots.refuse(&SnapshotError::Outdated(reason));
+        };
+        *self.place.lock() = Some(start);
+        (self.end, self.is_first, self.snapshot) = (end.position, true, Some(snapshot));
+    }
+
+    /// Records that the stream has begun, and the process of the server that sends it.
+    pub(super) fn begin(&mut self, run: &Run, process: i32) {
+        self.process = Some(process);
+        if let Some(snapshot) = self.snapshot.take() {
+            run.publish_snapshot(snapshot);
+        }
+    }
+
+    /// Records that the place cannot be used, and why.
+    pub(super) fn forget(&mut self, run: &Run, reason: &str) {
+        if std::mem::take(&mut self.is_first) {
+            run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        }
+        *self.place.lock() = None;
+        (self.end, self.snapshot, self.useless) = (Lsn::default(), None, 0);
+        self.owes_read = false;
+    }
+
+    /// Records that a generation is published which has all changes up to a place.
+    pub(super) fn published(&mut self, place: Option<LogPlace>, owes_read: bool) {
+        *self.place.lock() = place;
+        self.owes_read = owes_read;
+    }
+
+    /// Records that all changes up to a position are applied.
+    pub(super) fn reach(&self, position: Lsn) {
+        self.lock().reach(position);
+    }
+
+    /// Locks the place.
+    pub(super) fn lock(&self) -> Reached<'_> {
+        Reached(self.place.lock())
+    }
+
+    /// Records that the set is synced.
+    pub(super) fn synced(&mut self) {
+        (self.is_first, self.useless) = (false, 0);
+    }
+
+    /// Writes a snapshot if it is time for one.
+    pub(super) fn save_when_due(&mut self, run: &Run) {
+        if self.snapshots.is_due() && self.is_saveable() {
+            let (position, end) = self.places();
+            self.snapshots.save(run, position, end);
+        }
+    }
+
+    /// Returns the position of the last snapshot on the disk, if it is of a server.
+    pub(super) fn on_disk(&mut self, server: &str) -> Option<Lsn> {
+        let place = LogPlace::decode(self.snapshots.on_disk()?)?;
+        // The positions of another server mean nothing.
+        (place.server == server).then_some(place.position)
+    }
+
+    /// Writes a last snapshot.
+    pub(super) fn stop(&mut self, run: &Run) {
+        let (position, end) = self.places();
+        let position = position.filter(|_| self.is_saveable());
+        self.snapshots.finish(run, position, end);
+    }
+
+    /// Tests whether the generation in use has all that is known.
+    fn is_saveable(&self) -> bool {
+        let place = self.place.lock();
+        let is_known = place.as_ref().is_some_and(|place| place.position >= self.end);
+        is_known && self.snapshot.is_none() && !self.owes_read
+    }
+
+    /// Returns the position for a snapshot that is begun now, and what returns its end.
+    fn places(&self) -> (Option<Vec<u8>>, impl FnOnce() -> Vec<u8> + Send + use<>) {
+        let place = Arc::clone(&self.place);
+        let now = place.lock().as_ref().map(LogPlace::encode);
+        // A snapshot without an end is not used.
+        (now, move || place.lock().as_ref().map(LogPlace::encode).unwrap_or_default())
+    }
+}
+
+/// Returns which ids the source reads.
+fn identity(options: &PostgresOptions) -> String {
+    // Without a valid URL, the source reads nothing.
+    let database = Address::new(options).map(|address| address.database).unwrap_or_default();
+    format!("postgres {database:?} {:?} {:?}", options.table, options.column)
+}
+
+/// The place, while no other thread reads it.
+pub(super) struct Reached<'a>(MutexGuard<'a, Option<LogPlace>>);
+
+impl Reached<'_> {
+    /// Records that all changes up to a position are applied.
+    pub(super) fn reach(&mut self, position: Lsn) {
+        if let Some(place) = &mut *self.0 {
+            place.position = position;
+        }
+    }
+}

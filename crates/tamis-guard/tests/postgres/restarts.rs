@@ -1,0 +1,392 @@
+//! A source with a permanent slot goes on in the log, or reads all ids if it cannot.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tamis_guard::source::{PostgresOptions, Source, SourceStatus};
+use tamis_guard::{Generation, IdSet, SnapshotOptions, SnapshotStore, SyncState};
+
+use crate::checker::{
+    Committed, Dir, Random, check, has, id_set, integers, knows, wait, wait_synced, wait_until,
+};
+use crate::faults::wait_until_value;
+use crate::server::{Server, Session, start, start_patient};
+use crate::stories::transact;
+use crate::tcp_proxy::TcpProxy;
+
+/// What a server must have for permanent slots.
+pub const LIMIT: &str = "max_slot_wal_keep_size=1GB";
+
+const SLOTS: &str = "SELECT count(*) FROM pg_replication_slots";
+
+const USED_SLOTS: &str = "SELECT count(*) FROM pg_replication_slots WHERE active";
+
+/// Returns the options with a permanent slot, and a snapshot that is written often.
+pub fn with_slot(postgres: &PostgresOptions, path: &Path) -> PostgresOptions {
+    let every = Duration::from_millis(20);
+    let snapshot = SnapshotOptions { every, ..SnapshotOptions::new(path) };
+    let slot = Some("tamis_guard".to_owned());
+    PostgresOptions { slot, snapshot: Some(snapshot), ..postgres.clone() }
+}
+
+/// Starts a source with an empty set, and waits until it is synced.
+fn restart(postgres: &PostgresOptions) -> (Arc<IdSet>, Source, SourceStatus) {
+    let ids = id_set(integers());
+    let source = start_patient(&ids, postgres);
+    let status = wait_synced(&source);
+    (ids, source, status)
+}
+
+/// Tests that a restart goes on in the log.
+fn goes_on(status: &SourceStatus) {
+    assert_eq!((status.items_read, status.generations), (0, 1), "{status:?}");
+    assert_eq!(status.snapshots.unused, None);
+    assert!(status.snapshots.age.is_some());
+}
+
+/// Tests that a restart has read all ids, and says why.
+fn reads_all(status: &SourceStatus, reason: &str) {
+    assert!(status.items_read > 0, "{reason}: {status:?}");
+    let unused = status.snapshots.unused.as_ref().unwrap_or_else(|| panic!("{reason}"));
+    assert!(unused.contains(reason) && !unused.contains('\n'), "{reason}: {unused}");
+}
+
+#[test]
+fn a_restart_goes_on_in_the_log_and_does_not_read_the_table() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 5000);
+    let postgres = with_slot(&shop.options, &dir.path("a"));
+    let (ids, source, status) = restart(&postgres);
+    assert_eq!((status.items_read, status.snapshots.unused), (5000, None));
+    shop.session.run("INSERT INTO products VALUES ('new', 5001), ('new', 5002)");
+    shop.session.run("DELETE FROM products WHERE id IN (7, 8, 5002)");
+    wait_until(&source, "changed", || knows(&ids, 5001) && !has(&ids, 8) && !has(&ids, 5002));
+    source.stop();
+    shop.session.run("INSERT INTO products VALUES ('while it is stopped', 5003)");
+    shop.session.run("INSERT INTO products VALUES ('created again', 8)");
+    shop.session.run("DELETE FROM products WHERE id = 9");
+    for _ in 0..2 {
+        let (ids, source, status) = restart(&postgres);
+        goes_on(&status);
+        assert!([1, 8, 5000, 5001, 5003].iter().all(|id| knows(&ids, id)));
+        assert!([7, 9, 5002, 5005].iter().all(|id| !has(&ids, id)));
+        source.stop();
+    }
+    // A read of all ids has another hash key, which the next snapshot has too.
+    let (ids, source, _) = restart(&postgres);
+    source.rebuild();
+    wait(&source, "read again", |status| status.generations == 2);
+    shop.session.run("INSERT INTO products VALUES ('new', 5005)");
+    wait_until(&source, "new", || knows(&ids, 5005));
+    source.stop();
+    let (ids, source, status) = restart(&postgres);
+    goes_on(&status);
+    assert!([1, 8, 5005].iter().all(|id| knows(&ids, id)) && !has(&ids, 7));
+    source.stop();
+    wait_until_value(&mut shop.session, SLOTS, "1");
+}
+
+#[test]
+fn a_broken_connection_costs_no_read() {
+    let mut server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 1000);
+    let proxy = TcpProxy::start(server.address());
+    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
+    let options = PostgresOptions { url, ..shop.options.clone() };
+    let (ids, committed) = (id_set(integers()), Committed::default());
+    committed.insert(1..=1000);
+    let source = start(&ids, &with_slot(&options, &dir.path("a")));
+    wait_synced(&source);
+    let mut next = 2000;
+    check(&source, &ids, &committed, || {
+        for round in 0..9 {
+            for _ in 0..30 {
+                shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
+                committed.insert([next]);
+                next += 1;
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            match round % 3 {
+                0 => proxy.cut(),
+                // The server does not notice it, and the former process still has the slot.
+                1 => {
+                    proxy.partition();
+                    wait(&source, "stale", |status| status.state == SyncState::Stale);
+                    proxy.heal();
+                }
+                _ => {
+                    server.kill();
+                    server.run();
+                    shop.session = Session::open(&shop.options.url);
+                }
+            }
+            wait_synced(&source);
+        }
+    });
+    wait_until(&source, "all are known", || (2000..next).all(|id| has(&ids, id)));
+    assert_eq!(source.status().generations, 1, "{:?}", source.status());
+}
+
+#[test]
+fn the_promise_holds_over_restarts_while_rows_change() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 2000);
+    let committed = Committed::default();
+    committed.insert(1..=2000);
+    let (path, killed) = (dir.path("a"), dir.path("killed"));
+    let (mut random, mut next) = (Random(11), 2001);
+    restart(&with_slot(&shop.options, &path)).1.stop();
+    for round in 0..12 {
+        for _ in 0..random.below(20) {
+            transact(&mut shop, &committed, &mut random, &mut next);
+        }
+        let ids = id_set(integers());
+        let source = start(&ids, &with_slot(&shop.options, &path));
+        check(&source, &ids, &committed, || {
+            for step in 0..40 {
+                transact(&mut shop, &committed, &mut random, &mut next);
+                if step == 20 && round % 4 == 1 {
+                    source.rebuild();
+                }
+                // The checker needs some time with a synced set.
+                if step == 8 {
+                    wait_synced(&source);
+                }
+                // As a process that is killed leaves it.
+                if step == 10 + round {
+                    fs::copy(&path, &killed).unwrap();
+                }
+            }
+            wait_synced(&source);
+        });
+        let live = committed.ids();
+        wait_until(&source, "all changes", || {
+            (1..next).all(|id| live.binary_search(&id).is_ok() == knows(&ids, id))
+        });
+        source.stop();
+        if round % 2 == 1 {
+            fs::rename(&killed, &path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_server_keeps_the_log_after_the_snapshot_and_no_more() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    let (path, old) = (dir.path("a"), dir.path("old"));
+    let mut postgres = with_slot(&shop.options, &path);
+    postgres.snapshot.as_mut().unwrap().every = Duration::from_secs(3600);
+    let source = restart(&postgres).1;
+    source.stop();
+    // A process that is killed leaves the snapshot from its start.
+    fs::copy(&path, &old).unwrap();
+    let confirmed = "SELECT confirmed_flush_lsn FROM pg_replication_slots";
+    let (ids, source, _) = restart(&postgres);
+    shop.session.run("INSERT INTO products VALUES ('new', 101); DELETE FROM products WHERE id = 7");
+    wait_until(&source, "changed", || has(&ids, 101) && !has(&ids, 7));
+    // Longer than from one confirmation to the next.
+    std::thread::sleep(Duration::from_millis(2500));
+    let kept = shop.session.value(confirmed);
+    source.stop();
+    fs::rename(&old, &path).unwrap();
+    let (ids, source, status) = restart(&postgres);
+    goes_on(&status);
+    assert!(has(&ids, 101) && !has(&ids, 7));
+    source.stop();
+    // With snapshots, the server may delete its log.
+    postgres.snapshot.as_mut().unwrap().every = Duration::from_millis(20);
+    let (_, _source, _) = restart(&postgres);
+    shop.session.run("INSERT INTO products VALUES ('new', 102)");
+    let moved = format!("SELECT confirmed_flush_lsn > '{kept}' FROM pg_replication_slots");
+    wait_until_value(&mut shop.session, &moved, "t");
+}
+
+#[test]
+fn a_server_shuts_down_although_its_log_is_not_in_a_snapshot() {
+    let mut server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    let mut postgres = with_slot(&shop.options, &dir.path("a"));
+    postgres.snapshot.as_mut().unwrap().every = Duration::from_secs(3600);
+    let (ids, source, _) = restart(&postgres);
+    shop.session.run("INSERT INTO products VALUES ('new', 101)");
+    wait_until(&source, "new", || has(&ids, 101));
+    let begun = Instant::now();
+    drop(shop);
+    server.shut_down();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    server.run();
+    let mut session = Session::open(&postgres.url);
+    session.run("INSERT INTO products VALUES ('after', 102)");
+    wait_until(&source, "after", || has(&ids, 102));
+    assert_eq!(source.status().generations, 1, "{:?}", source.status());
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    let postgres = with_slot(&shop.options, &dir.path("a"));
+    restart(&postgres).1.stop();
+    let table = "the table or its publication is another one";
+    let slot = "the replication slot no longer has the changes after it";
+    let changes = [
+        (
+            "ALTER PUBLICATION tamis_guard DROP TABLE products;
+            INSERT INTO products VALUES ('unseen', 500);
+            ALTER PUBLICATION tamis_guard ADD TABLE products (id)",
+            table,
+        ),
+        (
+            "ALTER TABLE products RENAME TO old; CREATE TABLE products (LIKE old INCLUDING ALL);
+            ALTER PUBLICATION tamis_guard ADD TABLE products (id);
+            INSERT INTO products SELECT * FROM old",
+            table,
+        ),
+        ("SELECT pg_drop_replication_slot('tamis_guard')", slot),
+        (
+            "INSERT INTO products VALUES ('skipped', 501); COMMIT;
+            SELECT pg_replication_slot_advance('tamis_guard', pg_current_wal_insert_lsn())",
+            slot,
+        ),
+    ];
+    for (i, (sql, reason)) in changes.into_iter().enumerate() {
+        wait_until_value(&mut shop.session, USED_SLOTS, "0");
+        shop.session.run(sql);
+        let id = 1000 + i;
+        shop.session.run(&format!("INSERT INTO products VALUES ('new', {id})"));
+        let (ids, source, status) = restart(&postgres);
+        reads_all(&status, reason);
+        let all = shop.session.value("SELECT string_agg(id::text, ' ') FROM products");
+        assert!(all.split(' ').all(|id| knows(&ids, id)) && !has(&ids, id + 1), "{reason}");
+        // The next one goes on.
+        source.stop();
+        let (_, source, status) = restart(&postgres);
+        goes_on(&status);
+        source.stop();
+    }
+    // The log has this change.
+    shop.session.run("TRUNCATE products; INSERT INTO products VALUES ('only', 7)");
+    let (ids, source, _) = restart(&postgres);
+    wait_until(&source, "emptied", || !has(&ids, 1) && has(&ids, 7));
+    source.stop();
+    // As if the server had lost the end of its log.
+    let path = dir.path("a");
+    let snapshot = Generation::read_snapshot(fs::File::open(&path).unwrap(), 1 << 30).unwrap();
+    let mut end: serde_json::Value = serde_json::from_slice(&snapshot.end).unwrap();
+    end["position"] = "FFFF/0".into();
+    let store = SnapshotStore::new(SnapshotOptions::new(&path));
+    let end = end.to_string().into_bytes();
+    store.save(&snapshot.head, &snapshot.generation, || end).unwrap();
+    let (_, source, status) = restart(&postgres);
+    reads_all(&status, "the log of the server does not have all changes that it has");
+    source.stop();
+    fs::write(&path, b"damaged").unwrap();
+    let (_, source, status) = restart(&postgres);
+    reads_all(&status, "the snapshot is incomplete");
+    source.stop();
+}
+
+#[test]
+fn a_slot_that_has_lost_its_log_is_replaced() {
+    let settings = ["max_slot_wal_keep_size=16MB", "max_wal_size=32MB", "min_wal_size=32MB"];
+    let server = Server::start_with(&settings);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    let postgres = with_slot(&shop.options, &dir.path("a"));
+    restart(&postgres).1.stop();
+    let status = "SELECT wal_status FROM pg_replication_slots";
+    for _ in 0..20 {
+        shop.session.run("SELECT pg_switch_wal(); CREATE TABLE t (); DROP TABLE t; CHECKPOINT");
+        if shop.session.value(status) == "lost" {
+            break;
+        }
+    }
+    assert_eq!(shop.session.value(status), "lost");
+    shop.session.run("INSERT INTO products VALUES ('new', 101); DELETE FROM products WHERE id = 7");
+    let (ids, source, status) = restart(&postgres);
+    reads_all(&status, "the replication slot no longer has the changes after it");
+    assert!(knows(&ids, 101) && !has(&ids, 7));
+    source.stop();
+    goes_on(&restart(&postgres).2);
+}
+
+#[test]
+fn a_slot_that_the_source_must_not_use_is_refused() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    let postgres = with_slot(&shop.options, &dir.path("a"));
+    let refused = |expected: &str| {
+        let source = start(&id_set(integers()), &postgres);
+        let status = wait(&source, expected, |status| status.last_error.is_some());
+        let error = status.last_error.unwrap();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(status.state, SyncState::Warming);
+    };
+    // Another source has the slot.
+    let (ids, source, _) = restart(&postgres);
+    refused("another process uses the replication slot tamis_guard");
+    shop.session.run("INSERT INTO products VALUES ('new', 101)");
+    wait_until(&source, "the other one goes on", || has(&ids, 101));
+    source.stop();
+    wait_until_value(&mut shop.session, USED_SLOTS, "0");
+    shop.session.run("SELECT pg_drop_replication_slot('tamis_guard')");
+    for create in [
+        "pg_create_physical_replication_slot('tamis_guard')",
+        "pg_create_logical_replication_slot('tamis_guard', 'test_decoding')",
+        "pg_create_logical_replication_slot('tamis_guard', 'pgoutput', false, true)",
+    ] {
+        shop.session.run(&format!("SELECT {create}"));
+        refused("choose another name for `slot`");
+        assert_eq!(shop.session.value(SLOTS), "1", "the slot stays");
+        shop.session.run("SELECT pg_drop_replication_slot('tamis_guard')");
+    }
+    // A server that would keep its whole log.
+    shop.session.run("ALTER SYSTEM SET max_slot_wal_keep_size = -1");
+    shop.session.run("SELECT pg_reload_conf()");
+    wait_until_value(&mut shop.session, "SHOW max_slot_wal_keep_size", "1GB");
+    let server = Server::start();
+    let mut shop = server.shop();
+    let postgres = with_slot(&shop.options, &dir.path("b"));
+    let ids = id_set(integers());
+    let source = start(&ids, &postgres);
+    let status = wait(&source, "refused", |status| status.last_error.is_some());
+    let error = status.last_error.unwrap();
+    let sql = error.split_once("run: ").unwrap_or_else(|| panic!("{error}")).1;
+    for statement in sql.split("; ") {
+        shop.session.run(statement);
+    }
+    wait_synced(&source);
+}
+
+#[test]
+fn a_promoted_standby_is_read_again() {
+    let mut primary = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (primary.shop(), Dir::new());
+    shop.fill(1, 100);
+    let standby = primary.standby();
+    let hosts = format!("{},{}", primary.address(), standby.address());
+    let url = shop.options.url.replace(&primary.address().to_string(), &hosts);
+    let options = PostgresOptions { url, ..shop.options.clone() };
+    let ids = id_set(integers());
+    let source = start(&ids, &with_slot(&options, &dir.path("a")));
+    wait_synced(&source);
+    let mut session = Session::open(&standby.url(&shop.name));
+    wait_until_value(&mut session, "SELECT count(*) FROM products", "100");
+    primary.kill();
+    session.run("SELECT pg_promote()");
+    session.run("DELETE FROM products WHERE id = 1; INSERT INTO products VALUES ('new', 101)");
+    wait_until(&source, "the other server", || has(&ids, 101) && !has(&ids, 1));
+    wait_synced(&source);
+    session.run("INSERT INTO products VALUES ('new', 102)");
+    wait_until(&source, "the other stream", || has(&ids, 102));
+}
