@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use tamis_guard::source::{ChangeColumn, MysqlOptions, PollOptions, Source, SourceOptions};
+use tamis_guard::source::{
+    AuditSource as _, ChangeColumn, MysqlAudit, MysqlOptions, PollOptions, Source, SourceOptions,
+};
 use tamis_guard::{IdType, SyncState};
 
 use crate::checker::{
@@ -53,6 +55,22 @@ fn the_promise_holds_while_a_table_without_a_log_is_polled() {
     wait_synced(&source);
     polling::write_at_random(&source, &ids, &committed, &mut |sql| shop.session.run(sql));
     assert!(source.status().generations > 2, "{:?}", source.status());
+}
+
+#[test]
+fn a_polled_table_can_be_audited() {
+    let server = Server::start_with(&["--skip-log-bin"]);
+    let mut shop = server.shop();
+    let mysql = items(&mut shop, 3, "updated_at", 300);
+    shop.session.run("CREATE VIEW some AS SELECT * FROM items WHERE id > 1");
+    for (table, expected) in [("items", ["1", "2", "3"].as_slice()), ("some", &["2", "3"])] {
+        let mysql = MysqlOptions { table: table.to_owned(), ..mysql.clone() };
+        let mut ids = Vec::new();
+        let mut audit = MysqlAudit::open(&mysql, &integers()).unwrap();
+        audit.each_row(&mut |id| Ok(ids.push(String::from_utf8(id.to_vec()).unwrap()))).unwrap();
+        ids.sort();
+        assert_eq!(ids, expected);
+    }
 }
 
 #[test]

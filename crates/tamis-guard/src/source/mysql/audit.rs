@@ -15,7 +15,7 @@ use crate::source::mysql::table::Table;
 pub struct MysqlAudit {
     options: MysqlOptions,
     table: Table,
-    /// What tells the server from another one.
+    /// The identity of the server.
     identity: String,
     runtime: Runtime,
 }
@@ -33,7 +33,13 @@ impl MysqlAudit {
     pub fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
-        let Server { table, identity, .. } = runtime.block_on(Server::open(options, id))?;
+        let open = async {
+            match options.poll {
+                Some(_) => Server::connect(options, id).await,
+                None => Server::open(options, id).await,
+            }
+        };
+        let Server { table, identity, .. } = runtime.block_on(open)?;
         Ok(Self { options: options.clone(), table, identity, runtime })
     }
 }
