@@ -59,10 +59,15 @@ pub enum SourceError {
     /// The error of the database.
     #[cfg(feature = "sqlite")]
     Sqlite(rusqlite::Error),
-    /// The connection to the database broke, or there is none.
+    /// A connection to the database or a query failed. The message is that of the server or of the
+    /// system.
     Connect(String),
-    /// The database does not tell all changes. The text has the SQL that mends it.
+    /// The URL, the table, the settings of the server or the privileges of the user do not allow the
+    /// source to read all changes. The message says what to change, often as SQL.
     Preflight(String),
+    /// The source reads all ids again, because the table or the log is another one. The message says
+    /// why.
+    Reread(String),
     /// The leader cannot be followed.
     #[cfg(feature = "proxy")]
     Leader(LeaderError),
@@ -117,7 +122,7 @@ impl fmt::Display for SourceError {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
             Self::Connect(error) => write!(f, "the database cannot be read: {}", Escaped(error)),
-            Self::Preflight(message) => Escaped(message).fmt(f),
+            Self::Preflight(message) | Self::Reread(message) => Escaped(message).fmt(f),
             #[cfg(feature = "proxy")]
             Self::Leader(error) => error.fmt(f),
             #[cfg(feature = "proxy")]

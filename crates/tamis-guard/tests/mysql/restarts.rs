@@ -145,7 +145,7 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
         (&["ALTER TABLE products DROP PRIMARY KEY"], "other columns or unique indexes"),
         (
             &["RESET MASTER", "INSERT INTO products (id) SELECT seq FROM seq_2000_to_9000"],
-            "has begun its binary log again",
+            "has started a new binary log",
         ),
         (
             &["FLUSH BINARY LOGS", "INSERT INTO products (id) VALUES (501)"],

@@ -218,7 +218,7 @@ pub fn start(ids: &std::sync::Arc<IdSet>, mysql: &MysqlOptions) -> Source {
     Source::mysql(std::sync::Arc::clone(ids), mysql.clone(), options())
 }
 
-/// Returns a set with which the refusal of a server does not depend.
+/// Returns the type of text ids of at most 100 bytes.
 pub fn text() -> IdType {
     IdType::Text { max_bytes: 100 }
 }

@@ -351,9 +351,6 @@ fn a_slot_that_the_source_must_not_use_is_refused() {
         shop.session.run("SELECT pg_drop_replication_slot('tamis_guard')");
     }
     // A server that would keep its whole log.
-    shop.session.run("ALTER SYSTEM SET max_slot_wal_keep_size = -1");
-    shop.session.run("SELECT pg_reload_conf()");
-    wait_until_value(&mut shop.session, "SHOW max_slot_wal_keep_size", "1GB");
     let server = Server::start();
     let mut shop = server.shop();
     let postgres = with_slot(&shop.options, &dir.path("b"));
@@ -366,6 +363,35 @@ fn a_slot_that_the_source_must_not_use_is_refused() {
         shop.session.run(statement);
     }
     wait_synced(&source);
+}
+
+#[test]
+fn a_user_with_the_documented_privileges_can_have_a_permanent_slot() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    shop.session
+        .run("CREATE USER guard REPLICATION PASSWORD 'geheim'; GRANT SELECT ON products TO guard");
+    // Two ways to the server.
+    let (proxy, other) = (TcpProxy::start(server.address()), TcpProxy::start(server.address()));
+    let url = shop.options.url.replace("postgres@", "guard:geheim@");
+    let hosts = format!("{},{}", proxy.address, other.address);
+    let url = url.replace(&server.address().to_string(), &hosts);
+    let options = PostgresOptions { url, ..shop.options.clone() };
+    let postgres = with_slot(&options, &dir.path("a"));
+    restart(&postgres).1.stop();
+    let ids = id_set(integers());
+    let source = start(&ids, &postgres);
+    goes_on(&wait_synced(&source));
+    // The former process of the server does not end, and has the slot. The source ends it.
+    let process = shop.session.value("SELECT active_pid FROM pg_replication_slots");
+    proxy.partition();
+    shop.session.run("INSERT INTO products VALUES ('new', 101)");
+    wait_until(&source, "the other way", || has(&ids, 101));
+    let count = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {process}");
+    assert_eq!(shop.session.value(&count), "0");
+    assert_eq!(source.status().generations, 1, "{:?}", source.status());
+    proxy.heal();
 }
 
 #[test]

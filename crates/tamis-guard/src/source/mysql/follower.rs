@@ -55,8 +55,8 @@ pub(super) struct Follower {
     deleted: HashSet<Vec<u8>>,
     /// The transactions in two phases whose rows the newest generation has.
     prepared: HashSet<String>,
-    /// True if the storage engine may commit a transaction after the log has it.
-    is_late: bool,
+    /// True if the stream had an `XA COMMIT` since the last read of all ids began.
+    has_xa_commit: bool,
     /// The end of a compressed transaction whose events are being applied.
     payload_end: Option<u64>,
     /// True if the generation in use has all ids up to the position.
@@ -86,7 +86,7 @@ impl Follower {
             is_resuming: false,
             deleted: HashSet::new(),
             prepared: HashSet::new(),
-            is_late: false,
+            has_xa_commit: false,
             payload_end: None,
             is_current: false,
             needs_read: true,
@@ -114,8 +114,8 @@ impl Follower {
             if self.needs_read && full_read.is_none() {
                 (self.needs_read, self.is_reading, end) = (false, true, None);
                 self.prepared.clear();
-                let is_late = std::mem::take(&mut self.is_late);
-                let visible = Visible { place: self.position.clone(), is_late };
+                let has_xa_commit = std::mem::take(&mut self.has_xa_commit);
+                let visible = Visible { place: self.position.clone(), has_xa_commit };
                 let rows = in_time(limit, async { Ok(server.rows().await) }).await?;
                 let generation = run.start_generation(rows)?;
                 let read = Bulk::start(run, &options, &mut server, generation, Some(visible));

@@ -21,8 +21,8 @@ pub struct MysqlOptions {
     /// random one.
     pub server_id: Option<u32>,
     /// How the table is polled, for a server without a usable binary log. `None` follows the log.
-    /// A polled table has no snapshots, and needs a change column of an integer type, `TIMESTAMP` or
-    /// `DATETIME`.
+    /// The change column has an integer type, `TIMESTAMP` or `DATETIME`. A polled table has no
+    /// snapshots.
     pub poll: Option<PollOptions>,
     /// Where the ids are kept, so that a restart need not read the table again.
     pub snapshot: Option<SnapshotOptions>,

@@ -1,4 +1,5 @@
-//! The SQL side: what the server must allow, its position in the log, and the read of all ids.
+//! Connections for queries: they find the table, check the settings of the server, and read its
+//! position in the log.
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, Row, UrlError};
@@ -9,6 +10,10 @@ use crate::source::mysql::log_filter::{filtered, unlogged_updates};
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::table::{ColumnKind, Table, quoted};
+
+/// Why a server without a binary log is refused.
+const NO_LOG: &str = "the server writes no binary log; add to its configuration and restart it: \
+    log_bin = binlog, server_id = 1, binlog_format = ROW; or poll the table with follow = \"poll\"";
 
 /// A connection for queries.
 #[derive(Debug)]
@@ -85,14 +90,14 @@ pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError
     if other == known {
         return Ok(());
     }
-    Err(SourceError::Connect(format!(
+    Err(SourceError::Preflight(format!(
         "one connection reached the server {known}, and a later one another server ({other}); \
          write the address of one server in the URL, not that of a load balancer"
     )))
 }
 
-/// Returns what tells the server from another one behind the same address: its name, its port, its
-/// number, and the number that the server has given itself.
+/// Returns the identity of the server: its host name, port, server id and UUID. Two servers behind one
+/// address have different identities.
 async fn identity(connection: &mut Conn) -> Result<String, Error> {
     let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
         ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
@@ -101,7 +106,7 @@ async fn identity(connection: &mut Conn) -> Result<String, Error> {
     Ok(values.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" "))
 }
 
-/// Returns an error with the SQL that mends it.
+/// Returns an error with the SQL that fixes it.
 pub(super) fn explained(error: &Error, user: &str, options: &MysqlOptions) -> SourceError {
     let Error::Server(server) = error else { return SourceError::Connect(error.to_string()) };
     let user = if user.is_empty() { "USER" } else { user };
@@ -172,7 +177,7 @@ impl Server {
         found.map_err(|error| explained(&error, "", options))
     }
 
-    /// Returns about how many rows the table has; 0 if the server does not tell.
+    /// Returns the estimated number of rows; 0 if the server has no estimate.
     pub(super) async fn rows(&mut self) -> u64 {
         let sql = "SELECT TABLE_ROWS FROM information_schema.TABLES \
             WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
@@ -196,7 +201,7 @@ impl Server {
         }
         let user = self.connection.opts().user().unwrap_or_default().to_owned();
         let row = row.map_err(|error| explained(&error, &user, options))?;
-        let off = || SourceError::Preflight("the server writes no binary log".to_owned());
+        let off = || SourceError::Preflight(NO_LOG.to_owned());
         let row = row.ok_or_else(off)?;
         let file = row.get::<Vec<u8>, _>(0).ok_or_else(off)?;
         let offset = row.get::<u64, _>(1).ok_or_else(off)?;
@@ -239,11 +244,7 @@ async fn check_settings(connection: &mut Conn) -> Result<(), CheckError> {
     };
     let refuse = |message: String| Err(CheckError::Setting(message));
     if log != "1" && !log.eq_ignore_ascii_case("ON") {
-        return refuse(
-            "the server writes no binary log; add to its configuration and restart it: \
-             log_bin = binlog, server_id = 1, binlog_format = ROW"
-                .to_owned(),
-        );
+        return refuse(NO_LOG.to_owned());
     }
     if !format.eq_ignore_ascii_case("ROW") {
         return refuse(format!(

@@ -44,14 +44,15 @@ const LONGEST_SECOND_PHASE: Duration = Duration::from_secs(1);
 pub(super) struct Visible {
     /// The place of the stream at the start of the generation.
     pub(super) place: Position,
-    /// True if the last of them was in two phases.
-    pub(super) is_late: bool,
+    /// True if one of them may be in two phases (`XA`). The storage engine may commit it up to a second
+    /// after it is in the log.
+    pub(super) has_xa_commit: bool,
 }
 
 impl Visible {
     /// Waits until queries of a server see the transactions.
     pub(super) async fn wait(&self, connection: &mut Conn) -> Result<(), SourceError> {
-        if self.is_late {
+        if self.has_xa_commit {
             sleep(LONGEST_SECOND_PHASE).await;
         }
         let broken = |error: Error| SourceError::Connect(error.to_string());

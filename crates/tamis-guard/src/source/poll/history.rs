@@ -12,7 +12,8 @@
 //!
 //! A row that the poll at `p` has not found was committed at `c > p`. The application took its value
 //! at `a ≥ c − overlap`. If `s ≤ p − overlap`, then `a > s`: the value is at least the largest one
-//! that the sample at `s` has seen. No clock of another machine is involved.
+//! that the sample at `s` has seen. The proof uses only the clock of the
+//! guard; `overlap` must include the differences between the clocks of the applications.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;

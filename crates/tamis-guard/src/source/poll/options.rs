@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-/// How a database is polled. The operator writes the parts of SQL; they are not checked.
+/// How a database is polled.
+///
+/// `deletions` is sent to the database as it is. SQLite also inserts the name of the change column as
+/// it is; MySQL and PostgreSQL check and quote it. Take both from a trusted operator only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PollOptions {
-    /// How new rows are found. Without it, all ids are read after each change.
+    /// How new rows are found. With `None`, SQLite reads all ids after each commit. MySQL and PostgreSQL
+    /// do not report commits: with `None` they read all ids at each
+    /// [`interval`](crate::source::SourceOptions::interval).
     pub changes: Option<ChangeColumn>,
     /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. It
     /// must write an id as the table does. An id that a row has is not deleted. Without it, a
@@ -26,9 +31,9 @@ pub struct PollOptions {
 pub struct ChangeColumn {
     /// The column. It needs an index. `NULL` counts as a new value.
     pub column: String,
-    /// The longest time from the moment in which a transaction takes its value to its commit. With
-    /// clocks of several machines, their difference counts too. The first read of the ids begins
-    /// after this time.
+    /// The longest time from the moment when a transaction takes its value to its commit. If several
+    /// machines take values from their own clocks, add the largest difference between these clocks.
+    /// The first read of all ids starts after this time.
     pub overlap: Duration,
 }
 

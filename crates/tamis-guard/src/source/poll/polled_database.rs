@@ -25,8 +25,8 @@ pub(in crate::source) trait PolledDatabase {
     /// Called after `schema` has returned another text. Fails if the database must be opened again:
     /// the columns of a server may have other types.
     fn after_change(&self) -> Result<(), SourceError> {
-        let message = "the definition of the table has changed; all ids are read again";
-        Err(SourceError::Connect(message.to_owned()))
+        let message = "the definition of the table has changed, so the guard reads all ids again";
+        Err(SourceError::Reread(message.to_owned()))
     }
 
     /// Tests whether the database is still the one that was opened.
@@ -35,15 +35,15 @@ pub(in crate::source) trait PolledDatabase {
         Ok(true)
     }
 
-    /// Returns what tells the database from all others, also from one that takes its place later.
-    /// `None` if nothing does, or if a crash may undo its last commits.
+    /// Returns an identity that no other database ever has. `None` if there is none, or if a crash may
+    /// undo the last commits.
     fn lasting_identity(&self) -> Option<String> {
         // A server may lose its last commits in a crash or a failover.
         None
     }
 
-    /// Runs `queries` so that all of them see the same rows, if the database has such a thing at a
-    /// low price. Their order makes them correct without it.
+    /// Runs `queries` in one read transaction if that is cheap, as in SQLite. The queries are correct
+    /// without it, because of their order.
     fn in_snapshot<T>(
         &self,
         queries: impl FnOnce() -> Result<T, SourceError>,
@@ -54,8 +54,8 @@ pub(in crate::source) trait PolledDatabase {
     /// Returns the largest value of the change column.
     fn highest(&self) -> Result<Cell, SourceError>;
 
-    /// Passes the ids of all rows whose change column has at least the value `bound`, or `NULL`. All
-    /// rows for the bound `NULL`.
+    /// Passes the ids of all rows whose change column is at least `bound` or is `NULL`. If `bound` is
+    /// `NULL`, passes the ids of all rows.
     fn each_changed(
         &self,
         bound: &Cell,

@@ -87,6 +87,15 @@ impl Address {
         self.config.get_hosts().len()
     }
 
+    /// Returns the name of a host, or the folder of its socket.
+    pub(super) fn host_name(&self, host: usize) -> String {
+        match &self.config.get_hosts()[host] {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(folder) => folder.display().to_string(),
+        }
+    }
+
     /// Returns the password, or an empty one.
     pub(super) fn password(&self) -> &[u8] {
         self.config.get_password().unwrap_or_default()

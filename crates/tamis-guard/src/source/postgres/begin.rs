@@ -94,8 +94,9 @@ impl<'r> Connection<'r> {
         let stream = self.start_stream(session, name, position).await?;
         // From now on, no other client can use the slot.
         if server.slot(name).await?.is_none_or(|slot| slot.confirmed > position) {
-            let message = "another client has used the replication slot of the guard".to_owned();
-            return Err(SourceError::Connect(message));
+            let message = "another client has used the replication slot, so the guard reads all ids \
+                again";
+            return Err(SourceError::Reread(message.to_owned()));
         }
         resume.begin(run, stream.process());
         let (slot, permanent) = (name.to_owned(), Some(identity));

@@ -99,7 +99,8 @@ impl FullRead {
         Ok(Self { threads, _holder: holder })
     }
 
-    /// Waits until all ids are read. Returns the number of rows. A call may be cut off and repeated.
+    /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
+    /// next call continues.
     pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
         self.threads.finish().await
     }
@@ -244,7 +245,7 @@ impl Bulk {
         if row.get::<_, &str>(1) != server {
             let message = "a further connection has reached another server than the first one; the \
                 URL must name one server";
-            return Err(SourceError::Connect(message.to_owned()));
+            return Err(SourceError::Preflight(message.to_owned()));
         }
         Ok(row.get(0))
     }

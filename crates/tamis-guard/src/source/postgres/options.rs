@@ -19,7 +19,7 @@ pub struct PostgresOptions {
     /// The publication that has the table. It does not matter if the table is polled.
     pub publication: String,
     /// How the table or view is polled, for a server without logical replication. `None` follows the
-    /// changes. It needs a change column of an integer type, `timestamptz` or `timestamp`.
+    /// changes. The change column has an integer type, or is a `timestamptz` or a `timestamp`.
     pub poll: Option<PollOptions>,
     /// The name of a permanent replication slot, so that a restart need not read the table again. The
     /// source creates the slot. Each source needs its own. It is used only with a snapshot. `None` for

@@ -80,7 +80,7 @@ async fn free_slot(
         }
         sleep(Duration::from_millis(100)).await;
     }
-    Err(SourceError::Connect(format!(
+    Err(SourceError::Preflight(format!(
         "another process uses the replication slot {name}; give each set of each guard a slot of its \
          own"
     )))

@@ -60,8 +60,9 @@ pub(super) async fn check_settings(
     let level: &str = row.get(0);
     if level != "logical" {
         return refuse(format!(
-            "wal_level is {level}, but logical replication needs wal_level = logical; run: ALTER \
-             SYSTEM SET wal_level = 'logical'; and restart the server"
+            "wal_level is {level}, but logical replication needs wal_level = logical; poll the table \
+             with follow = \"poll\", or run: ALTER SYSTEM SET wal_level = 'logical'; and restart the \
+             server"
         ));
     }
     let encoding: &str = row.get(1);

@@ -56,7 +56,7 @@ pub(super) async fn connect(
     address: &Address,
     limit: Duration,
 ) -> Result<(Client, usize), SourceError> {
-    let mut failure = None;
+    let mut failures = Vec::new();
     // A host that does not answer leaves time for the others.
     let limit = limit / (address.hosts() as u32 + 1);
     for host in 0..address.hosts() {
@@ -72,10 +72,18 @@ pub(super) async fn connect(
         };
         match in_time(limit, found).await {
             Ok(client) => return Ok((client, host)),
-            Err(error) => failure = Some(error),
+            Err(error) => failures.push((address.host_name(host), error)),
         }
     }
-    Err(failure.expect("the URL has a host"))
+    match &mut *failures {
+        [_] => Err(failures.remove(0).1),
+        _ => {
+            let failures = failures.iter().map(|(host, error)| format!("{host}: {error}"));
+            let failures = failures.collect::<Vec<_>>().join("; ");
+            let message = format!("no host of the URL can be used: {failures}");
+            Err(SourceError::Preflight(message))
+        }
+    }
 }
 
 impl Server {

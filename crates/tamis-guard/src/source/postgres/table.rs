@@ -219,7 +219,9 @@ impl Check<'_> {
             "f" => "a foreign table",
             _ => "no table",
         };
-        refuse(format!("{} is {what}, whose changes are not in the log", self.quoted.table))
+        let poll = if what == "a view" { ", or set follow = \"poll\"" } else { "" };
+        let table = &self.quoted.table;
+        refuse(format!("{table} is {what}, whose changes are not in the log; name a table{poll}"))
     }
 
     async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
@@ -234,7 +236,7 @@ impl Check<'_> {
         if !is_exact {
             return refuse(format!(
                 "the column {column} has a collation for which different texts are equal; \
-                 the guard compares bytes"
+                 the guard compares bytes; use a deterministic collation, such as \"C\""
             ));
         }
         Ok(Column { type_number, kind })

@@ -119,9 +119,10 @@ impl Follower {
     /// Records that the server has begun its log again, such as by `RESET MASTER`.
     pub(super) fn begun_again(&mut self, run: &Run) -> SourceError {
         *self.known.lock() = None;
-        let message = "the server has begun its binary log again, so all ids are read";
+        let message = "the server has started a new binary log, as RESET MASTER does, so the guard \
+            reads all ids again";
         self.refuse_snapshot(run, message);
         self.lose(run);
-        SourceError::Connect(message.to_owned())
+        SourceError::Reread(message.to_owned())
     }
 }

@@ -30,7 +30,7 @@ impl Follower {
             "end" | "prepare" => {}
             "rollback" => _ = self.prepared.remove(name),
             _ => {
-                self.is_late = true;
+                self.has_xa_commit = true;
                 if verb != "commit" || !self.prepared.remove(name) {
                     self.lose(run);
                 }
