@@ -1,6 +1,6 @@
 //! A configuration whose values are checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -94,13 +94,7 @@ impl Config {
         let snapshots = file.snapshots.as_ref();
         let snapshots = snapshots.map(|it| options::snapshots(it, &file.ids, folder));
         let snapshots = snapshots.transpose().map_err(value)?;
-        let has_slot = |set: &SetConfig| set.source.as_ref().is_some_and(SourceConfig::has_slot);
-        if snapshots.is_none()
-            && let Some((name, _)) = sets.iter().find(|(_, set)| has_slot(set))
-        {
-            let message = "needs the table [snapshots]: a restart continues a snapshot";
-            return Err(value((format!("ids.{name}.source.slot"), message.to_owned())));
-        }
+        check_slots(&sets, snapshots.is_some()).map_err(value)?;
         let config = Self { file, proxy, sets, admin, snapshots };
         // The routes are made again for the sets of a running guard.
         let mut empty = BTreeMap::new();
@@ -181,4 +175,24 @@ impl Config {
         let rules = options::learn_rules(&self.file.learn, sets).expect(checked);
         GuardLayer::new(routes).with_learn(rules)
     }
+}
+
+/// Refuses permanent slots without snapshots, and one slot for two sets.
+fn check_slots(
+    sets: &BTreeMap<String, SetConfig>,
+    has_snapshots: bool,
+) -> Result<(), (String, String)> {
+    let mut known = HashSet::new();
+    for (name, set) in sets {
+        let Some(slot) = set.source.as_ref().and_then(SourceConfig::slot) else { continue };
+        let field = format!("ids.{name}.source.slot");
+        if !has_snapshots {
+            let message = "needs the table [snapshots]: a restart continues a snapshot";
+            return Err((field, message.to_owned()));
+        }
+        if !known.insert(slot) {
+            return Err((field, "another set has this slot; give each set its own".to_owned()));
+        }
+    }
+    Ok(())
 }

@@ -78,12 +78,12 @@ impl SourceConfig {
         })
     }
 
-    /// Tests whether the source has a permanent replication slot.
-    pub(crate) fn has_slot(&self) -> bool {
+    /// Returns the permanent replication slot of the source, with the URL of its server.
+    pub(crate) fn slot(&self) -> Option<(&str, &str)> {
         match self {
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.slot.is_some(),
-            _ => false,
+            Self::Postgres(postgres) => Some((&postgres.url, postgres.slot.as_deref()?)),
+            _ => None,
         }
     }
 

@@ -122,7 +122,8 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
             set_to(&mut options.publication, publication.clone());
             if slot.as_ref().is_some_and(|slot| !is_slot_name(slot)) {
-                let message = "write at most 63 lower-case letters, digits and underscores";
+                let message = "write a name that begins with tamis_guard and has at most 63 lower-case \
+                    letters, digits and underscores";
                 return Err(wrong("source.slot", message));
             }
             options.slot.clone_from(slot);
@@ -156,11 +157,12 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
     })
 }
 
-/// Tests whether PostgreSQL takes a name for a replication slot.
+/// Tests whether a name is one for the replication slot of a guard. The guard drops such a slot when it
+/// cannot use it, so the slots of other programs must have other names.
 #[cfg(feature = "postgres")]
 fn is_slot_name(name: &str) -> bool {
     let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
-    (1..=63).contains(&name.len()) && name.bytes().all(is_allowed)
+    name.starts_with("tamis_guard") && name.len() <= 63 && name.bytes().all(is_allowed)
 }
 
 /// Returns how the table of a server is polled; `None` if its log is followed.

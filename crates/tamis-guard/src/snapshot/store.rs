@@ -101,6 +101,16 @@ impl SnapshotStore {
         Ok(Some(snapshot))
     }
 
+    /// Removes the file, if there is one. The next snapshot is due at once.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn remove(&self) {
+        *self.saved.lock() = None;
+        // A source does not use a file that cannot be removed either: it tests its position.
+        if std::fs::remove_file(&self.options.path).is_ok() {
+            _ = sync_folder(&self.options.path);
+        }
+    }
+
     /// Writes a snapshot, and replaces the file when all bytes are on the disk. The caller took the
     /// position of `head` before this call, and the generation has all changes up to it. `end`
     /// returns the position of the last change that was applied; it is called after the copy.
@@ -124,13 +134,20 @@ impl SnapshotStore {
 
 /// Writes a new file beside `path`, and renames it to `path` when its bytes are on the disk.
 fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
     // The file is removed if a step fails.
-    let new = NamedTempFile::with_prefix_in(UNFINISHED, folder)?;
+    let new = NamedTempFile::with_prefix_in(UNFINISHED, folder(path))?;
     write(new.as_file())?;
     new.as_file().sync_all()?;
     new.persist(path).map_err(|error| error.error)?;
-    // The new name survives a crash too.
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+    sync_folder(path)
+}
+
+/// Returns the folder of a file.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Lets a new or a removed name survive a crash.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
 }

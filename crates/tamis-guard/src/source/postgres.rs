@@ -26,8 +26,7 @@
 //! * **A stopped guard keeps no log.** The slot is temporary: it ends with its connection. So all ids
 //!   are read again after a broken connection. The ids in use stay meanwhile.
 //! * **A permanent slot is possible.** Then the source goes on in the log after a broken connection and
-//!   after a restart. See `resume.rs`. The server must limit the log that it keeps for slots. All ids
-//!   are still read from the snapshot of a temporary slot: the stream begins at its point.
+//!   after a restart: see `resume.rs`. The server must limit the log that it keeps for slots.
 //!
 //! A deletion removes an id only if a unique index shows that no other row has it. Else the id passes
 //! until all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
@@ -38,6 +37,7 @@ mod begin;
 mod bulk;
 mod change_stream;
 mod column;
+mod connection;
 mod definition;
 mod explain;
 mod follower;

@@ -87,11 +87,23 @@ impl Snapshots {
         }
     }
 
-    /// Returns the position of the last snapshot that is on the disk.
+    /// Returns the positions at which a restart may go on: that of the file, and that of the snapshot
+    /// which is being written.
     #[cfg(feature = "postgres")]
-    pub(super) fn on_disk(&mut self) -> Option<&[u8]> {
+    pub(super) fn positions(&mut self) -> impl Iterator<Item = &[u8]> {
         self.is_writing();
-        self.on_disk.as_deref()
+        let writing = self.writing.as_ref().map(|(position, _)| position);
+        self.on_disk.iter().chain(writing).map(Vec::as_slice)
+    }
+
+    /// Removes the file: a later start must not go on from it.
+    #[cfg(feature = "postgres")]
+    pub(super) fn discard(&mut self) {
+        self.wait(Instant::now() + LIMIT);
+        if let Some(store) = &self.store {
+            store.remove();
+        }
+        (self.on_disk, self.saved) = (None, None);
     }
 
     fn is_writing(&mut self) -> bool {

@@ -197,11 +197,17 @@ fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     Config::parse(&with("tamis_guard_1", snapshots), "a").unwrap();
     let found = message(&with("tamis_guard_1", ""));
     assert!(found.contains("ids.products.source.slot: needs the table [snapshots]"), "{found}");
-    for name in ["", "Guard", "a b", "a-b", "'", &"a".repeat(64)] {
+    for name in
+        ["", "sub_a", "tamis_guardA", "tamis_guard a", "tamis_guard'", &"tamis_guard".repeat(6)]
+    {
         let found = message(&with(name, snapshots));
-        assert!(found.contains("ids.products.source.slot: write at most 63"), "{found}");
+        assert!(found.contains("ids.products.source.slot: write a name"), "{found}");
     }
-    let polled = with("a\", follow = \"poll\", changed = \"at", snapshots);
+    let set = "[ids.a]\nsource = { kind = \"postgres\", url = \"postgres://a@b/c\", table = \"u\", \
+        column = \"id\", slot = \"tamis_guard_1\" }\n";
+    let found = message(&with("tamis_guard_1", &format!("{snapshots}\n{set}")));
+    assert!(found.contains("ids.products.source.slot: another set has this slot"), "{found}");
+    let polled = with("tamis_guard\", follow = \"poll\", changed = \"at", snapshots);
     assert!(message(&polled).contains("source.slot: only with follow = \"log\""));
 }
 

@@ -3,7 +3,7 @@
 use tamis_guard::SyncState;
 
 use crate::checker::{id_set, integers, wait, wait_synced, wait_until};
-use crate::server::{has, start, start_patient};
+use crate::server::{Session, has, start, start_patient};
 use crate::stories::shop;
 
 #[test]
@@ -55,7 +55,51 @@ fn ids_that_change_without_rows_in_the_stream_are_read_again() {
     let before = source.status().generations;
     shop.session.run("VACUUM FULL products");
     wait(&source, "new files", |status| status.generations > before);
-    assert!(has(&ids, 2001) && ids.state() == SyncState::Synced);
+    wait_synced(&source);
+    assert!(has(&ids, 2001));
+}
+
+#[test]
+fn rows_that_are_written_without_the_log_are_found() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    shop.session.run("DROP PUBLICATION tamis_guard; CREATE PUBLICATION tamis_guard FOR ALL TABLES");
+    let ids = id_set(integers());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    // The next read of all ids waits for this transaction.
+    let mut other = Session::open(&shop.options.url);
+    other.run("BEGIN; CREATE TABLE other ()");
+    shop.session.run(
+        "BEGIN; ALTER TABLE products SET UNLOGGED; INSERT INTO products VALUES ('new', 11);
+        ALTER TABLE products SET LOGGED; COMMIT",
+    );
+    let read = "the server creates the replication slot when";
+    wait(&source, "a new read", |status| {
+        status.last_error.as_ref().is_some_and(|error| error.contains(read))
+    });
+    assert_eq!(ids.state(), SyncState::Stale);
+    other.run("COMMIT");
+    wait_until(&source, "read again", || has(&ids, 11));
+}
+
+#[test]
+fn a_partition_whose_table_is_not_published_any_more_makes_the_set_stale() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE parent (id int PRIMARY KEY) PARTITION BY RANGE (id);
+        CREATE TABLE part PARTITION OF parent FOR VALUES FROM (1) TO (1000);
+        INSERT INTO parent VALUES (1); ALTER PUBLICATION tamis_guard ADD TABLE parent",
+    );
+    let ids = id_set(integers());
+    let source = start_patient(&ids, &shop.table("part"));
+    wait_synced(&source);
+    shop.session.run("ALTER PUBLICATION tamis_guard DROP TABLE parent");
+    wait(&source, "not published", |status| status.last_error.is_some());
+    assert_eq!(ids.state(), SyncState::Stale);
+    shop.session.run("INSERT INTO parent VALUES (2)");
+    shop.session.run("ALTER PUBLICATION tamis_guard ADD TABLE parent");
+    wait_until(&source, "published again", || has(&ids, 2));
 }
 
 #[test]

@@ -290,9 +290,8 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
     reads_all(&status, "the log of the server does not have all changes that it has");
     source.stop();
     fs::write(&path, b"damaged").unwrap();
-    let (_, source, status) = restart(&postgres);
+    let (_, _source, status) = restart(&postgres);
     reads_all(&status, "the snapshot is incomplete");
-    source.stop();
 }
 
 #[test]
@@ -392,6 +391,66 @@ fn a_user_with_the_documented_privileges_can_have_a_permanent_slot() {
     assert_eq!(shop.session.value(&count), "0");
     assert_eq!(source.status().generations, 1, "{:?}", source.status());
     proxy.heal();
+    source.stop();
+    // It also drops a slot that it cannot use, and creates it.
+    wait_until_value(&mut shop.session, USED_SLOTS, "0");
+    shop.session.run("INSERT INTO products VALUES ('new', 102)");
+    shop.session
+        .run("SELECT pg_replication_slot_advance('tamis_guard', pg_current_wal_insert_lsn())");
+    let (_, _source, status) = restart(&postgres);
+    reads_all(&status, "no longer has the changes after it");
+}
+
+#[test]
+fn a_snapshot_that_is_refused_is_not_used_later() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    let path = dir.path("a");
+    let postgres = with_slot(&shop.options, &path);
+    restart(&postgres).1.stop();
+    wait_until_value(&mut shop.session, USED_SLOTS, "0");
+    shop.session.run("SELECT pg_drop_replication_slot('tamis_guard')");
+    shop.session.run("INSERT INTO products VALUES ('unseen', 101)");
+    // The read of all ids waits for this transaction.
+    let mut other = Session::open(&shop.options.url);
+    other.run("BEGIN; CREATE TABLE other ()");
+    let source = start(&id_set(integers()), &postgres);
+    wait(&source, "a read", |status| status.last_error.is_some());
+    source.stop();
+    assert!(!path.exists());
+    other.run("COMMIT");
+    let (ids, _source, status) = restart(&postgres);
+    assert!(knows(&ids, 101) && status.items_read == 101, "{status:?}");
+}
+
+#[test]
+fn what_happens_without_the_source_and_leaves_no_trace_in_the_log_is_noticed() {
+    let server = Server::start_with(&[LIMIT]);
+    let (mut shop, dir) = (server.shop(), Dir::new());
+    shop.fill(1, 100);
+    shop.session.run(
+        "CREATE SCHEMA other; DROP PUBLICATION tamis_guard;
+        CREATE PUBLICATION tamis_guard FOR TABLES IN SCHEMA public",
+    );
+    let postgres = with_slot(&shop.options, &dir.path("a"));
+    restart(&postgres).1.stop();
+    for (before, after) in [
+        ("ALTER TABLE products SET SCHEMA other", "ALTER TABLE other.products SET SCHEMA public"),
+        ("ALTER TABLE products SET UNLOGGED", "ALTER TABLE products SET LOGGED"),
+    ] {
+        let id = shop.session.value(&format!(
+            "{before}; INSERT INTO {}products SELECT 'unseen', max(id) + 1 FROM {}products
+            RETURNING id",
+            if before.contains("SCHEMA") { "other." } else { "" },
+            if before.contains("SCHEMA") { "other." } else { "" },
+        ));
+        shop.session.run(after);
+        let (ids, source, status) = restart(&postgres);
+        reads_all(&status, "the table or its publication is another one");
+        assert!(knows(&ids, id), "{before}");
+        source.stop();
+    }
 }
 
 #[test]

@@ -47,12 +47,13 @@ pub(super) struct Applied {
 }
 
 impl ChangeStream {
-    /// Starts the stream of a publication after a point. If the session has created the slot, its
-    /// snapshot ends.
+    /// Starts the stream of a publication after a point. The slot was confirmed up to `confirmed`. If
+    /// the session has created the slot, its snapshot ends.
     pub(super) async fn start(
         mut session: Session,
         slot: &str,
         point: Lsn,
+        confirmed: Lsn,
         publication: &str,
         user: &str,
     ) -> Result<Self, SourceError> {
@@ -63,13 +64,8 @@ impl ChangeStream {
             publications
         );
         session.start(&command).await.map_err(|error| error.explained(user))?;
-        let told = Applied { position: point, deletable: Lsn::default() };
+        let told = Applied { position: point, deletable: confirmed };
         Ok(Self { session, user: user.to_owned(), told, told_at: Instant::now() })
-    }
-
-    /// Returns the process of the server.
-    pub(super) fn process(&self) -> i32 {
-        self.session.process.number
     }
 
     /// Returns the next event. If the future is dropped, no event is lost.
@@ -99,15 +95,23 @@ impl ChangeStream {
     /// written if this status has nothing as flushed. So a status without a flushed place follows,
     /// unless all may be deleted.
     pub(super) async fn confirm(&mut self, applied: Applied) -> Result<(), SourceError> {
-        let Applied { position, deletable } = applied;
+        // Some servers would go back to an earlier place.
+        let deletable = applied.deletable.max(self.told.deletable);
+        let Applied { position, .. } = applied;
         if deletable > self.told.deletable || deletable == position {
-            self.send(&status(position, deletable)).await?;
+            self.send(&status(position, deletable, false)).await?;
         }
-        if deletable < position {
-            self.send(&status(position, Lsn::default())).await?;
+        if deletable != position {
+            self.send(&status(position, Lsn::default(), false)).await?;
         }
-        (self.told, self.told_at) = (applied, Instant::now());
+        (self.told, self.told_at) = (Applied { position, deletable }, Instant::now());
         Ok(())
+    }
+
+    /// Asks the server for a message. A server without `wal_sender_timeout` sends none of its own while
+    /// it decodes changes of other tables.
+    pub(super) async fn ask(&mut self) -> Result<(), SourceError> {
+        self.send(&status(self.told.position, Lsn::default(), true)).await
     }
 
     async fn send(&mut self, status: &[u8]) -> Result<(), SourceError> {
@@ -136,15 +140,15 @@ fn event(mut chunk: Bytes) -> Option<Event> {
     }
 }
 
-/// Encodes a status: what is written, flushed and applied, the time, and no wish for an answer.
-fn status(position: Lsn, flushed: Lsn) -> Vec<u8> {
+/// Encodes a status: what is written, flushed and applied, the time, and whether the server must answer.
+fn status(position: Lsn, flushed: Lsn, wants_reply: bool) -> Vec<u8> {
     let since = SystemTime::UNIX_EPOCH + EPOCH;
     let now = SystemTime::now().duration_since(since).unwrap_or_default();
     let mut message = vec![b'r'];
     for number in [position.0, flushed.0, position.0, now.as_micros() as u64] {
         message.extend(number.to_be_bytes());
     }
-    message.push(0);
+    message.push(u8::from(wants_reply));
     message
 }
 
@@ -168,6 +172,6 @@ mod tests {
         for wrong in [&b""[..], b"x", b"k", &alive[..17], b"w\0"] {
             assert!(event(wrong).is_none(), "{wrong:?}");
         }
-        assert_eq!(status(Lsn(1), Lsn(1)).len(), 34);
+        assert_eq!(status(Lsn(1), Lsn(1), true).len(), 34);
     }
 }

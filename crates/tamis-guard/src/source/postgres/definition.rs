@@ -30,38 +30,42 @@ pub(super) const UNIQUE_INDEXES: &str = "FROM pg_index x
 /// Returns the query of a [`Look`]. Rows of the catalog that are replaced get another `xmin`.
 pub(super) fn look_sql() -> String {
     format!(
-        "{TREE}, relations AS (
-    SELECT c.oid, c.relfilenode, concat_ws(':', c.oid, c.relkind, c.relpersistence,
-      a.attnum, a.atttypid, a.xmin, {HAS_IDENTITY}, i.inhparent, i.xmin) AS definition
+        "{TREE}, lineage AS (
+    SELECT oid FROM tree
+    UNION SELECT a.relid FROM named, pg_partition_ancestors(named.oid) a (relid)
+  ), relations AS (
+    SELECT c.oid, c.xmin AS version, concat_ws(':', c.oid, c.relkind, c.relpersistence,
+      c.relfilenode, a.attnum, a.atttypid, a.xmin, {HAS_IDENTITY}) AS definition
     FROM tree JOIN pg_class c ON c.oid = tree.oid
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
-    LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
   ), publication AS (SELECT p.oid, p.xmin FROM pg_publication p WHERE p.pubname = $4)
   SELECT pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn()::text,
     EXISTS (SELECT FROM pg_replication_slots s WHERE s.slot_name = $5::text AND s.active),
     hashtextextended(concat_ws('/',
       (SELECT string_agg(r.definition, ' ' ORDER BY r.oid) FROM relations r),
+      (SELECT string_agg(concat_ws(':', i.inhrelid, i.inhparent, i.xmin), ' ' ORDER BY i.inhrelid,
+        i.inhparent) FROM pg_inherits i JOIN lineage ON lineage.oid = i.inhrelid),
       (SELECT (SELECT string_agg(x.indexrelid::text, ' ' ORDER BY x.indexrelid) {UNIQUE_INDEXES})
         FROM named JOIN pg_class c ON c.oid = named.oid),
       (SELECT concat_ws(':', p.oid, p.xmin) FROM publication p),
       (SELECT string_agg(concat_ws(':', r.oid, r.xmin), ' ' ORDER BY r.oid)
         FROM pg_publication_rel r JOIN publication p ON p.oid = r.prpubid
-        JOIN tree ON tree.oid = r.prrelid),
+        JOIN lineage ON lineage.oid = r.prrelid),
       (SELECT string_agg(concat_ws(':', s.oid, s.xmin), ' ' ORDER BY s.oid)
         FROM pg_publication_namespace s JOIN publication p ON p.oid = s.pnpubid)
     ) COLLATE \"C\", 0),
-    hashtextextended((SELECT string_agg(r.relfilenode::text, ' ' ORDER BY r.oid)
+    hashtextextended((SELECT string_agg(concat_ws(':', r.oid, r.version), ' ' ORDER BY r.oid)
       FROM relations r) COLLATE \"C\", 0)"
     )
 }
 
-/// What the table is, as hashes: two tables or states of one differ.
+/// What the table is, as a hash: the relation and its files, its column, unique indexes, publication,
+/// partitions, and the tables of which it is a partition. After a change, the stream may have missed
+/// ids: rows that `SET UNLOGGED` and `SET LOGGED` enclose are in new files and not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Definition {
-    /// The relation, its column, unique indexes, publication and partitions. After a change, the
-    /// stream may have missed ids.
-    pub(super) identity: i64,
-    /// The files. New ones are the work of `TRUNCATE`, `VACUUM FULL` and the like: there is no new id
-    /// that the stream does not have.
-    pub(super) files: Option<i64>,
-}
+pub(super) struct Definition(pub(super) i64);
+
+/// The versions of the relations in the catalog, as a hash. Each command that alters a relation, such
+/// as `SET SCHEMA`, makes a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Versions(pub(super) i64);

@@ -6,9 +6,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::begin::{Begin, Connection, Read, Work};
+use crate::source::postgres::begin::{Begin, Work};
 use crate::source::postgres::change_stream::{Applied, ChangeStream, Event};
-use crate::source::postgres::definition::Definition;
+use crate::source::postgres::connection::Connection;
+use crate::source::postgres::definition::{Definition, Versions};
 use crate::source::postgres::log_place::LogPlace;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
@@ -24,6 +25,9 @@ const BATCH: usize = 256;
 /// Without any message for this time, the stream is given up. The server sends one when half of its
 /// `wal_sender_timeout` is over, also while it decodes a large transaction. The default is a minute.
 const SILENCE: Duration = Duration::from_secs(60);
+
+/// Without any message for this time, the server is asked for one.
+const ASK_AFTER: Duration = Duration::from_secs(10);
 
 /// For this time the follower waits until the server writes its log to disk by itself.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
@@ -42,8 +46,10 @@ pub(super) struct Follower<'r> {
     transaction: Transaction<'r>,
     /// What the table was when it was read.
     definition: Definition,
+    /// The versions of its relations at the last question.
+    versions: Versions,
     /// The read of all ids that is going on. `None` if the table becomes another one during it.
-    full_read: Option<Work<'r, Option<Read>>>,
+    full_read: Option<Work<'r, Option<Lsn>>>,
     /// The question that is going on, with the moment before it.
     question: Option<Work<'r, (Instant, Look)>>,
     /// The point of the read that is complete.
@@ -69,6 +75,7 @@ impl<'r> Follower<'r> {
         resume: &mut Resume,
     ) -> Result<(), SourceError> {
         let (address, unfinished) = (Address::new(options)?, UnfinishedSlot::default());
+        resume.load(run);
         let work = Self::connect_and_run(options, run, &address, &unfinished, resume);
         let result = run.unless_stopped(work).await;
         unfinished.cancel(&address).await;
@@ -85,12 +92,14 @@ impl<'r> Follower<'r> {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let id = &run.ids.options().id;
         let server = in_time(limit, Server::open(address, options, id, limit)).await?;
+        resume.compare(run, server.definition);
         let connection = Connection { run, server: &server, address, unfinished, options };
         let begin = match options.permanent() {
             Some((slot, _)) => connection.begin_permanent(slot, resume).await?,
             None => connection.begin_temporary().await?,
         };
         let Begin { stream, slot, permanent, position, definition, full_read } = begin;
+        resume.owes_read &= full_read.is_none();
         let follower = Follower {
             run,
             connection,
@@ -99,6 +108,7 @@ impl<'r> Follower<'r> {
             position,
             transaction: Transaction::new(run, &server.table),
             definition,
+            versions: server.versions,
             is_current: full_read.is_none(),
             full_read,
             read_point: None,
@@ -117,6 +127,8 @@ impl<'r> Follower<'r> {
         let mut ticks = interval(pause.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut asked, mut heard) = (None::<Instant>, Instant::now());
+        // When the server was asked for a message.
+        let mut nudged = heard;
         loop {
             if self.needs_read && self.full_read.is_none() && Instant::now() >= self.read_after {
                 self.start_read().await?;
@@ -138,14 +150,17 @@ impl<'r> Follower<'r> {
                 _ = ticks.tick() => {
                     stream.confirm_soon(self.applied()).await?;
                     self.resume.save_when_due(self.run);
+                    if heard.elapsed() > ASK_AFTER && nudged.elapsed() > ASK_AFTER {
+                        nudged = Instant::now();
+                        stream.ask().await?;
+                    }
                     if self.asked.is_some() && heard.elapsed() > SILENCE.max(pause) {
                         let message = "the stream of changes has stalled".to_owned();
                         return Err(SourceError::Connect(message));
                     }
                     let is_idle = self.full_read.is_none() && self.read_point.is_none();
-                    if self.is_current && is_idle && self.run.is_rebuild_due() {
-                        self.require_read();
-                    }
+                    // Not a read that the set needs: snapshots go on.
+                    self.needs_read |= self.is_current && is_idle && self.run.is_rebuild_due();
                     if self.question.is_none() && asked.is_none_or(|it| it.elapsed() >= pause) {
                         asked = Some(Instant::now());
                         self.ask();
@@ -155,7 +170,6 @@ impl<'r> Follower<'r> {
             };
             if !is_same {
                 self.resume.forget(self.run, TABLE_DIFFERS);
-                self.run.lost();
                 return Ok(());
             }
             if self.read_point.take_if(|point| self.position >= *point).is_some() {
@@ -183,15 +197,14 @@ impl<'r> Follower<'r> {
     /// Returns the place up to which all changes are applied, if the slot is permanent.
     fn place(&self) -> Option<LogPlace> {
         let (server, definition) = (self.permanent.clone()?, self.definition);
-        Some(LogPlace { server, definition, position: self.position })
+        let (versions, position) = (self.versions, self.position);
+        Some(LogPlace { server, definition, versions, position })
     }
 
     /// Returns what the server may know. It must keep the log after the last snapshot on the disk.
     fn applied(&mut self) -> Applied {
-        let deletable = match &self.permanent {
-            Some(server) => self.resume.on_disk(server).unwrap_or_default().min(self.position),
-            None => self.position,
-        };
+        let needed = self.permanent.as_ref().and_then(|server| self.resume.needed(server));
+        let deletable = needed.map_or(self.position, |needed| needed.min(self.position));
         Applied { position: self.position, deletable }
     }
 
@@ -220,6 +233,8 @@ impl<'r> Follower<'r> {
                         Effect::Committed(end) => {
                             self.position = self.position.max(end);
                             reached.reach(self.position);
+                            drop(reached);
+                            self.resume.progress();
                         }
                         Effect::NeedsRead => {
                             drop(reached);
@@ -254,14 +269,11 @@ impl<'r> Follower<'r> {
 
     /// Compares the answer with what is known. Returns false if the table is another one.
     fn compare(&mut self, moment: Instant, look: &Look) -> bool {
-        if look.definition.identity != self.definition.identity {
+        if look.definition != self.definition {
             return false;
         }
-        // A read that is going on compares the files itself.
-        if look.definition.files != self.definition.files && self.full_read.is_none() {
-            self.definition = look.definition;
-            self.require_read();
-        }
+        self.versions = look.versions;
+        self.resume.see(look.versions);
         self.flushed = look.flushed;
         self.run.lag_bytes(Some(look.end.0.saturating_sub(self.position.0)));
         self.asked.get_or_insert((moment, look.end));
@@ -275,25 +287,21 @@ impl<'r> Follower<'r> {
         // Before the slot: the generation gets all changes after the point of the slot.
         let generation = self.run.start_generation(self.connection.server.rows().await?)?;
         let (connection, slot) = (self.connection, self.slot.clone());
-        self.full_read = Some(Box::pin(connection.read_again(slot, generation)));
+        self.full_read = Some(Box::pin(connection.read_again(slot, self.definition, generation)));
         Ok(())
     }
 
     /// Returns false if the table is another one.
-    fn end_read(&mut self, read: Result<Option<Read>, SourceError>) -> Result<bool, SourceError> {
+    fn end_read(&mut self, read: Result<Option<Lsn>, SourceError>) -> Result<bool, SourceError> {
         match read {
-            Ok(Some(read)) => {
-                self.read_point = Some(read.point);
-                self.definition.files = read.definition.files;
-            }
-            Ok(None) if !self.is_current => return Ok(false),
-            Ok(None) => self.require_read(),
+            Ok(Some(point)) => self.read_point = Some(point),
+            Ok(None) => return Ok(false),
             Err(error) if !self.is_current => return Err(error),
             // The ids in use are right without the new generation.
             Err(error) => {
                 self.run.report(&error);
                 self.run.ids.abandon_generation();
-                self.require_read();
+                self.needs_read = true;
                 self.read_after = Instant::now() + self.run.options.max_pause;
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::source::postgres::definition::Definition;
+use crate::source::postgres::definition::{Definition, Versions};
 use crate::source::postgres::lsn::Lsn;
 
 /// A place in the log of a server. All transactions that end before it are applied.
@@ -12,6 +12,8 @@ pub(super) struct LogPlace {
     pub(super) server: String,
     /// What the table was when it was read.
     pub(super) definition: Definition,
+    /// The versions of the relations at the last question.
+    pub(super) versions: Versions,
     pub(super) position: Lsn,
 }
 
@@ -20,8 +22,8 @@ impl LogPlace {
     pub(super) fn encode(&self) -> Vec<u8> {
         let place = json!({
             "server": self.server,
-            "table": self.definition.identity,
-            "files": self.definition.files,
+            "table": self.definition.0,
+            "versions": self.versions.0,
             "position": self.position.to_string(),
         });
         place.to_string().into_bytes()
@@ -33,10 +35,8 @@ impl LogPlace {
         let text = |name: &str| place.get(name)?.as_str();
         Some(Self {
             server: text("server")?.to_owned(),
-            definition: Definition {
-                identity: place.get("table")?.as_i64()?,
-                files: place.get("files")?.as_i64(),
-            },
+            definition: Definition(place.get("table")?.as_i64()?),
+            versions: Versions(place.get("versions")?.as_i64()?),
             position: text("position")?.parse().ok()?,
         })
     }
@@ -48,14 +48,13 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_was_written() {
-        for files in [Some(i64::MIN), None] {
-            let definition = Definition { identity: -7, files };
-            let place = LogPlace { server: "1/2".to_owned(), definition, position: Lsn(1 << 33) };
-            let bytes = place.encode();
-            assert_eq!(LogPlace::decode(&bytes), Some(place));
-            for end in 0..bytes.len() {
-                assert_eq!(LogPlace::decode(&bytes[..end]), None);
-            }
+        let (definition, versions) = (Definition(-7), Versions(i64::MIN));
+        let place =
+            LogPlace { server: "1/2".to_owned(), definition, versions, position: Lsn(1 << 33) };
+        let bytes = place.encode();
+        assert_eq!(LogPlace::decode(&bytes), Some(place));
+        for end in 0..bytes.len() {
+            assert_eq!(LogPlace::decode(&bytes[..end]), None);
         }
         assert_eq!(LogPlace::decode(b"[]"), None);
     }

@@ -21,9 +21,9 @@ pub struct PostgresOptions {
     /// How the table or view is polled, for a server without logical replication. `None` follows the
     /// changes. The change column has an integer type, or is a `timestamptz` or a `timestamp`.
     pub poll: Option<PollOptions>,
-    /// The name of a permanent replication slot, so that a restart need not read the table again. The
-    /// source creates the slot. Each source needs its own. It is used only with a snapshot. `None` for
-    /// a temporary slot: it ends with its connection.
+    /// The name of a permanent replication slot, so that a restart need not read the table again. Each
+    /// source needs its own: the source creates the slot, and drops a slot of this name that it cannot
+    /// use. It is used only with a snapshot. `None` for a temporary slot: it ends with its connection.
     pub slot: Option<String>,
     /// Where the ids are kept. It is used only with a slot.
     pub snapshot: Option<SnapshotOptions>,

@@ -5,63 +5,49 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::source::error::SourceError;
-use crate::source::postgres::address::Address;
+use crate::source::postgres::connection::Connection;
 use crate::source::postgres::explain::SessionError;
-use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::server::Server;
-use crate::source::postgres::session::Session;
-use crate::source::postgres::slot::create_permanent;
+use crate::source::postgres::session::{Row, Session};
 use crate::source::postgres::slot_state::SlotState;
-use crate::source::postgres::unfinished_slot::UnfinishedSlot;
-use crate::source::run::Run;
 
 /// How often, in steps of 100 ms, the source looks whether the slot is free. The server notices soon
 /// that the process of a guard has ended.
 const LOOKS: u32 = 20;
 
-/// A permanent slot that no other process used a moment ago.
+/// A permanent slot that no process used a moment ago, and a replication connection for its stream.
 pub(super) struct PermanentSlot {
-    /// A replication connection. The stream begins on it.
     pub(super) session: Session,
+    /// The process of the server that serves the connection.
+    pub(super) process: i32,
     /// The system identifier of the server and its timeline.
     pub(super) server: String,
-    /// The server has the changes after this place.
-    pub(super) confirmed: Lsn,
+    /// `None` if there is no slot with this name.
+    pub(super) state: Option<SlotState>,
 }
 
-/// Finds the slot, or creates it. A slot that has lost its log is replaced. `former` is the process
-/// that this source had for its last connection: it may still have the slot.
+/// Looks for a slot. `former` is the process of the last connection of this source: it may still have
+/// the slot.
 pub(super) async fn open_slot(
-    run: &Run,
-    server: &Server,
-    address: &Address,
-    unfinished: &UnfinishedSlot,
+    connection: Connection<'_>,
     name: &str,
     former: Option<i32>,
 ) -> Result<PermanentSlot, SourceError> {
-    let mut session = server.in_time(Session::open(address, server.host)).await?;
-    let identity = async {
-        let rows = session.query("IDENTIFY_SYSTEM").await;
-        identity(rows.map_err(|error| error.explained(&address.user))?, &address.user)
+    let Connection { server, address, .. } = connection;
+    let open = async {
+        let mut session = Session::open(address, server.host).await?;
+        let facts = async {
+            let system = first(session.query("IDENTIFY_SYSTEM").await?)?;
+            let process = first(session.query("SELECT pg_backend_pid()").await?)?;
+            Ok((identity(&system)?, number(&process)?))
+        };
+        let facts = facts.await.map_err(|error: SessionError| error.explained(&address.user));
+        let (identity, process) = facts?;
+        Ok((session, identity, process))
     };
-    let identity = server.in_time(identity).await?;
-    let mut state = free_slot(server, name, former).await?;
-    if state.as_ref().is_some_and(|it| it.is_lost) {
-        server.drop_slot(name).await?;
-        state = None;
-    }
-    let confirmed = match state {
-        Some(state) if !state.is_usable => {
-            return Err(SourceError::Preflight(format!(
-                "the replication slot {name} is not one of the guard: it is temporary, physical, for \
-                 two-phase commits, of another database or of another plugin than pgoutput; choose \
-                 another name for `slot`"
-            )));
-        }
-        Some(state) => state.confirmed,
-        None => create_permanent(run, server, &mut session, address, unfinished, name).await?,
-    };
-    Ok(PermanentSlot { session, server: identity, confirmed })
+    let (session, identity, process) = server.in_time(open).await?;
+    let state = free_slot(server, name, former).await?;
+    Ok(PermanentSlot { session, process, server: identity, state })
 }
 
 /// Waits until no process uses the slot. Ends the former process of this source.
@@ -86,10 +72,22 @@ async fn free_slot(
     )))
 }
 
-/// Reads the answer: the system identifier, the timeline, the end of the log and the database.
-fn identity(rows: Vec<Vec<Option<String>>>, user: &str) -> Result<String, SourceError> {
-    match rows.into_iter().next().as_deref() {
-        Some([Some(system), Some(timeline), ..]) => Ok(format!("{system}/{timeline}")),
-        _ => Err(SessionError::broken("the server does not identify itself").explained(user)),
+fn first(rows: Vec<Row>) -> Result<Row, SessionError> {
+    rows.into_iter().next().ok_or_else(unidentified)
+}
+
+/// Reads the system identifier and the timeline. The end of the log and the database follow.
+fn identity(row: &Row) -> Result<String, SessionError> {
+    match &**row {
+        [Some(system), Some(timeline), ..] => Ok(format!("{system}/{timeline}")),
+        _ => Err(unidentified()),
     }
+}
+
+fn number(row: &Row) -> Result<i32, SessionError> {
+    row.first().and_then(|text| text.as_ref()?.parse().ok()).ok_or_else(unidentified)
+}
+
+fn unidentified() -> SessionError {
+    SessionError::broken("the server does not identify itself")
 }

@@ -79,7 +79,8 @@ pub(super) async fn check_settings(
     if is_permanent && row.get(5) {
         return refuse(
             "max_slot_wal_keep_size is -1, so a stopped guard with a permanent slot would fill the \
-             disk of the server; run: ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'; SELECT \
+             disk of the server; choose a limit above what other slots and standbys need and below \
+             the free space, and run: ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'; SELECT \
              pg_reload_conf()"
                 .to_owned(),
         );

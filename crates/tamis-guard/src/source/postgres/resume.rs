@@ -15,9 +15,10 @@
 //! * the server has the same system identifier and the same timeline,
 //! * the log reaches the end of the snapshot,
 //! * the slot has kept all changes after the start, and
-//! * the table has the same definition. See `definition.rs`.
+//! * the table has the same definition, and no command has altered its relations. See `definition.rs`.
 //!
-//! Else the source reads all ids.
+//! Else the source removes the snapshot, creates the slot anew, and reads all ids. A slot never goes
+//! back: the source confirms no place before the one that the slot has. Old servers would go back.
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::source::postgres::address::Address;
+use crate::source::postgres::definition::{Definition, Versions};
 use crate::source::postgres::log_place::LogPlace;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
@@ -33,8 +35,8 @@ use crate::source::postgres::server::Server;
 use crate::source::run::Run;
 use crate::source::snapshots::Snapshots;
 
-/// If so many connections have not made the set synced, all ids are read. The stream may have
-/// something that the source cannot read.
+/// If so many streams have brought nothing, all ids are read. There may be something in the log that
+/// the server cannot decode or the source cannot read.
 const MAX_USELESS: u32 = 5;
 
 /// Why a source does not go on.
@@ -56,8 +58,11 @@ pub(super) struct Resume {
     pub(super) owes_read: bool,
     /// The process of the server that had the slot last.
     pub(super) process: Option<i32>,
-    /// The number of connections since the set was synced.
+    /// The number of streams that have begun since the last one that has brought a commit or has made
+    /// the set synced.
     useless: u32,
+    /// What the table was at the last connection.
+    definition: Option<Definition>,
 }
 
 impl Resume {
@@ -72,6 +77,15 @@ impl Resume {
             owes_read: false,
             process: None,
             useless: 0,
+            definition: None,
+        }
+    }
+
+    /// Compares the table with the one of the last connection. If it is another one, the set is stale
+    /// until all ids are read.
+    pub(super) fn compare(&mut self, run: &Run, definition: Definition) {
+        if self.definition.replace(definition).is_some_and(|known| known != definition) {
+            run.lost();
         }
     }
 
@@ -82,16 +96,15 @@ impl Resume {
         server: &Server,
         slot: &PermanentSlot,
     ) -> Option<LogPlace> {
-        self.load(run);
         let place = self.place.lock().clone()?;
-        self.useless += 1;
+        let state = slot.state.as_ref().filter(|state| !state.is_lost);
         let reason = if place.server != slot.server {
             "the server is another one"
-        } else if place.definition.identity != server.definition.identity {
+        } else if place.definition != server.definition || place.versions != server.versions {
             TABLE_DIFFERS
         } else if server.end < place.position.max(self.end) {
             "the log of the server does not have all changes that it has"
-        } else if slot.confirmed > place.position {
+        } else if state.is_none_or(|state| state.confirmed > place.position) {
             "the replication slot no longer has the changes after it"
         } else if self.useless > MAX_USELESS {
             "the changes after it cannot be read"
@@ -103,7 +116,7 @@ impl Resume {
     }
 
     /// Reads the snapshot at the first call.
-    fn load(&mut self, run: &Run) {
+    pub(super) fn load(&mut self, run: &Run) {
         let Some(snapshot) = self.snapshots.load(run) else { return };
         let places = LogPlace::decode(&snapshot.head.position);
         let Some((start, end)) = places.zip(LogPlace::decode(&snapshot.end)) else {
@@ -117,12 +130,14 @@ impl Resume {
     /// Records that the stream has begun, and the process of the server that sends it.
     pub(super) fn begin(&mut self, run: &Run, process: i32) {
         self.process = Some(process);
+        self.useless += 1;
         if let Some(snapshot) = self.snapshot.take() {
             run.publish_snapshot(snapshot);
         }
     }
 
-    /// Records that the place cannot be used, and why.
+    /// Records that the ids in use are not those of the table any more, and why. No later start goes on
+    /// from their snapshot.
     pub(super) fn forget(&mut self, run: &Run, reason: &str) {
         if std::mem::take(&mut self.is_first) {
             run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
@@ -130,6 +145,8 @@ impl Resume {
         *self.place.lock() = None;
         (self.end, self.snapshot, self.useless) = (Lsn::default(), None, 0);
         self.owes_read = false;
+        self.snapshots.discard();
+        run.lost();
     }
 
     /// Records that a generation is published which has all changes up to a place.
@@ -141,6 +158,18 @@ impl Resume {
     /// Records that all changes up to a position are applied.
     pub(super) fn reach(&self, position: Lsn) {
         self.lock().reach(position);
+    }
+
+    /// Records that the stream has brought a commit.
+    pub(super) fn progress(&mut self) {
+        self.useless = 0;
+    }
+
+    /// Records the versions of the relations.
+    pub(super) fn see(&self, versions: Versions) {
+        if let Some(place) = &mut *self.place.lock() {
+            place.versions = versions;
+        }
     }
 
     /// Locks the place.
@@ -161,11 +190,12 @@ impl Resume {
         }
     }
 
-    /// Returns the position of the last snapshot on the disk, if it is of a server.
-    pub(super) fn on_disk(&mut self, server: &str) -> Option<Lsn> {
-        let place = LogPlace::decode(self.snapshots.on_disk()?)?;
+    /// Returns the position from which on a restart needs the log of a server; `None` without a
+    /// snapshot.
+    pub(super) fn needed(&mut self, server: &str) -> Option<Lsn> {
+        let places = self.snapshots.positions().filter_map(LogPlace::decode);
         // The positions of another server mean nothing.
-        (place.server == server).then_some(place.position)
+        places.filter(|place| place.server == server).map(|place| place.position).min()
     }
 
     /// Writes a last snapshot.

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row, Statement};
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::definition::{Definition, TREE, look_sql};
+use crate::source::postgres::definition::{Definition, TREE, Versions, look_sql};
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
@@ -33,6 +33,7 @@ pub(super) struct Server {
     pub(super) host: usize,
     pub(super) table: Table,
     pub(super) definition: Definition,
+    pub(super) versions: Versions,
     /// The end of the log when the connection was opened.
     pub(super) end: Lsn,
     publication: String,
@@ -49,6 +50,7 @@ pub(super) struct Look {
     /// The part of the log that is on disk. The server sends no more than this.
     pub(super) flushed: Lsn,
     pub(super) definition: Definition,
+    pub(super) versions: Versions,
 }
 
 /// Connects to the first host that is no standby.
@@ -95,17 +97,32 @@ impl Server {
         limit: Duration,
     ) -> Result<Self, SourceError> {
         let (client, host) = connect(address, limit).await?;
-        let settings = check_settings(&client, options.permanent().is_some()).await?;
+        let settings = check_settings(&client, options.slot.is_some()).await?;
         let name = find_table(&client, &options.table).await?;
         let look = client.prepare(&look_sql()).await.map_err(|error| explained(&error))?;
         // Before the checks: what changes during them is noticed later.
         let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
         let row = client.query_one(&look, &parameters.each_ref().map(|it| it as _)).await;
         let row = row.map_err(|error| explained(&error))?;
-        let (definition, end) = (definition(&row), place(&row, 0)?);
+        let (definition, versions, end) = (definition(&row), versions(&row), place(&row, 0)?);
         let table = check_table(&client, &name, options, id).await?;
         let publication = options.publication.clone();
-        Ok(Self { client, look, host, table, definition, end, publication, settings, limit })
+        let server = Self {
+            client,
+            look,
+            host,
+            table,
+            definition,
+            versions,
+            end,
+            publication,
+            settings,
+            limit,
+        };
+        if let Some(slot) = &options.slot {
+            server.check_permanent(slot).await?;
+        }
+        Ok(server)
     }
 
     /// Waits for an answer, but not longer than the limit.
@@ -128,7 +145,8 @@ impl Server {
             return Err(lost_slot());
         }
         let end = place(&row, 0)?.end_of_record(self.settings.page, self.settings.segment);
-        Ok(Look { end, flushed: place(&row, 1)?, definition: definition(&row) })
+        let (definition, versions) = (definition(&row), versions(&row));
+        Ok(Look { end, flushed: place(&row, 1)?, definition, versions })
     }
 
     /// Returns the state of a slot; `None` if there is none with this name.
@@ -136,8 +154,20 @@ impl Server {
         self.in_time(self.read_slot(name)).await
     }
 
+    /// Refuses a slot that another program has made.
+    async fn check_permanent(&self, slot: &str) -> Result<(), SourceError> {
+        if self.read_slot(slot).await?.is_none_or(|state| state.is_usable) {
+            return Ok(());
+        }
+        Err(SourceError::Preflight(format!(
+            "the replication slot {slot} is not one of the guard: it is temporary, physical, for \
+             two-phase commits, of another database or of another plugin than pgoutput; choose \
+             another name for `slot`"
+        )))
+    }
+
     async fn read_slot(&self, name: &str) -> Result<Option<SlotState>, SourceError> {
-        let sql = "SELECT COALESCE(confirmed_flush_lsn::text, '0/0'), active_pid,
+        let sql = "SELECT GREATEST(confirmed_flush_lsn, restart_lsn, '0/0')::text, active_pid,
             COALESCE(wal_status = 'lost', false),
             COALESCE(plugin = 'pgoutput' AND database = current_database(), false)
               AND NOT temporary AND NOT two_phase
@@ -171,11 +201,6 @@ impl Server {
             row.map(drop).map_err(|error| explained(&error))
         };
         self.in_time(call).await
-    }
-
-    /// Tests whether this server has a slot.
-    pub(super) async fn check_slot(&self, slot: &str) -> Result<(), SourceError> {
-        self.look(slot).await.map(drop)
     }
 
     /// Lets the server write its log to disk soon. A transaction that is open may be at the end of
@@ -217,7 +242,12 @@ pub(super) async fn rows(client: &Client, schema: &str, table: &str) -> Result<u
 }
 
 fn definition(row: &Row) -> Definition {
-    Definition { identity: row.get(3), files: row.get(4) }
+    // NULL if there is no such table any more.
+    Definition(row.get::<_, Option<i64>>(3).unwrap_or_default())
+}
+
+fn versions(row: &Row) -> Versions {
+    Versions(row.get::<_, Option<i64>>(4).unwrap_or_default())
 }
 
 fn place(row: &Row, column: usize) -> Result<Lsn, SourceError> {
@@ -225,7 +255,8 @@ fn place(row: &Row, column: usize) -> Result<Lsn, SourceError> {
     text.parse().map_err(|_| SourceError::Connect(format!("{text} is no place in the log")))
 }
 
-fn lost_slot() -> SourceError {
+/// Returns the error of a slot that is not there.
+pub(super) fn lost_slot() -> SourceError {
     SourceError::Connect("the server has ended the replication slot, or is another server".into())
 }
 

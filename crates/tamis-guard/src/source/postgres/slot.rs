@@ -6,15 +6,14 @@ use postgres_protocol::escape::escape_identifier;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::source::error::SourceError;
-use crate::source::postgres::address::Address;
+use crate::source::postgres::connection::Connection;
 use crate::source::postgres::explain::SessionError;
 use crate::source::postgres::lsn::Lsn;
-use crate::source::postgres::server::Server;
+use crate::source::postgres::server::{Server, lost_slot};
 use crate::source::postgres::session::{Row, Session};
-use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
 
-/// A slot that ends with its connection.
+/// A new slot.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) name: String,
@@ -24,62 +23,43 @@ pub(super) struct Slot {
     pub(super) snapshot: String,
 }
 
-/// Creates a temporary slot on a connection of its own. The server waits until all transactions end that are
-/// open now. If they take long, the status of the source names them.
+/// Creates a slot on a replication connection: a permanent one with a name, or a temporary one. The
+/// server waits until all transactions end that are open now. If they take long, the status of the
+/// source names them.
 pub(super) async fn create_slot(
-    run: &Run,
-    server: &Server,
-    address: &Address,
-    unfinished: &UnfinishedSlot,
-) -> Result<(Session, Slot), SourceError> {
-    let mut session = server.in_time(Session::open(address, server.host)).await?;
+    connection: Connection<'_>,
+    session: &mut Session,
+    permanent: Option<&str>,
+) -> Result<Slot, SourceError> {
+    let Connection { server, address, unfinished, .. } = connection;
     unfinished.begin(server.host, session.process);
-    let slot = create(run, server, &mut session, &address.user).await;
+    let slot = create(connection, session, permanent).await;
     match &slot {
         Ok(_) => unfinished.end(),
         Err(_) => unfinished.cancel(address).await,
     }
-    Ok((session, slot?))
+    slot
 }
 
 async fn create(
-    run: &Run,
-    server: &Server,
+    connection: Connection<'_>,
     session: &mut Session,
-    user: &str,
+    permanent: Option<&str>,
 ) -> Result<Slot, SourceError> {
-    let name = random_name();
+    let Connection { run, server, address, .. } = connection;
+    let (name, temporary) = match permanent {
+        Some(name) => (escape_identifier(name), ""),
+        None => (random_name(), "TEMPORARY"),
+    };
     let command =
-        format!("CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')");
-    let row = run_command(run, server, session, user, &command).await?;
-    let slot = slot(&row).ok_or_else(|| undescribed(user))?;
+        format!("CREATE_REPLICATION_SLOT {name} {temporary} LOGICAL pgoutput (SNAPSHOT 'export')");
+    let row = run_command(run, server, session, &address.user, &command).await?;
+    let slot = slot(&row).ok_or_else(|| undescribed(&address.user))?;
     // The two connections may have reached different servers behind one address.
-    server.check_slot(&slot.name).await?;
-    Ok(slot)
-}
-
-/// Creates a slot that stays. Returns the place after which the server has all changes. Waits like
-/// [`create_slot`].
-pub(super) async fn create_permanent(
-    run: &Run,
-    server: &Server,
-    session: &mut Session,
-    address: &Address,
-    unfinished: &UnfinishedSlot,
-    name: &str,
-) -> Result<Lsn, SourceError> {
-    let quoted = escape_identifier(name);
-    let command = format!("CREATE_REPLICATION_SLOT {quoted} LOGICAL pgoutput (SNAPSHOT 'nothing')");
-    unfinished.begin(server.host, session.process);
-    let row = run_command(run, server, session, &address.user, &command).await;
-    match &row {
-        Ok(_) => unfinished.end(),
-        Err(_) => unfinished.cancel(address).await,
+    match server.slot(&slot.name).await? {
+        Some(_) => Ok(slot),
+        None => Err(lost_slot()),
     }
-    row?;
-    // The two connections may have reached different servers behind one address.
-    let state = server.slot(name).await?;
-    state.map(|state| state.confirmed).ok_or_else(|| undescribed(&address.user))
 }
 
 /// Runs a command that creates a slot. Returns its row. The server waits until all transactions end

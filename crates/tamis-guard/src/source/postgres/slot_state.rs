@@ -5,7 +5,7 @@ use crate::source::postgres::lsn::Lsn;
 /// What the server says about a slot.
 #[derive(Debug)]
 pub(super) struct SlotState {
-    /// The server has the changes after this place.
+    /// The server has all changes after this place.
     pub(super) confirmed: Lsn,
     /// The process that uses the slot.
     pub(super) process: Option<i32>,
