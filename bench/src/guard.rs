@@ -14,6 +14,7 @@ mod wrk;
 
 use crate::run::{Bench, Row};
 use crate::server::program::is_here;
+use database::{Database, Kind};
 use folder::Folder;
 use service::Service;
 use wrk::Load;
@@ -27,7 +28,8 @@ pub const ATTACK: &str = "guard, one core, 99th percentile of customers during a
 
 pub const READ_MARIADB: &str = "guard, first read of 3 M ids from MariaDB";
 pub const READ_POSTGRES: &str = "guard, first read of 3 M ids from PostgreSQL";
-pub const RESTART: &str = "guard, restart from a snapshot of 3 M ids";
+pub const RESTART_MARIADB: &str = "guard, restart from a snapshot of 3 M ids, MariaDB";
+pub const RESTART_POSTGRES: &str = "guard, restart from a snapshot of 3 M ids, PostgreSQL";
 pub const COMMIT_MARIADB: &str = "guard, 99th percentile from commit to passing, MariaDB";
 pub const COMMIT_POSTGRES: &str = "guard, 99th percentile from commit to passing, PostgreSQL";
 
@@ -38,8 +40,10 @@ pub const HAPROXY: &str = "haproxy, list of ids";
 /// The cases with a list of ids.
 const LIST_CASES: [&str; 6] = [ABSENT, PRESENT, ABSENT_P99, PRESENT_P99, REBUILD, ATTACK];
 /// The cases with a database.
-const DATABASE_CASES: [&str; 5] =
-    [READ_MARIADB, READ_POSTGRES, RESTART, COMMIT_MARIADB, COMMIT_POSTGRES];
+const DATABASE_CASES: [(Kind, [&str; 3]); 2] = [
+    (Kind::MariaDb, [READ_MARIADB, RESTART_MARIADB, COMMIT_MARIADB]),
+    (Kind::Postgres, [READ_POSTGRES, RESTART_POSTGRES, COMMIT_POSTGRES]),
+];
 const IDS: u64 = 10_000_000;
 
 /// The source of the guard.
@@ -48,7 +52,8 @@ const LIST: &str = "source = { kind = \"lines\", path = \"ids.txt\", quiet = \"1
 
 /// Runs the cases.
 pub fn run(bench: &mut Bench) {
-    let (lists, databases) = (wants(bench, &LIST_CASES), wants(bench, &DATABASE_CASES));
+    let lists = wants(bench, &LIST_CASES);
+    let databases = DATABASE_CASES.iter().any(|(_, cases)| wants(bench, cases));
     if !lists && !databases {
         return;
     }
@@ -75,7 +80,28 @@ fn measure(bench: &mut Bench, lists: bool, databases: bool) -> Result<(), String
         with_list(bench, &folder, upstream.port)?;
     }
     if databases {
-        reads::measure(bench, &folder, upstream.port)?;
+        with_databases(bench, &folder, upstream.port)?;
+    }
+    Ok(())
+}
+
+fn with_databases(bench: &mut Bench, folder: &Folder, upstream: u16) -> Result<(), String> {
+    let ids = if bench.quick { 100_000 } else { 3_000_000 };
+    for (kind, cases) in DATABASE_CASES {
+        if !wants(bench, &cases) {
+            continue;
+        }
+        let Some(database) = Database::start(kind, folder, ids)? else { continue };
+        let [first_read, restart, commit] = cases;
+        if bench.wants(first_read) {
+            reads::first_read(bench, folder, first_read, &database, ids)?;
+        }
+        if bench.wants(restart) {
+            reads::restart(bench, folder, restart, &database, upstream)?;
+        }
+        if bench.wants(commit) {
+            commits::measure(bench, folder, commit, &database, upstream)?;
+        }
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub enum Kind {
 /// A server with a table `products`. Dropping it ends the process.
 pub struct Database {
     child: Child,
-    kind: Kind,
+    pub kind: Kind,
     port: u16,
 }
 
@@ -132,13 +132,25 @@ impl Database {
 
     /// Returns the source of the guard in TOML.
     pub fn source(&self) -> String {
+        self.source_with("")
+    }
+
+    /// Returns the source of a guard that goes on after a restart.
+    pub fn source_with_snapshots(&self) -> String {
+        match self.kind {
+            Kind::MariaDb => self.source(),
+            Kind::Postgres => self.source_with(", slot = \"tamis_guard\""),
+        }
+    }
+
+    fn source_with(&self, fields: &str) -> String {
         let (kind, user, port, database) = match self.kind {
             Kind::MariaDb => ("mysql", "root", self.port, "test"),
             Kind::Postgres => ("postgres", "postgres", self.port, "postgres"),
         };
         format!(
             "source = {{ kind = \"{kind}\", url = \"{kind}://{user}@127.0.0.1:{port}/{database}\", \
-             table = \"products\", column = \"id\" }}"
+             table = \"products\", column = \"id\"{fields} }}"
         )
     }
 }
@@ -152,8 +164,6 @@ impl Drop for Database {
 }
 
 impl Kind {
-    pub const ALL: [Self; 2] = [Self::MariaDb, Self::Postgres];
-
     pub fn name(self) -> &'static str {
         match self {
             Self::MariaDb => "MariaDB",
@@ -238,6 +248,7 @@ fn postgres(data: &Path, port: u16) -> Result<Command, String> {
         "unix_socket_directories=",
         "wal_level=logical",
         "shared_buffers=512MB",
+        "max_slot_wal_keep_size=10GB",
         // A commit does not wait for the disk. With `synchronous_commit=off`, the changes would reach
         // the guard only with the next write of the log, up to 0.2 s later.
         "fsync=off",
