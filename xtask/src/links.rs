@@ -6,22 +6,18 @@ use std::path::{Path, PathBuf};
 use crate::{Outcome, root};
 
 /// The folders that contain pages.
-const FOLDERS: [&str; 8] = [
-    "",
-    "docs",
-    "docs/formats",
-    "docs/bench",
-    "docs/bench/family",
-    "docs/bench/formats",
-    "docs/bench/server",
-    "examples",
-];
+const FOLDERS: [&str; 2] = ["", "examples"];
 
 /// Checks every relative link of every page.
 pub fn check() -> Outcome {
     let mut pages = Vec::new();
     for folder in FOLDERS {
         pages.extend(markdown(&root().join(folder)));
+    }
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        pages.extend(markdown(&folder));
+        folders.extend(entries(&folder).filter(|path| path.is_dir()));
     }
     let mut dead = Vec::new();
     for page in &pages {
@@ -35,10 +31,13 @@ pub fn check() -> Outcome {
     if dead.is_empty() { Ok(()) } else { Err(dead.join("\n")) }
 }
 
-fn markdown(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten();
-    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    folder.read_dir().into_iter().flatten().filter_map(|entry| entry.ok().map(|it| it.path()))
+}
+
+fn markdown(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    entries(folder).filter(is_page)
 }
 
 /// Finds the targets of `[text](target)` that are files, without their `#part`.

@@ -224,7 +224,7 @@ async fn push(request: Request<Incoming>, guard: &GuardHandle, name: &str) -> An
     }
     let body = http_body_util::BodyExt::collect(Limited::new(request.into_body(), MAX_BODY));
     let body = match tokio::time::timeout(LIMIT, body).await {
-        Err(_) => return error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        Err(_) => return error(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
         Ok(Err(failed)) if failed.is::<LengthLimitError>() => return too_large(),
         Ok(Err(_)) => return error(StatusCode::BAD_REQUEST, "the body is broken"),
         Ok(Ok(body)) => body.to_bytes(),

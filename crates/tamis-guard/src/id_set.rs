@@ -106,18 +106,19 @@ impl IdSet {
         self.state.get()
     }
 
-    /// Sets the state. Only the source knows it.
+    /// Sets the state. The source calls this. A program that fills the set itself calls it after it has
+    /// loaded all ids.
     pub fn set_state(&self, state: SyncState) {
         self.state.set(state);
     }
 
-    /// Sets the state synced. From `end` on, unknown ids are decided in the state stale. Only the source
-    /// knows it.
+    /// Sets the state to synced until `end`. After `end`, unknown ids are decided as in the state stale.
     pub(crate) fn set_synced_until(&self, end: Instant) {
         self.state.set_synced_until(end);
     }
 
-    /// Records how far the source is known. Only the source knows it.
+    /// Records that the set has all ids that were committed before `moment`; `None` after changes were
+    /// lost.
     pub(crate) fn set_known_until(&self, moment: Option<Instant>) {
         self.log.set_known_until(moment);
     }
@@ -202,14 +203,15 @@ impl IdSet {
     }
 
     /// Records that an id was created a moment ago, as an answer to a request or a message of the
-    /// program shows. It passes for a while although changes of the source from before may follow.
+    /// program shows. The id passes for [`IdSetOptions::recent_for`], even if the source still reports an
+    /// older deletion.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
     pub fn insert_recent(&self, id: &[u8]) -> Result<(), PlanError> {
         self.recent.insert(id.into(), ());
-        // Release: who sees it sees the entry.
+        // Release: a reader that sees it also sees the entry.
         self.has_recent.store(true, Ordering::Release);
         self.log.record(ChangeKind::InsertRecent, id, || self.apply_insert(id))
     }
@@ -240,7 +242,7 @@ impl IdSet {
         self.allowed.store(Arc::new(ids));
     }
 
-    /// Replaces the list of ids that never pass. The allow list goes first.
+    /// Replaces the list of ids that never pass. An id that is in both lists passes.
     pub fn set_denied(&self, ids: HashSet<Box<[u8]>>) {
         self.denied.store(Arc::new(ids));
     }
@@ -280,7 +282,7 @@ impl IdSet {
         if self.is_next(id, &generation) {
             return Verdict::Pass(PassReason::Next);
         }
-        self.decide_unknown(self.state.at_present(state))
+        self.decide_unknown(self.state.at_now(state))
     }
 
     /// Tests whether an id in its canonical text passes because it is known. The lists, the state
@@ -318,7 +320,8 @@ impl IdSet {
             && self.next.allows(Instant::now())
     }
 
-    /// Returns what must be known when a request for an id passes, to learn from its answer.
+    /// Returns a token for [`not_found`](Self::not_found). Call this before the request is forwarded: if
+    /// the id is inserted meanwhile, `not_found` ignores the 404.
     #[must_use]
     pub fn passed(&self, id: &[u8]) -> Passed {
         self.negative.passed(id)

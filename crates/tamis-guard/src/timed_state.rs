@@ -1,19 +1,20 @@
-//! The state of a set. The state synced ends by itself.
+//! The state of a set, with a deadline: after it, the state synced counts as stale.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::state::SyncState;
 
-/// The state of a set, with the end of the state synced.
+/// The state of a set, with the deadline of the state synced.
 ///
-/// A thread of the source sets the state stale. It may be late, or the process may have stood still:
-/// so a decision about an unknown id also compares the end with the clock.
+/// A thread of the source sets the state to stale. That thread may run late, or the operating system
+/// may suspend the process. A decision about an unknown id therefore also compares the deadline with
+/// the clock.
 #[derive(Debug)]
 pub(crate) struct TimedState {
     state: AtomicU8,
-    /// When the state synced ends, in nanoseconds after `created`.
-    ends: AtomicU64,
+    /// The deadline of the state synced, in nanoseconds after `created`.
+    deadline: AtomicU64,
     created: Instant,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct TimedState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadState {
     state: SyncState,
-    ends: u64,
+    deadline: u64,
 }
 
 impl TimedState {
@@ -29,42 +30,42 @@ impl TimedState {
     pub(crate) fn new() -> Self {
         Self {
             state: AtomicU8::new(SyncState::Warming as u8),
-            ends: AtomicU64::new(u64::MAX),
+            deadline: AtomicU64::new(u64::MAX),
             created: Instant::now(),
         }
     }
 
     /// Returns the state that was set.
     pub(crate) fn get(&self) -> SyncState {
-        // Acquire: who sees `Synced` sees the generation that was published before.
+        // Acquire: a reader that sees `Synced` also sees the generation that was published before.
         SyncState::ALL[usize::from(self.state.load(Ordering::Acquire))]
     }
 
-    /// Sets a state without an end.
+    /// Sets a state without a deadline.
     pub(crate) fn set(&self, state: SyncState) {
-        // A decision that has read `Synced` may read the end after another state is set.
+        // A decision that has read `Synced` may read the deadline after another state is set.
         if state == SyncState::Synced {
-            self.ends.store(u64::MAX, Ordering::Release);
+            self.deadline.store(u64::MAX, Ordering::Release);
         }
         self.state.store(state as u8, Ordering::Release);
     }
 
-    /// Sets the state synced, which ends at a moment.
+    /// Sets the state to synced until `end`.
     pub(crate) fn set_synced_until(&self, end: Instant) {
         let nanos = end.saturating_duration_since(self.created).as_nanos();
-        // Release: who sees the end sees the ids that were committed before its proof.
-        self.ends.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
+        // Release: a reader that sees the deadline also sees the ids whose commits it proves.
+        self.deadline.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
         self.state.store(SyncState::Synced as u8, Ordering::Release);
     }
 
     /// Reads the state, without the clock.
     pub(crate) fn read(&self) -> ReadState {
-        ReadState { state: self.get(), ends: self.ends.load(Ordering::Acquire) }
+        ReadState { state: self.get(), deadline: self.deadline.load(Ordering::Acquire) }
     }
 
-    /// Returns what a state that was read is by now.
-    pub(crate) fn at_present(&self, read: ReadState) -> SyncState {
-        let is_over = || self.created.elapsed().as_nanos() >= u128::from(read.ends);
+    /// Returns the state for a decision now: stale if `read` was synced and its deadline has passed.
+    pub(crate) fn at_now(&self, read: ReadState) -> SyncState {
+        let is_over = || self.created.elapsed().as_nanos() >= u128::from(read.deadline);
         if read.state == SyncState::Synced && is_over() { SyncState::Stale } else { read.state }
     }
 }
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn the_state_synced_ends_without_a_timer() {
         let state = TimedState::new();
-        let present = || state.at_present(state.read());
+        let present = || state.at_now(state.read());
         let (now, minute) = (Instant::now(), Duration::from_secs(60));
         assert_eq!(present(), SyncState::Warming);
         state.set_synced_until(now + minute);

@@ -7,7 +7,7 @@
 #[path = "../../../tamis-guard/tests/support/changes.rs"]
 mod changes;
 #[path = "../../../tamis-guard/tests/support/checker.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod checker;
 mod client;
 mod freeze;
@@ -17,7 +17,7 @@ mod postgres;
 mod promise;
 mod story;
 #[path = "../../../tamis-guard/tests/support/tcp_proxy.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod tcp_proxy;
 #[path = "../integration/upstream.rs"]
 mod upstream;

@@ -3,7 +3,7 @@
 #[path = "../../../tamis-guard/tests/mysql/database.rs"]
 mod database;
 #[path = "../../../tamis-guard/tests/mysql/server.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 
 use std::net::SocketAddr;

@@ -3,7 +3,7 @@
 #[path = "../../../tamis-guard/tests/postgres/database.rs"]
 mod database;
 #[path = "../../../tamis-guard/tests/postgres/server.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 
 use std::net::SocketAddr;

@@ -50,9 +50,11 @@ const GAUGES: [Gauge; 10] = [
     ("tamis_guard_estimated_rate", "False positive rate that follows from the bits set", |set| {
         Some(set.ids.generation().estimate_rate())
     }),
-    ("tamis_guard_lag_seconds", "Age of the knowledge about the source in seconds", |set| {
-        seconds(set.status.as_ref()?.lag)
-    }),
+    (
+        "tamis_guard_lag_seconds",
+        "All ids that were committed before this many seconds are known",
+        |set| seconds(set.status.as_ref()?.lag),
+    ),
     ("tamis_guard_lag_bytes", "Bytes of the log of changes that are not yet applied", |set| {
         Some(set.status.as_ref()?.lag_bytes? as f64)
     }),

@@ -37,7 +37,7 @@ const BROKEN: Failure = Failure::new(StatusCode::BAD_GATEWAY, "the upstream gave
 const LATE: Failure =
     Failure::new(StatusCode::GATEWAY_TIMEOUT, "the upstream did not answer in time");
 const SLOW_BODY: Failure =
-    Failure::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
+    Failure::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not arrive in time");
 const BAD_BODY: Failure =
     Failure::new(StatusCode::BAD_REQUEST, "the body of the request is malformed");
 

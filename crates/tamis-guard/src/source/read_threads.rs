@@ -18,8 +18,8 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// What the threads do.
 pub(super) trait ReadJob: Send + Sync + 'static {
-    /// Reads ids until no thread has more to read. Others than the first thread may end at once:
-    /// the first one then reads all.
+    /// Reads ranges until none is left. A thread other than the first may return early: the first thread
+    /// then reads the rest.
     fn read(&self, is_first: bool) -> impl Future<Output = Result<Rows, SourceError>>;
 }
 
@@ -55,7 +55,8 @@ impl ReadThreads {
         self.running
     }
 
-    /// Waits until all ids are read. Returns the number of rows. A call may be cut off and repeated.
+    /// Waits until all ids are read. Returns the number of rows. The returned future may be
+    /// dropped: the next call continues.
     pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
         while self.running > 0 {
             let failed = || SourceError::Connect("a thread that reads the ids failed".to_owned());

@@ -68,7 +68,7 @@ pub(super) struct Run {
     pub(super) ids: Arc<IdSet>,
     pub(super) options: SourceOptions,
     pub(super) is_stopped: Arc<AtomicBool>,
-    /// How often someone asked for a new generation.
+    /// The number of requests for a new generation.
     pub(super) asked: AtomicU64,
     pub(super) progress: Mutex<Progress>,
     pub(super) wake: Condvar,
@@ -174,7 +174,7 @@ impl Run {
         self.make_stale();
     }
 
-    /// Tests whether the source must read all ids again because someone asked for it, or because
+    /// Tests whether the source must read all ids again because a caller requested it, or because
     /// the generation is old.
     pub(super) fn is_rebuild_asked(&self) -> bool {
         let progress = self.progress.lock();
@@ -204,7 +204,7 @@ impl Run {
 
     /// Starts a generation that has ids already.
     pub(super) fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
-        // Before the read: the next read answers who asks during this one.
+        // Before the read: a request that arrives during this read is answered by the next one.
         self.progress.lock().answering = self.asked.load(Ordering::Relaxed);
         self.ids.start_generation_from(generation)
     }

@@ -1,4 +1,4 @@
-//! A database of MariaDB whose table random changes change.
+//! A MariaDB database for the random changes of `support/changes.rs`.
 
 use std::net::SocketAddr;
 

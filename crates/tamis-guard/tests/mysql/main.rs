@@ -7,7 +7,7 @@ mod changes;
 #[path = "../support/chaos.rs"]
 mod chaos;
 #[path = "../support/checker.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod checker;
 mod database;
 mod faults;
@@ -20,7 +20,7 @@ mod restarts;
 mod server;
 mod shop;
 #[path = "../../examples/shop.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod shop_example;
 #[path = "../support/silent_server.rs"]
 mod silent_server;

@@ -67,7 +67,11 @@ fn a_polled_table_can_be_audited() {
         let mysql = MysqlOptions { table: table.to_owned(), ..mysql.clone() };
         let mut ids = Vec::new();
         let mut audit = MysqlAudit::open(&mysql, &integers()).unwrap();
-        audit.each_row(&mut |id| Ok(ids.push(String::from_utf8(id.to_vec()).unwrap()))).unwrap();
+        let mut add = |id: &[u8]| {
+            ids.push(String::from_utf8(id.to_vec()).unwrap());
+            Ok(())
+        };
+        audit.each_row(&mut add).unwrap();
         ids.sort();
         assert_eq!(ids, expected);
     }

@@ -1,4 +1,4 @@
-//! A database of PostgreSQL whose table random changes change.
+//! A PostgreSQL database for the random changes of `support/changes.rs`.
 
 use std::net::SocketAddr;
 

@@ -42,7 +42,7 @@ pub(super) struct Bulk(ReadThreads);
 struct Job {
     options: MysqlOptions,
     table: Table,
-    /// What tells the server from another one.
+    /// The identity of the server.
     identity: String,
     /// What each thread waits for before it reads. `None` without a log.
     visible: Option<Visible>,
@@ -78,7 +78,8 @@ impl Bulk {
         Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
     }
 
-    /// Waits until all ids are read. A call may be cut off and repeated.
+    /// Waits until all ids are read. The returned future may be dropped:
+    /// the next call continues.
     pub(super) async fn finish(&mut self, run: &Run) -> Result<(), SourceError> {
         run.count(self.0.finish().await?);
         Ok(())

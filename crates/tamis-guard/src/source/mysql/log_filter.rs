@@ -3,7 +3,8 @@
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
-/// Returns why the log of a replica has not what the replica applies, with the setting that mends it.
+/// If the server is a replica that does not log the changes of its primary, returns a message with the
+/// setting that enables it.
 pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<String>, Error> {
     // MySQL 8.0.26 has renamed the variable.
     let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \

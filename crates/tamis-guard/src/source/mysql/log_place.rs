@@ -33,7 +33,7 @@ impl Position {
 /// The end of a transaction in the log of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogPlace {
-    /// What tells the server from another one behind the same address.
+    /// The identity of the server.
     pub(super) server: String,
     /// When the server created the file, in seconds since 1970. `None` before the log says it. A
     /// server that begins its log again, such as after `RESET MASTER`, uses the same names.

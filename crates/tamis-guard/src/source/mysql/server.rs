@@ -19,18 +19,20 @@ const NO_LOG: &str = "the server writes no binary log; add to its configuration 
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) connection: Conn,
-    /// What tells the server from another one behind the same address.
+    /// The identity of the server.
     pub(super) identity: String,
     pub(super) table: Table,
 }
 
-/// The settings of each session. Those of the server may be other ones: one snapshot for all queries,
-/// results that are cut, padded texts, texts in another character set, or rows that are not
-/// committed.
+/// The settings of each session, whatever the defaults of the server are.
 const SETTINGS: [&str; 3] = [
+    // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a
+    // backslash escapes in texts.
     "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_mode = \
      REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
+    // Queries do not see uncommitted rows.
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    // Texts arrive in UTF-8.
     "SET NAMES utf8mb4",
 ];
 

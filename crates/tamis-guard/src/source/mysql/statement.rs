@@ -11,8 +11,8 @@ pub(super) enum Statement {
     Rollback,
     /// It undoes a part of a transaction.
     RollbackTo,
-    /// It is of a transaction in two phases. The log has the rows before anybody knows whether they
-    /// are committed.
+    /// It is one of a two-phase transaction (`XA`). The log has the rows before the client decides
+    /// whether to commit them.
     TwoPhase,
     /// It does not concern the table.
     Other,
@@ -20,8 +20,8 @@ pub(super) enum Statement {
     Unexplained,
 }
 
-/// Tells what a statement means for a table. In doubt it is unexplained, which costs a read of all
-/// ids.
+/// Classifies a statement by its effect on a table. If the effect is not certain, it is unexplained,
+/// which costs a read of all ids.
 ///
 /// `current` is the default database of the statement, and `database` that of the table.
 pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) -> Statement {

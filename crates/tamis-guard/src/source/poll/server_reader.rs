@@ -18,8 +18,7 @@ pub(in crate::source) trait PolledTable:
     /// Connects. Refuses a table that cannot be polled.
     fn open(run: &Run, options: &Self::Options, poll: &PollOptions) -> Result<Self, SourceError>;
 
-    /// Returns what tells the server from another one, also from the same one after it has lost
-    /// commits.
+    /// Returns the identity of the server. It is another one after the server has lost commits.
     fn server(&self) -> &str;
 }
 

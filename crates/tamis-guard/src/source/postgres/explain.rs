@@ -1,4 +1,4 @@
-//! Errors of the server, with the SQL that mends them.
+//! Errors of the server, with the SQL that fixes them.
 
 use std::error::Error as _;
 
@@ -41,7 +41,7 @@ impl SessionError {
         Self::Broken(error.to_string())
     }
 
-    /// Returns the error with the SQL that mends it.
+    /// Returns the error with the SQL that fixes it.
     pub(super) fn explained(self, user: &str) -> SourceError {
         let (code, message) = match self {
             Self::Server { code, message } => (code, message),

@@ -18,8 +18,8 @@ use crate::source::postgres::preflight::{Settings, check_settings, find_table};
 use crate::source::postgres::slot_state::SlotState;
 use crate::source::postgres::table::{Table, check_table};
 
-/// What tells a server from another one, and from one that has lost commits: a promoted standby has
-/// a new timeline, and a crash clears the statistics.
+/// SQL for the identity of the server. It changes when a standby is promoted (new timeline) and after
+/// a crash (the statistics are reset), because both may lose commits.
 pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
     (SELECT system_identifier FROM pg_control_system()),
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),

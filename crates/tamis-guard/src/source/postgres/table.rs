@@ -1,4 +1,4 @@
-//! The table, its column of ids and its publication, and the SQL that mends what is missing.
+//! The table, its column of ids and its publication, and the SQL that fixes what is missing.
 
 use tokio_postgres::{Client, Row};
 
