@@ -47,6 +47,7 @@ async function shop(t, more = "") {
   writeFileSync(join(folder, "guard.toml"), `
     proxy = { listen = "127.0.0.1:0", upstream = "http://127.0.0.1:${upstream.address().port}" }
     admin = { listen = "127.0.0.1:0" }
+    snapshots = { folder = ".", every = "1s" }
     [ids.products]
     source = { kind = "lines", path = "ids.txt", quiet = "20ms" }
     interval = "20ms"
@@ -110,6 +111,7 @@ test("sets and routes are shown as text, and their counters move", async (t) => 
   await view.locator("#sets .set[data-state=synced]", { hasText: "products" }).waitFor();
   const broken = view.locator("#sets .set", { hasText: "<script>" });
   await broken.getByText(/Last error: .*missing\.txt/).waitFor();
+  await view.locator("#sets .set", { hasText: "products" }).getByText("Age of the snapshot").waitFor();
   assert.equal(await broken.locator("h3").innerText(), HOSTILE);
   assert.match(await broken.innerText(), /● warming/);
   assert.match(await view.locator("#tile-sets").innerText(), /▲ 1 of 2 synced/);

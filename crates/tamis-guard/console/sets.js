@@ -24,21 +24,29 @@ function card([name, set]) {
   const facts = [
     ["items", count(set.items)],
     ["deleted", count(set.deleted)],
-    ["lag", isFed ? lag(set.lag_seconds) : null],
+    ["lag", isFed ? lag(set) : null],
     ["age", isFed && set.generation_age_seconds !== null ? t("set.age.value", { time: duration(set.generation_age_seconds), n: count(set.generations) }) : null],
     ["rates", `${rate(set.planned_rate)} / ${rate(set.estimated_rate)} / ${rate(set.observed_rate)}`],
     ["memory", bytes(set.filter_bytes)],
+    ["snapshot", set.snapshot_age_seconds !== null ? duration(set.snapshot_age_seconds) : null],
     ["failures", isFed ? `${count(set.failures)} / ${count(set.invalid_rows)}` : null],
   ];
   return h("article", { class: "card set", "data-state": set.state },
     h("div", { class: "title" }, h("h3", { class: "key" }, name), state),
     h("p", { class: "muted" }, t(isFed ? `state.${set.state}.note` : "state.none.note")),
     h("dl", { class: "facts" }, facts.filter(([, value]) => value !== null).flatMap(([fact, value]) => [h("dt", {}, t(`set.${fact}`)), h("dd", {}, value)])),
-    set.last_error ? h("p", { class: "problem" }, t("set.error", { text: set.last_error })) : null);
+    problem("set.error", set.last_error),
+    problem("set.snapshot.error", set.snapshot_error),
+    problem("set.snapshot.unused", set.snapshot_unused));
 }
 
-/** The lag is mostly below a second. */
-function lag(seconds) {
+function problem(name, text) {
+  return text ? h("p", { class: "problem" }, t(name, { text })) : null;
+}
+
+/** The lag is mostly below a second. Only some sources know how much of the log they have not read. */
+function lag({ lag_seconds: seconds, lag_bytes: unread }) {
   if (seconds === null) return "–";
-  return seconds < 60 ? micros(seconds * 1e6) : duration(seconds);
+  const time = seconds < 60 ? micros(seconds * 1e6) : duration(seconds);
+  return unread === null ? time : t("set.lag.bytes", { time, bytes: bytes(unread) });
 }
