@@ -35,7 +35,7 @@ use crate::source::postgres::server::Server;
 use crate::source::run::Run;
 use crate::source::snapshots::Snapshots;
 
-/// If so many streams have brought nothing, all ids are read. There may be something in the log that
+/// If so many attempts have brought nothing, all ids are read. There may be something in the log that
 /// the server cannot decode or the source cannot read.
 const MAX_USELESS: u32 = 5;
 
@@ -58,8 +58,8 @@ pub(super) struct Resume {
     pub(super) owes_read: bool,
     /// The process of the server that had the slot last.
     pub(super) process: Option<i32>,
-    /// The number of streams that have begun since the last one that has brought a commit or has made
-    /// the set synced.
+    /// The number of attempts to go on since the last stream that has brought a commit or has made the
+    /// set synced.
     useless: u32,
     /// What the table was at the last connection.
     definition: Option<Definition>,
@@ -109,6 +109,7 @@ impl Resume {
         } else if self.useless > MAX_USELESS {
             "the changes after it cannot be read"
         } else {
+            self.useless += 1;
             return Some(place);
         };
         self.forget(run, reason);
@@ -130,7 +131,6 @@ impl Resume {
     /// Records that the stream has begun, and the process of the server that sends it.
     pub(super) fn begin(&mut self, run: &Run, process: i32) {
         self.process = Some(process);
-        self.useless += 1;
         if let Some(snapshot) = self.snapshot.take() {
             run.publish_snapshot(snapshot);
         }
