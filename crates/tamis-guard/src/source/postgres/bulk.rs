@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
@@ -263,12 +263,19 @@ impl Bulk {
         let mut rest: Vec<u8> = Vec::new();
         let mut count = 0_u32;
         let silent = |_| SourceError::Connect("the server sends no more rows".to_owned());
-        while let Some(chunk) = timeout(SILENCE, lines.next()).await.map_err(silent)? {
-            let mut chunk: Bytes = chunk.map_err(|error| explained(&error))?;
+        loop {
+            // A timer for each row took a sixth of the time of the read.
+            let chunk = match lines.next().now_or_never() {
+                Some(chunk) => chunk,
+                None => timeout(SILENCE, lines.next()).await.map_err(silent)?,
+            };
+            let Some(chunk) = chunk else { break };
+            let chunk: Bytes = chunk.map_err(|error| explained(&error))?;
+            let mut chunk: &[u8] = &chunk;
             // PostgreSQL sends one line in each chunk. The protocol does not promise it.
             while let Some(end) = chunk.iter().position(|&byte| byte == b'\n') {
-                let line = chunk.split_to(end + 1);
-                let line = &line[..end];
+                let line = &chunk[..end];
+                chunk = &chunk[end + 1..];
                 if rest.is_empty() {
                     each(kind.line_text(line).as_deref())?;
                 } else {
@@ -277,7 +284,7 @@ impl Bulk {
                     rest.clear();
                 }
             }
-            rest.extend_from_slice(&chunk);
+            rest.extend_from_slice(chunk);
             count = count.wrapping_add(1);
             if count.is_multiple_of(1024) {
                 // So that a read that is not needed any more ends.
