@@ -24,6 +24,10 @@ mod shop;
 mod shop_example;
 #[path = "../support/silent_server.rs"]
 mod silent_server;
+#[path = "../support/snapshots.rs"]
+mod snapshots;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
+#[path = "../support/transactions.rs"]
+mod transactions;

@@ -10,11 +10,9 @@ use tamis_guard::{
     Generation, IdSet, IdSetOptions, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState,
 };
 
-use crate::checker::{
-    Committed, Dir, Random, check, has, id_set, integers, knows, options, wait, wait_synced,
-    wait_until,
-};
+use crate::checker::{Dir, has, id_set, integers, knows, options, wait, wait_synced, wait_until};
 use crate::server::{Server, start};
+use crate::snapshots::{goes_on, reads_all, restart_while_rows_change};
 use crate::stories::transact;
 
 /// Returns the options with a snapshot that is written often.
@@ -30,20 +28,6 @@ fn restart(mysql: &MysqlOptions) -> (Arc<IdSet>, Source, SourceStatus) {
     let source = start(&ids, mysql);
     let status = wait_synced(&source);
     (ids, source, status)
-}
-
-/// Tests that a restart goes on in the log.
-fn goes_on(status: &SourceStatus) {
-    assert_eq!((status.items_read, status.generations), (0, 1), "{status:?}");
-    assert_eq!(status.snapshots.unused, None);
-    assert!(status.snapshots.age.is_some());
-}
-
-/// Tests that a restart has read all ids, and says why.
-fn reads_all(status: &SourceStatus, reason: &str) {
-    assert!(status.items_read > 0, "{reason}: {status:?}");
-    let unused = status.snapshots.unused.as_ref().unwrap_or_else(|| panic!("{reason}"));
-    assert!(unused.contains(reason) && !unused.contains('\n'), "{reason}: {unused}");
 }
 
 #[test]
@@ -87,46 +71,11 @@ fn the_promise_holds_over_restarts_while_rows_change() {
     let server = Server::start();
     let (mut shop, dir) = (server.shop(), Dir::new());
     shop.fill(1, 2000);
-    let committed = Committed::default();
-    committed.insert(1..=2000);
-    let (path, killed) = (dir.path("a"), dir.path("killed"));
-    let (mut random, mut next) = (Random(11), 2001);
-    restart(&with_snapshot(&shop.options, &path)).1.stop();
-    for round in 0..12 {
-        for _ in 0..random.below(20) {
-            transact(&mut shop, &committed, &mut random, &mut next);
-        }
-        let ids = id_set(integers());
-        let source = start(&ids, &with_snapshot(&shop.options, &path));
-        check(&source, &ids, &committed, || {
-            for step in 0..40 {
-                transact(&mut shop, &committed, &mut random, &mut next);
-                if step == 20 && round % 4 == 1 {
-                    source.rebuild();
-                }
-                // The checker needs some time with a synced set.
-                if step == 8 {
-                    wait_synced(&source);
-                }
-                // As a process that is killed leaves it.
-                if step == 10 + round {
-                    fs::copy(&path, &killed).unwrap();
-                }
-            }
-            wait_synced(&source);
-        });
-        let status = source.status();
-        assert_eq!(status.snapshots.unused, None, "{round}: {status:?}");
-        assert!(status.items_read == 0 || round % 4 == 1, "{round}: {status:?}");
-        let live = committed.ids();
-        wait_until(&source, "all changes", || {
-            (1..next).all(|id| live.binary_search(&id).is_ok() == knows(&ids, id))
-        });
-        source.stop();
-        if round % 2 == 1 {
-            fs::rename(&killed, &path).unwrap();
-        }
-    }
+    let options = shop.options.clone();
+    let start = |ids: &Arc<IdSet>, path: &Path| start(ids, &with_snapshot(&options, path));
+    restart_while_rows_change(&dir, start, true, &mut |committed, random, next| {
+        transact(&mut shop, committed, random, next);
+    });
 }
 
 #[test]

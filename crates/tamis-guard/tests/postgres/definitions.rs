@@ -1,9 +1,12 @@
 //! What happens to the definition of the table. The stream does not have it.
 
-use tamis_guard::SyncState;
+use std::sync::Arc;
+
+use tamis_guard::source::Source;
+use tamis_guard::{IdSet, SyncState};
 
 use crate::checker::{id_set, integers, wait, wait_synced, wait_until};
-use crate::server::{Session, has, start, start_patient};
+use crate::server::{Session, Shop, has, start, start_patient};
 use crate::stories::shop;
 
 #[test]
@@ -142,8 +145,8 @@ fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
     assert_eq!(source.status().generations, before);
 }
 
-#[test]
-fn a_table_whose_index_is_dropped_deletes_no_ids() {
+/// Starts a source of a table `loose` with the ids 1 and 2, whose index `one` can be dropped.
+fn loose() -> (Shop, Arc<IdSet>, Source) {
     let mut shop = shop();
     shop.session.run(
         "CREATE TABLE loose (id int); ALTER TABLE loose REPLICA IDENTITY FULL;
@@ -153,6 +156,12 @@ fn a_table_whose_index_is_dropped_deletes_no_ids() {
     let ids = id_set(integers());
     let source = start(&ids, &shop.table("loose"));
     wait_synced(&source);
+    (shop, ids, source)
+}
+
+#[test]
+fn a_table_whose_index_is_dropped_deletes_no_ids() {
+    let (mut shop, ids, source) = loose();
     shop.session.run("DELETE FROM loose WHERE id = 1");
     wait_until(&source, "deleted", || !has(&ids, 1));
     let before = source.status().generations;
@@ -166,15 +175,7 @@ fn a_table_whose_index_is_dropped_deletes_no_ids() {
 
 #[test]
 fn a_deletion_while_the_index_is_missing_removes_no_id() {
-    let mut shop = shop();
-    shop.session.run(
-        "CREATE TABLE loose (id int); ALTER TABLE loose REPLICA IDENTITY FULL;
-        CREATE UNIQUE INDEX one ON loose (id); ALTER PUBLICATION tamis_guard ADD TABLE loose;
-        INSERT INTO loose VALUES (1), (2)",
-    );
-    let ids = id_set(integers());
-    let source = start(&ids, &shop.table("loose"));
-    wait_synced(&source);
+    let (mut shop, ids, source) = loose();
     let before = source.status().generations;
     // The index is there at each question of the source.
     shop.session.run(

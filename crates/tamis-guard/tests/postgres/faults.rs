@@ -43,10 +43,10 @@ fn a_broken_network_delays_the_knowledge_and_loses_nothing() {
     let mut shop = server.shop();
     shop.fill(1, 1000);
     let proxy = TcpProxy::start(server.address());
-    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
+    let options = shop.at(proxy.address);
     let (ids, committed) = (id_set(integers()), Committed::default());
     committed.insert(1..=1000);
-    let source = start(&ids, &PostgresOptions { url, ..shop.options.clone() });
+    let source = start(&ids, &options);
     wait_synced(&source);
     let mut next = 2000;
     check(&source, &ids, &committed, || {
@@ -149,10 +149,10 @@ fn a_slot_that_the_server_is_still_creating_ends_with_its_connection() {
     let mut shop = server.shop();
     let mut admin = Session::open(&server.url("postgres"));
     let proxy = TcpProxy::start(server.address());
-    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
+    let options = shop.at(proxy.address);
     shop.session.run("BEGIN; INSERT INTO products VALUES ('open', 5)");
     let ids = id_set(integers());
-    let source = start(&ids, &PostgresOptions { url, ..shop.options.clone() });
+    let source = start(&ids, &options);
     wait_until_value(&mut admin, "SELECT count(*) FROM pg_replication_slots", "1");
     let name = admin.value("SELECT slot_name FROM pg_replication_slots");
     proxy.cut();
@@ -192,9 +192,8 @@ fn after_a_failover_all_ids_of_the_other_server_are_read() {
     shop.fill(1, 100);
     let standby = primary.standby();
     let hosts = format!("{},{}", primary.address(), standby.address());
-    let url = shop.options.url.replace(&primary.address().to_string(), &hosts);
     let ids = id_set(integers());
-    let source = start(&ids, &PostgresOptions { url, ..shop.options.clone() });
+    let source = start(&ids, &shop.at(hosts));
     wait_synced(&source);
     assert!(has(&ids, 100));
     wait_until_value(
@@ -218,9 +217,8 @@ fn a_source_that_cannot_be_reached_becomes_stale_in_time() {
     let mut shop = server.shop();
     shop.fill(1, 10);
     let proxy = TcpProxy::start(server.address());
-    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
     let ids = id_set(integers());
-    let source = start(&ids, &PostgresOptions { url, ..shop.options.clone() });
+    let source = start(&ids, &shop.at(proxy.address));
     wait_synced(&source);
     proxy.partition();
     let status = wait(&source, "stale", |status| status.state == SyncState::Stale);

@@ -20,6 +20,10 @@ mod restarts;
 mod server;
 #[path = "../support/silent_server.rs"]
 mod silent_server;
+#[path = "../support/snapshots.rs"]
+mod snapshots;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
+#[path = "../support/transactions.rs"]
+mod transactions;

@@ -9,10 +9,11 @@ use tamis_guard::source::{PostgresOptions, Source, SourceStatus};
 use tamis_guard::{Generation, IdSet, SnapshotOptions, SnapshotStore, SyncState};
 
 use crate::checker::{
-    Committed, Dir, Random, check, has, id_set, integers, knows, wait, wait_synced, wait_until,
+    Committed, Dir, check, has, id_set, integers, knows, wait, wait_synced, wait_until,
 };
 use crate::faults::wait_until_value;
 use crate::server::{Server, Session, start, start_patient};
+use crate::snapshots::{goes_on, reads_all, restart_while_rows_change};
 use crate::stories::transact;
 use crate::tcp_proxy::TcpProxy;
 
@@ -37,20 +38,6 @@ fn restart(postgres: &PostgresOptions) -> (Arc<IdSet>, Source, SourceStatus) {
     let source = start_patient(&ids, postgres);
     let status = wait_synced(&source);
     (ids, source, status)
-}
-
-/// Tests that a restart goes on in the log.
-fn goes_on(status: &SourceStatus) {
-    assert_eq!((status.items_read, status.generations), (0, 1), "{status:?}");
-    assert_eq!(status.snapshots.unused, None);
-    assert!(status.snapshots.age.is_some());
-}
-
-/// Tests that a restart has read all ids, and says why.
-fn reads_all(status: &SourceStatus, reason: &str) {
-    assert!(status.items_read > 0, "{reason}: {status:?}");
-    let unused = status.snapshots.unused.as_ref().unwrap_or_else(|| panic!("{reason}"));
-    assert!(unused.contains(reason) && !unused.contains('\n'), "{reason}: {unused}");
 }
 
 #[test]
@@ -95,8 +82,7 @@ fn a_broken_connection_costs_no_read() {
     let (mut shop, dir) = (server.shop(), Dir::new());
     shop.fill(1, 1000);
     let proxy = TcpProxy::start(server.address());
-    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
-    let options = PostgresOptions { url, ..shop.options.clone() };
+    let options = shop.at(proxy.address);
     let (ids, committed) = (id_set(integers()), Committed::default());
     committed.insert(1..=1000);
     let source = start(&ids, &with_slot(&options, &dir.path("a")));
@@ -136,43 +122,12 @@ fn the_promise_holds_over_restarts_while_rows_change() {
     let server = Server::start_with(&[LIMIT]);
     let (mut shop, dir) = (server.shop(), Dir::new());
     shop.fill(1, 2000);
-    let committed = Committed::default();
-    committed.insert(1..=2000);
-    let (path, killed) = (dir.path("a"), dir.path("killed"));
-    let (mut random, mut next) = (Random(11), 2001);
-    restart(&with_slot(&shop.options, &path)).1.stop();
-    for round in 0..12 {
-        for _ in 0..random.below(20) {
-            transact(&mut shop, &committed, &mut random, &mut next);
-        }
-        let ids = id_set(integers());
-        let source = start(&ids, &with_slot(&shop.options, &path));
-        check(&source, &ids, &committed, || {
-            for step in 0..40 {
-                transact(&mut shop, &committed, &mut random, &mut next);
-                if step == 20 && round % 4 == 1 {
-                    source.rebuild();
-                }
-                // The checker needs some time with a synced set.
-                if step == 8 {
-                    wait_synced(&source);
-                }
-                // As a process that is killed leaves it.
-                if step == 10 + round {
-                    fs::copy(&path, &killed).unwrap();
-                }
-            }
-            wait_synced(&source);
-        });
-        let live = committed.ids();
-        wait_until(&source, "all changes", || {
-            (1..next).all(|id| live.binary_search(&id).is_ok() == knows(&ids, id))
-        });
-        source.stop();
-        if round % 2 == 1 {
-            fs::rename(&killed, &path).unwrap();
-        }
-    }
+    let options = shop.options.clone();
+    let start = |ids: &Arc<IdSet>, path: &Path| start(ids, &with_slot(&options, path));
+    // The slot may no longer have the log since an older snapshot.
+    restart_while_rows_change(&dir, start, false, &mut |committed, random, next| {
+        transact(&mut shop, committed, random, next);
+    });
 }
 
 #[test]
@@ -460,10 +415,8 @@ fn a_promoted_standby_is_read_again() {
     shop.fill(1, 100);
     let standby = primary.standby();
     let hosts = format!("{},{}", primary.address(), standby.address());
-    let url = shop.options.url.replace(&primary.address().to_string(), &hosts);
-    let options = PostgresOptions { url, ..shop.options.clone() };
     let ids = id_set(integers());
-    let source = start(&ids, &with_slot(&options, &dir.path("a")));
+    let source = start(&ids, &with_slot(&shop.at(hosts), &dir.path("a")));
     wait_synced(&source);
     let mut session = Session::open(&standby.url(&shop.name));
     wait_until_value(&mut session, "SELECT count(*) FROM products", "100");

@@ -292,6 +292,14 @@ impl Shop {
         ));
     }
 
+    /// Returns the settings for the server at another address, such as that of a proxy.
+    pub fn at(&self, address: impl std::fmt::Display) -> PostgresOptions {
+        let config: tokio_postgres::Config = self.options.url.parse().unwrap();
+        let direct = format!("127.0.0.1:{}", config.get_ports()[0]);
+        let url = self.options.url.replace(&direct, &address.to_string());
+        PostgresOptions { url, ..self.options.clone() }
+    }
+
     /// Returns the settings for another table of the same publication.
     pub fn table(&self, table: &str) -> PostgresOptions {
         PostgresOptions { table: table.to_owned(), ..self.options.clone() }

@@ -10,6 +10,7 @@ use crate::checker::{
     Committed, Random, check, id_set, integers, options, wait, wait_synced, wait_until,
 };
 use crate::server::{Server, Session, Shop, has, start, start_patient, text};
+use crate::transactions;
 
 /// Returns a database of the server that most tests share.
 pub fn shop() -> Shop {
@@ -49,36 +50,10 @@ fn rows_of_the_table_are_ids() {
 
 /// Runs a random transaction, and records which ids exist.
 pub fn transact(shop: &mut Shop, committed: &Committed, random: &mut Random, next: &mut u64) {
-    shop.session.run("BEGIN");
-    let (mut new, mut gone) = (Vec::new(), Vec::new());
-    for _ in 0..=random.below(10) {
-        match random.below(4) {
-            0 => {
-                let Some(id) = committed.pick(random) else { continue };
-                committed.remove([id]);
-                shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
-                gone.push(id);
-            }
-            // A row that a transaction deletes and inserts again exists all the time.
-            1 => {
-                let Some(id) = committed.pick(random) else { continue };
-                shop.session.run(&format!("DELETE FROM products WHERE id = {id}"));
-                shop.session.run(&format!("INSERT INTO products VALUES ('again', {id})"));
-            }
-            _ => {
-                shop.session.run(&format!("INSERT INTO products VALUES ('new', {next})"));
-                new.push(*next);
-                *next += 1;
-            }
-        }
-    }
-    if random.below(5) == 0 {
-        shop.session.run("ROLLBACK");
-        committed.insert(gone);
-    } else {
-        shop.session.run("COMMIT");
-        committed.insert(new);
-    }
+    let replace = |id| {
+        format!("DELETE FROM products WHERE id = {id}; INSERT INTO products VALUES ('again', {id})")
+    };
+    transactions::transact(&mut |sql| shop.session.run(sql), replace, committed, random, next);
 }
 
 #[test]
