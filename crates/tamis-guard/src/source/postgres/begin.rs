@@ -52,7 +52,8 @@ impl<'r> Connection<'r> {
         })
     }
 
-    /// Goes on in the log of a permanent slot; or creates it anew, and begins to read all ids.
+    /// Continues the stream of a permanent slot at the known place. If that is not possible, drops the
+    /// slot, creates it again, and begins to read all ids.
     pub(super) async fn begin_permanent(
         self,
         name: &str,

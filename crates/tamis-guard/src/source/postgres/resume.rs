@@ -17,8 +17,9 @@
 //! * the slot has kept all changes after the start, and
 //! * the table has the same definition, and no command has altered its relations. See `definition.rs`.
 //!
-//! Else the source removes the snapshot, creates the slot anew, and reads all ids. A slot never goes
-//! back: the source confirms no place before the one that the slot has. Old servers would go back.
+//! Otherwise the source removes the snapshot file, drops the slot and creates it again, and reads all
+//! ids. The source never confirms a place before the one that the slot has: older releases of
+//! PostgreSQL would move the slot back, although they have deleted that part of the log.
 
 use std::sync::Arc;
 
@@ -35,9 +36,9 @@ use crate::source::postgres::server::Server;
 use crate::source::run::Run;
 use crate::source::snapshots::Snapshots;
 
-/// If so many attempts have brought nothing, all ids are read. There may be something in the log that
-/// the server cannot decode or the source cannot read.
-const MAX_USELESS: u32 = 5;
+/// After this number of attempts without a commit, the source reads all ids. The log may contain
+/// something that the server cannot decode or the source cannot read.
+const MAX_ATTEMPTS: u32 = 5;
 
 /// Why a source does not go on.
 pub(super) const TABLE_DIFFERS: &str = "the table or its publication is another one";
@@ -53,14 +54,14 @@ pub(super) struct Resume {
     /// The snapshot that will be published when the stream has begun.
     snapshot: Option<Snapshot>,
     /// True from the load of the snapshot until the set is synced.
-    is_first: bool,
+    is_resuming: bool,
     /// True if all ids must be read again, although the place is known.
     pub(super) owes_read: bool,
     /// The process of the server that had the slot last.
     pub(super) process: Option<i32>,
-    /// The number of attempts to go on since the last stream that has brought a commit or has made the
-    /// set synced.
-    useless: u32,
+    /// The number of attempts to continue since the last commit that the stream sent, or since the set
+    /// was synced.
+    attempts: u32,
     /// What the table was at the last connection.
     definition: Option<Definition>,
 }
@@ -73,10 +74,10 @@ impl Resume {
             place: Arc::default(),
             end: Lsn::default(),
             snapshot: None,
-            is_first: false,
+            is_resuming: false,
             owes_read: false,
             process: None,
-            useless: 0,
+            attempts: 0,
             definition: None,
         }
     }
@@ -106,10 +107,10 @@ impl Resume {
             "the log of the server does not have all changes that it has"
         } else if state.is_none_or(|state| state.confirmed > place.position) {
             "the replication slot no longer has the changes after it"
-        } else if self.useless > MAX_USELESS {
+        } else if self.attempts > MAX_ATTEMPTS {
             "the changes after it cannot be read"
         } else {
-            self.useless += 1;
+            self.attempts += 1;
             return Some(place);
         };
         self.forget(run, reason);
@@ -125,7 +126,7 @@ impl Resume {
             return run.snapshots.refuse(&SnapshotError::Outdated(reason));
         };
         *self.place.lock() = Some(start);
-        (self.end, self.is_first, self.snapshot) = (end.position, true, Some(snapshot));
+        (self.end, self.is_resuming, self.snapshot) = (end.position, true, Some(snapshot));
     }
 
     /// Records that the stream has begun, and the process of the server that sends it.
@@ -139,11 +140,11 @@ impl Resume {
     /// Records that the ids in use are not those of the table any more, and why. No later start goes on
     /// from their snapshot.
     pub(super) fn forget(&mut self, run: &Run, reason: &str) {
-        if std::mem::take(&mut self.is_first) {
+        if std::mem::take(&mut self.is_resuming) {
             run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
         }
         *self.place.lock() = None;
-        (self.end, self.snapshot, self.useless) = (Lsn::default(), None, 0);
+        (self.end, self.snapshot, self.attempts) = (Lsn::default(), None, 0);
         self.owes_read = false;
         self.snapshots.discard();
         run.lost();
@@ -160,9 +161,9 @@ impl Resume {
         self.lock().reach(position);
     }
 
-    /// Records that the stream has brought a commit.
+    /// Records that the stream has sent a commit.
     pub(super) fn progress(&mut self) {
-        self.useless = 0;
+        self.attempts = 0;
     }
 
     /// Records the versions of the relations.
@@ -179,7 +180,7 @@ impl Resume {
 
     /// Records that the set is synced.
     pub(super) fn synced(&mut self) {
-        (self.is_first, self.useless) = (false, 0);
+        (self.is_resuming, self.attempts) = (false, 0);
     }
 
     /// Writes a snapshot if it is time for one.
