@@ -5,12 +5,15 @@
 mod checked;
 mod error;
 mod file;
+mod ids;
+mod learn;
 mod one_route;
-mod options;
+mod proxy;
 mod read;
 #[cfg(feature = "redis")]
 mod redis;
 mod refusal;
+mod route;
 mod set;
 mod setting;
 mod source;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
-use crate::config::{file, options};
+use crate::config::setting::{Wrong, wrong};
+use crate::config::{file, ids, learn, proxy, route};
 use crate::id_set::IdSet;
 use crate::id_set_options::IdSetOptions;
 use crate::layer::GuardLayer;
@@ -84,15 +85,16 @@ impl Config {
 
     pub(super) fn checked(file: file::File, path: &Path) -> Result<Self, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let value = |(field, message)| ConfigError::Value { path: path.into(), field, message };
-        let proxy = options::proxy(&file.proxy, folder).map_err(value)?;
+        let value =
+            |Wrong { field, message }| ConfigError::Value { path: path.into(), field, message };
+        let proxy = proxy::proxy(&file.proxy, folder).map_err(value)?;
         let mut sets = BTreeMap::new();
         for (name, ids) in &file.ids {
-            sets.insert(name.clone(), options::set(name, ids, folder).map_err(value)?);
+            sets.insert(name.clone(), ids::set(name, ids, folder).map_err(value)?);
         }
-        let admin = file.admin.as_ref().map(options::admin).transpose().map_err(value)?;
+        let admin = file.admin.as_ref().map(proxy::admin).transpose().map_err(value)?;
         let snapshots = file.snapshots.as_ref();
-        let snapshots = snapshots.map(|it| options::snapshots(it, &file.ids, folder));
+        let snapshots = snapshots.map(|it| ids::snapshots(it, &file.ids, folder));
         let snapshots = snapshots.transpose().map_err(value)?;
         check_slots(&sets, snapshots.is_some()).map_err(value)?;
         let config = Self { file, proxy, sets, admin, snapshots };
@@ -100,11 +102,11 @@ impl Config {
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
             let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
-            let ids = ids.map_err(|error| value((format!("ids.{name}"), error.to_string())))?;
+            let ids = ids.map_err(|error| value(wrong(format_args!("ids.{name}"), error)))?;
             empty.insert(name.clone(), Arc::new(ids));
         }
-        options::routes(&config.file.route, &empty).map_err(value)?;
-        options::learn_rules(&config.file.learn, &empty).map_err(value)?;
+        route::routes(&config.file.route, &empty).map_err(value)?;
+        learn::learn_rules(&config.file.learn, &empty).map_err(value)?;
         Ok(config)
     }
 
@@ -171,27 +173,24 @@ impl Config {
     /// Creates the routes and the rules for sets of these names.
     pub(crate) fn guard(&self, sets: &BTreeMap<String, Arc<IdSet>>) -> GuardLayer {
         let checked = "checked when the configuration was read";
-        let routes = options::routes(&self.file.route, sets).expect(checked);
-        let rules = options::learn_rules(&self.file.learn, sets).expect(checked);
+        let routes = route::routes(&self.file.route, sets).expect(checked);
+        let rules = learn::learn_rules(&self.file.learn, sets).expect(checked);
         GuardLayer::new(routes).with_learn(rules)
     }
 }
 
 /// Refuses permanent slots without snapshots, and one slot for two sets.
-fn check_slots(
-    sets: &BTreeMap<String, SetConfig>,
-    has_snapshots: bool,
-) -> Result<(), (String, String)> {
+fn check_slots(sets: &BTreeMap<String, SetConfig>, has_snapshots: bool) -> Result<(), Wrong> {
     let mut known = HashSet::new();
     for (name, set) in sets {
         let Some(slot) = set.source.as_ref().and_then(SourceConfig::slot) else { continue };
         let field = format!("ids.{name}.source.slot");
         if !has_snapshots {
             let message = "needs the table [snapshots]: a restart continues a snapshot";
-            return Err((field, message.to_owned()));
+            return Err(wrong(field, message));
         }
         if !known.insert(slot) {
-            return Err((field, "another set has this slot; give each set its own".to_owned()));
+            return Err(wrong(field, "another set has this slot; give each set its own"));
         }
     }
     Ok(())

@@ -3,12 +3,12 @@
 use tamis_formats::{Charset, Format, Funnel};
 
 use crate::config::file;
+use crate::config::setting::{Wrong, set_to, wrong};
 use crate::config::units::{Size, Text};
 use crate::source::RedisOptions;
 
 /// Returns the settings of a source.
-pub(super) fn redis(table: &file::RedisSource) -> Result<RedisOptions, (String, String)> {
-    let wrong = |field: &str, message: String| (format!("source.{field}"), message);
+pub(super) fn redis(table: &file::RedisSource) -> Result<RedisOptions, Wrong> {
     let file::RedisSource {
         url,
         format,
@@ -21,30 +21,29 @@ pub(super) fn redis(table: &file::RedisSource) -> Result<RedisOptions, (String, 
         min_share,
     } = table;
     let mut options = RedisOptions::new(&url.0);
-    options.check().map_err(|error| wrong("url", error.to_string()))?;
+    options.check().map_err(|error| wrong("source.url", error))?;
     if let Some(name) = format {
         let known = RedisOptions::FORMATS.contains(&name.as_str());
         let found = Format::named(name).filter(|_| known);
         let expected = || format!("write one of {}", RedisOptions::FORMATS.join(", "));
-        options.format = Some(found.ok_or_else(|| wrong("format", expected()))?);
+        options.format = Some(found.ok_or_else(|| wrong("source.format", expected()))?);
     }
     let charsets = || format!("write one of {}", Charset::ALL.map(Charset::name).join(", "));
-    let named = |name: &String| Charset::named(name).ok_or_else(|| wrong("charset", charsets()));
+    let named =
+        |name: &String| Charset::named(name).ok_or_else(|| wrong("source.charset", charsets()));
     let charset = charset.as_ref().map(named).transpose()?;
     if let Some(name) = funnel {
         let names = Funnel::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let expected = || format!("write one of {names}; text and twice need `charset` too");
         let found = Funnel::named(name, charset);
-        options.funnel = Some(found.ok_or_else(|| wrong("funnel", expected()))?);
+        options.funnel = Some(found.ok_or_else(|| wrong("source.funnel", expected()))?);
     } else if charset.is_some() {
-        return Err(wrong("charset", "write `funnel = \"text\"` too".to_owned()));
+        return Err(wrong("source.charset", "write `funnel = \"text\"` too"));
     }
     options.items_planned = *items_planned;
     options.rate_planned = *rate_planned;
-    if let Some(Text(Size(bytes))) = max_size {
-        options.max_bytes = *bytes;
-    }
-    options.min_items = min_items.unwrap_or(options.min_items);
-    options.min_share = min_share.unwrap_or(options.min_share);
+    set_to(&mut options.max_bytes, max_size.map(|Text(Size(bytes))| bytes));
+    set_to(&mut options.min_items, *min_items);
+    set_to(&mut options.min_share, *min_share);
     Ok(options)
 }

@@ -1,0 +1,63 @@
+//! The tables `[proxy]` and `[admin]`.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::file;
+use crate::config::set::AdminConfig;
+use crate::config::setting::{Wrong, bytes, set_to, set_to_text, wrong};
+use crate::config::units::OneOrMany;
+use crate::proxy::{ProxyOptions, TlsFiles};
+
+/// Returns the settings of the proxy.
+pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, Wrong> {
+    let upstream = table.upstream.parse();
+    let upstream = upstream.map_err(|error| wrong("proxy.upstream", error))?;
+    let mut options = ProxyOptions::new(upstream);
+    let listen = table.listen.clone().map(OneOrMany::into_vec);
+    options.listen = match listen {
+        None => vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
+        Some(addresses) => {
+            addresses.iter().map(|it| address("proxy.listen", it)).collect::<Result<_, _>>()?
+        }
+    };
+    if options.listen.is_empty() {
+        return Err(wrong("proxy.listen", "write at least one address"));
+    }
+    let path = |path: &PathBuf| folder.join(path);
+    options.tls = table
+        .tls
+        .as_ref()
+        .map(|tls| TlsFiles { certificate: path(&tls.certificate), key: path(&tls.key) });
+    options.upstream_ca = table.upstream_ca.as_ref().map(path);
+    set_to_text(&mut options.connect_timeout, table.connect_timeout);
+    set_to_text(&mut options.response_timeout, table.response_timeout);
+    set_to_text(&mut options.header_timeout, table.header_timeout);
+    set_to_text(&mut options.body_timeout, table.body_timeout);
+    set_to_text(&mut options.idle_timeout, table.idle_timeout);
+    set_to_text(&mut options.upstream_idle_timeout, table.upstream_idle_timeout);
+    set_to_text(&mut options.shutdown_timeout, table.shutdown_timeout);
+    set_to(&mut options.max_connections, table.max_connections);
+    set_to(&mut options.max_head_bytes, table.max_head.map(bytes));
+    options.trust_forwarded = table.trust_forwarded;
+    options.logs_requests = table.log_requests;
+    options.gives_request_ids = table.request_ids;
+    options.check().map_err(|error| wrong("proxy", error))?;
+    Ok(options)
+}
+
+/// Returns the address of the admin server and its token.
+pub(super) fn admin(table: &file::Admin) -> Result<AdminConfig, Wrong> {
+    let listen = address("admin.listen", &table.listen)?;
+    if table.token.as_ref().is_some_and(|token| token.0.is_empty()) {
+        return Err(wrong("admin.token", "must not be empty"));
+    }
+    Ok(AdminConfig { listen, token: table.token.clone() })
+}
+
+/// Parses an address such as `0.0.0.0:8080` or `localhost:8080`.
+fn address(field: &str, text: &str) -> Result<SocketAddr, Wrong> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    let message = || format!("{text:?} is not an address; write HOST:PORT such as 0.0.0.0:8080");
+    found.ok_or_else(|| wrong(field, message()))
+}

@@ -1,0 +1,77 @@
+//! The tables `[[route]]`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::Method;
+
+use crate::config::file;
+use crate::config::refusal::refusal;
+use crate::config::setting::{Wrong, bytes, set_to, wrong};
+use crate::id_set::IdSet;
+use crate::path::PathTemplate;
+use crate::place::IdPlace;
+use crate::route::{Required, Route, RouteId};
+use crate::single_flight::SingleFlight;
+
+/// Returns the routes for sets of ids.
+pub(super) fn routes(
+    tables: &[file::Route],
+    sets: &BTreeMap<String, Arc<IdSet>>,
+) -> Result<Vec<Route>, Wrong> {
+    let route = |(i, table): (usize, &file::Route)| {
+        let name = table.name.clone().unwrap_or_else(|| table.path.clone());
+        let result = route(table, name, sets);
+        result.map_err(|it| it.within(format_args!("route {}: ", i + 1)))
+    };
+    tables.iter().enumerate().map(route).collect()
+}
+
+fn route(
+    table: &file::Route,
+    name: String,
+    sets: &BTreeMap<String, Arc<IdSet>>,
+) -> Result<Route, Wrong> {
+    let path: PathTemplate = table.path.parse().map_err(|error| wrong("path", error))?;
+    let mut ids = Vec::new();
+    for (place, name) in &table.ids {
+        let place: IdPlace = place.parse().map_err(|error| wrong("ids", error))?;
+        if let IdPlace::Path(name) = &place
+            && !path.names().any(|other| other == name)
+        {
+            return Err(wrong("ids", format!("the path {:?} has no {{{name}}}", table.path)));
+        }
+        ids.push(RouteId { place, ids: find_set(sets, name)? });
+    }
+    if ids.is_empty() {
+        return Err(wrong("ids", "write where the id is, such as { \"path:id\" = \"products\" }"));
+    }
+    let mut route = Route::new(path, ids);
+    route.name = name;
+    route.methods = methods(&table.methods)?;
+    if table.required == Some(file::Required::Any) {
+        route.required = Required::Any;
+    }
+    route.refuses_missing = table.missing == Some(file::Missing::Refuse);
+    route.is_shadow = table.shadow;
+    route.single_flight = table.single_flight.then(SingleFlight::default);
+    set_to(&mut route.max_body_bytes, table.max_body.map(bytes));
+    route.refusal = refusal(&table.refusal).map_err(|it| it.within("refusal."))?;
+    Ok(route)
+}
+
+/// Finds a set by its name.
+pub(super) fn find_set(
+    sets: &BTreeMap<String, Arc<IdSet>>,
+    name: &str,
+) -> Result<Arc<IdSet>, Wrong> {
+    let known = || sets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let missing = || format!("there is no table [ids.{name}]; there are: {}", known());
+    sets.get(name).cloned().ok_or_else(|| wrong("ids", missing()))
+}
+
+/// Parses the names of methods.
+pub(super) fn methods(names: &[String]) -> Result<Vec<Method>, Wrong> {
+    let method = |name: &String| name.to_ascii_uppercase().parse();
+    names.iter().map(method).collect::<Result<_, _>>().map_err(|error| wrong("methods", error))
+}
