@@ -88,15 +88,26 @@ impl IdType {
     ///
     /// [`NotAnId`] if no id has this text.
     pub fn canonical<'t>(&self, text: &'t [u8]) -> Result<Cow<'t, [u8]>, NotAnId> {
-        match *self {
-            Self::Integer { min, max, form } => integer(text, form).and_then(|id| {
-                if (min..=max).contains(&id.value) { Ok(id.text) } else { Err(NotAnId::Range) }
-            }),
-            Self::Uuid => uuid(text).map(Cow::Owned),
-            Self::Text { max_bytes } if text.len() > max_bytes => Err(NotAnId::Length),
-            Self::Text { .. } if text.is_empty() => Err(NotAnId::Form),
-            Self::Text { .. } => Ok(Cow::Borrowed(text)),
-        }
+        self.canonical_and_value(text).map(|(canonical, _)| canonical)
+    }
+
+    /// Returns the canonical text of an id, and what [`value_of`](Self::value_of) returns for it.
+    pub(crate) fn canonical_and_value<'t>(
+        &self,
+        text: &'t [u8],
+    ) -> Result<(Cow<'t, [u8]>, Option<i64>), NotAnId> {
+        let canonical = match *self {
+            Self::Integer { min, max, form } => {
+                let Integer { text, value } = integer(text, form)?;
+                let is_id = (min..=max).contains(&value);
+                return if is_id { Ok((text, value.try_into().ok())) } else { Err(NotAnId::Range) };
+            }
+            Self::Uuid => Cow::Owned(uuid(text)?),
+            Self::Text { max_bytes } if text.len() > max_bytes => return Err(NotAnId::Length),
+            Self::Text { .. } if text.is_empty() => return Err(NotAnId::Form),
+            Self::Text { .. } => Cow::Borrowed(text),
+        };
+        Ok((canonical, None))
     }
 
     /// Returns the value of an integer id in its canonical text, if it fits in 64 bits.

@@ -32,6 +32,8 @@ mod redis;
 #[cfg(feature = "redis")]
 mod redis_error;
 mod run;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod runtime;
 mod snapshot_record;
 mod snapshots;
 #[cfg(feature = "sqlite")]

@@ -42,14 +42,22 @@ pub trait AuditSource {
 /// a UUID do not count, and zeros in front of an integer do not either: how requests write ids is
 /// another question.
 pub(crate) fn canonical_row<'t>(id: &IdType, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
+    canonical_row_and_value(id, text).map(|(canonical, _)| canonical)
+}
+
+/// As [`canonical_row`], with the value of an integer that fits in 64 bits.
+pub(super) fn canonical_row_and_value<'t>(
+    id: &IdType,
+    text: &'t [u8],
+) -> Option<(Cow<'t, [u8]>, Option<i64>)> {
     let id = match *id {
-        IdType::Text { .. } => return id.canonical(text).ok(),
+        IdType::Text { .. } => return id.canonical_and_value(text).ok(),
         IdType::Integer { min, max, form } => {
             IdType::Integer { min, max, form: IntegerForm { is_padded: true, ..form } }
         }
         IdType::Uuid => IdType::Uuid,
     };
-    id.canonical(text.trim_ascii()).ok()
+    id.canonical_and_value(text.trim_ascii()).ok()
 }
 
 #[cfg(test)]

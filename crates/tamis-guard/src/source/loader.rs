@@ -2,7 +2,7 @@
 
 use crate::generation::Generation;
 use crate::id::IdType;
-use crate::source::audit_source::canonical_row;
+use crate::source::audit_source::canonical_row_and_value;
 use crate::source::error::SourceError;
 use crate::source::status::Rows;
 
@@ -25,10 +25,10 @@ impl<'a> Loader<'a> {
 
     /// Loads a row. `text` is the id as the source writes it; `None` stands for NULL.
     pub(super) fn row(&mut self, text: Option<&[u8]>) -> Result<(), SourceError> {
-        let id = text.and_then(|text| canonical_row(self.id_type, text));
+        let id = text.and_then(|text| canonical_row_and_value(self.id_type, text));
         self.rows.add(id.is_some());
-        let Some(id) = id else { return Ok(()) };
-        self.hashes.extend(self.generation.prepare_load(&id, self.id_type.value_of(&id)));
+        let Some((id, value)) = id else { return Ok(()) };
+        self.hashes.extend(self.generation.prepare_load(&id, value));
         if self.hashes.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 

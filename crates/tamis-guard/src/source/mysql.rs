@@ -30,12 +30,17 @@
 //! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
 
 mod audit;
-mod bulk;
+mod column;
+mod connect;
+mod explain;
 mod follower;
+mod full_read;
 mod log_filter;
 mod log_place;
 mod options;
 mod polled;
+mod preflight;
+mod row_reader;
 mod server;
 mod statement;
 mod table;
@@ -50,6 +55,7 @@ pub(super) use polled::MysqlTable;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
+use crate::source::runtime::runtime;
 
 /// Follows the binary log. One call of [`read`](Reader::read) lasts as long as its connections.
 #[derive(Debug)]
@@ -65,8 +71,7 @@ impl MysqlReader {
 
 impl Reader for MysqlReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let runtime = runtime()?;
         let result = runtime.block_on(run.unless_stopped(self.follower.follow(run)));
         run.lag_bytes(None);
         runtime.shutdown_timeout(Duration::from_millis(100));

@@ -34,13 +34,13 @@
 mod address;
 mod audit;
 mod begin;
-mod bulk;
 mod change_stream;
 mod column;
 mod connection;
 mod definition;
 mod explain;
 mod follower;
+mod full_read;
 mod log_place;
 mod lsn;
 mod options;
@@ -49,6 +49,7 @@ mod pgoutput;
 mod polled;
 mod preflight;
 mod resume;
+mod row_reader;
 mod server;
 mod session;
 mod slot;
@@ -67,6 +68,7 @@ use resume::Resume;
 
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
+use crate::source::runtime::runtime;
 
 /// Follows the changes. One call of [`read`](Reader::read) lasts as long as its connections.
 #[derive(Debug)]
@@ -83,8 +85,7 @@ impl PostgresReader {
 
 impl Reader for PostgresReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let runtime = runtime()?;
         let result = runtime.block_on(Follower::follow(&self.options, run, &mut self.resume));
         run.lag_bytes(None);
         runtime.shutdown_timeout(Duration::from_millis(100));

@@ -1,26 +1,88 @@
 //! Threads that read the ids of a table at once, each over a connection of its own.
 
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::source::error::SourceError;
 use crate::source::priority;
 use crate::source::status::Rows;
 
-/// How often a thread tests whether it must end.
+/// How often a thread that waits tests whether it must end.
 const TICK: Duration = Duration::from_millis(100);
+
+/// If the server sends no row for this time, a read fails.
+pub(super) const SILENCE: Duration = Duration::from_secs(300);
 
 /// What the threads do.
 pub(super) trait ReadJob: Send + Sync + 'static {
     /// Reads ranges until none is left. A thread other than the first may return early: the first thread
     /// then reads the rest.
-    fn read(&self, is_first: bool) -> impl Future<Output = Result<Rows, SourceError>>;
+    fn read(&self, is_first: bool, stop: &Stop) -> Result<Rows, SourceError>;
+}
+
+/// The ranges of a table, as SQL. Each thread takes the next one.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    all: Vec<String>,
+    /// The number of ranges that threads have taken.
+    taken: AtomicUsize,
+}
+
+impl Ranges {
+    pub(super) fn new(all: Vec<String>) -> Self {
+        Self { all, taken: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Takes the next range. `None` if no range is left.
+    pub(super) fn take(&self) -> Option<&str> {
+        self.all.get(self.taken.fetch_add(1, Ordering::Relaxed)).map(String::as_str)
+    }
+}
+
+/// Tells threads to end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Fails if the thread must end.
+    #[cfg(feature = "mysql")]
+    pub(super) fn check(&self) -> Result<(), SourceError> {
+        if self.is_requested() { Err(SourceError::Stopped) } else { Ok(()) }
+    }
+
+    /// Waits for some time.
+    #[cfg(feature = "mysql")]
+    pub(super) fn sleep(&self, time: Duration) -> Result<(), SourceError> {
+        let mut rest = time;
+        while !rest.is_zero() {
+            self.check()?;
+            let step = rest.min(TICK);
+            std::thread::sleep(step);
+            rest -= step;
+        }
+        self.check()
+    }
+
+    /// Waits until the thread must end.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn requested(&self) {
+        while !self.is_requested() {
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 /// The threads. Dropping them stops them.
@@ -31,22 +93,25 @@ pub(super) struct ReadThreads {
     running: usize,
     /// The rows of those that have ended.
     rows: Rows,
-    is_stopped: Arc<AtomicBool>,
+    stop: Stop,
 }
 
 impl ReadThreads {
     /// Starts a thread for each core, but not more than `most`.
     pub(super) fn start(job: &Arc<impl ReadJob>, most: usize) -> Result<Self, SourceError> {
-        let is_stopped = Arc::<AtomicBool>::default();
+        let stop = Stop::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (end, ends) = unbounded_channel();
         let running = start_threads(cores.clamp(2, 4).min(most), |is_first| {
-            let (job, end) = (Arc::clone(job), end.clone());
-            let is_stopped = Arc::clone(&is_stopped);
-            let work = move || work(&*job, is_first, &is_stopped, &end);
+            let (job, end, stop) = (Arc::clone(job), end.clone(), stop.clone());
+            let work = move || {
+                priority::lower();
+                // The read may have been dropped.
+                _ = end.send(job.read(is_first, &stop));
+            };
             Builder::new().name("guard-read".to_owned()).spawn(work).map(drop)
         })?;
-        Ok(Self { ends, running, rows: Rows::default(), is_stopped })
+        Ok(Self { ends, running, rows: Rows::default(), stop })
     }
 
     /// Returns the number of threads that have not ended.
@@ -71,7 +136,7 @@ impl ReadThreads {
 
 impl Drop for ReadThreads {
     fn drop(&mut self) {
-        self.is_stopped.store(true, Ordering::Release);
+        self.stop.0.store(true, Ordering::Release);
     }
 }
 
@@ -89,32 +154,6 @@ fn start_threads(
         }
     }
     Ok(threads)
-}
-
-fn work(
-    job: &impl ReadJob,
-    is_first: bool,
-    is_stopped: &AtomicBool,
-    end: &UnboundedSender<Result<Rows, SourceError>>,
-) {
-    priority::lower();
-    let stopped = async {
-        while !is_stopped.load(Ordering::Acquire) {
-            tokio::time::sleep(TICK).await;
-        }
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = match runtime {
-        Ok(runtime) => runtime.block_on(async {
-            tokio::select! {
-                result = job.read(is_first) => result,
-                () = stopped => Err(SourceError::Stopped),
-            }
-        }),
-        Err(error) => Err(SourceError::Connect(error.to_string())),
-    };
-    // The read may have been dropped.
-    _ = end.send(result);
 }
 
 #[cfg(test)]
@@ -138,8 +177,11 @@ mod tests {
     struct Endless;
 
     impl ReadJob for Endless {
-        async fn read(&self, _: bool) -> Result<Rows, SourceError> {
-            std::future::pending().await
+        fn read(&self, _: bool, stop: &Stop) -> Result<Rows, SourceError> {
+            while !stop.is_requested() {
+                std::thread::sleep(TICK);
+            }
+            Err(SourceError::Stopped)
         }
     }
 

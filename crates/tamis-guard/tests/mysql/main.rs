@@ -29,5 +29,6 @@ mod snapshots;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
+mod tls;
 #[path = "../support/transactions.rs"]
 mod transactions;

@@ -1,14 +1,13 @@
 //! The ids of a table for an audit.
 
-use tokio::runtime::{Builder, Runtime};
-
 use crate::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
-use crate::source::mysql::bulk::each_row;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, connect_to};
+use crate::source::mysql::row_reader::RowReader;
+use crate::source::mysql::server::Server;
 use crate::source::mysql::table::Table;
+use crate::source::runtime::runtime;
 
 /// Reads the ids of a table for an audit.
 #[derive(Debug)]
@@ -17,7 +16,6 @@ pub struct MysqlAudit {
     table: Table,
     /// The identity of the server.
     identity: String,
-    runtime: Runtime,
 }
 
 impl MysqlAudit {
@@ -31,16 +29,14 @@ impl MysqlAudit {
     ///
     /// If it is called from an asynchronous task.
     pub fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
         let open = async {
             match options.poll {
                 Some(_) => Server::connect(options, id).await,
                 None => Server::open(options, id).await,
             }
         };
-        let Server { table, identity, .. } = runtime.block_on(open)?;
-        Ok(Self { options: options.clone(), table, identity, runtime })
+        let Server { table, identity, .. } = runtime()?.block_on(open)?;
+        Ok(Self { options: options.clone(), table, identity })
     }
 }
 
@@ -50,10 +46,7 @@ impl AuditSource for MysqlAudit {
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        self.runtime.block_on(async {
-            let mut connection = connect_to(&self.options, &self.identity).await?;
-            let row = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
-            each_row(&mut connection, &self.table, "TRUE", row).await
-        })
+        let mut reader = RowReader::open(&self.options, &self.identity)?;
+        reader.each_row(&self.table, "TRUE", |text| text.map_or(Ok(()), &mut *each))
     }
 }

@@ -4,7 +4,6 @@ mod resume;
 mod two_phase;
 
 use std::collections::HashSet;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,17 +12,20 @@ use mysql_async::binlog::events::{Event, EventData, QueryEvent, RowsEventData};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{BinlogStream, BinlogStreamRequest};
 use parking_lot::Mutex;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::source::error::SourceError;
-use crate::source::mysql::bulk::Bulk;
+use crate::source::mysql::connect::{check_identity, connect_to};
+use crate::source::mysql::explain::explained_stream;
+use crate::source::mysql::full_read::FullRead;
 use crate::source::mysql::log_place::{LogPlace, Position};
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, check_identity, connect_to, explained_stream};
+use crate::source::mysql::server::Server;
 use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
 use crate::source::mysql::visible::Visible;
 use crate::source::run::Run;
+use crate::source::runtime::in_time;
 use crate::source::snapshots::Snapshots;
 
 /// The deletions of a transaction that wait for its commit. With more, all ids are read again.
@@ -107,7 +109,7 @@ impl Follower {
         let mut answered = Instant::now();
         // The largest end of the log that the server has told.
         let mut newest = self.position.clone();
-        let mut full_read: Option<Bulk> = None;
+        let mut full_read: Option<FullRead> = None;
         // The end of the log after the read of all ids.
         let mut end: Option<Position> = None;
         loop {
@@ -118,7 +120,7 @@ impl Follower {
                 let visible = Visible { place: self.position.clone(), has_xa_commit };
                 let rows = in_time(limit, async { Ok(server.rows().await) }).await?;
                 let generation = run.start_generation(rows)?;
-                let read = Bulk::start(run, &options, &mut server, generation, Some(visible));
+                let read = FullRead::start(run, &mut server, generation, Some(visible));
                 full_read = Some(in_time(limit, read).await?);
             }
             tokio::select! {
@@ -132,7 +134,7 @@ impl Follower {
                 read = async { full_read.as_mut().expect("tested").finish(run).await }, if full_read.is_some() => {
                     read?;
                     full_read = None;
-                    end = Some(in_time(limit, server.position(&options)).await?);
+                    end = Some(in_time(limit, server.position()).await?);
                 }
                 _ = ticks.tick() => {
                     self.needs_read |= !self.is_reading && run.is_rebuild_due();
@@ -142,7 +144,7 @@ impl Follower {
                     }
                     if asked.is_none() {
                         let moment = Instant::now();
-                        let at = in_time(limit, server.position(&options)).await?;
+                        let at = in_time(limit, server.position()).await?;
                         if !at.has_reached(&newest) {
                             return Err(self.begun_again(run));
                         }
@@ -198,7 +200,7 @@ impl Follower {
             Some(known) => self.position = known.position,
             None => {
                 self.lose(run);
-                self.position = server.position(&self.options).await?;
+                self.position = server.position().await?;
                 *self.known.lock() = Some(LogPlace {
                     server: server.identity.clone(),
                     created: None,
@@ -215,16 +217,15 @@ impl Follower {
 
     async fn open_stream(&self, server: &Server) -> Result<BinlogStream, SourceError> {
         let mut connection = connect_to(&self.options, &server.identity).await?;
-        let user = connection.opts().user().unwrap_or_default().to_owned();
         // MariaDB replaces GTIDs for clients that do not declare that they read them, and fails at
         // those of transactions in two phases. 4 is the level of GTIDs. MySQL ignores the variable.
         let declared = connection.query_drop("SET @mariadb_slave_capability = 4").await;
-        declared.map_err(|error| explained_stream(&error, &user, &self.options))?;
+        declared.map_err(|error| explained_stream(&error, &self.options))?;
         let request = BinlogStreamRequest::new(self.server_id)
             .with_filename(&self.position.file)
             .with_pos(self.position.offset);
         let stream = connection.get_binlog_stream(request).await;
-        stream.map_err(|error| explained_stream(&error, &user, &self.options))
+        stream.map_err(|error| explained_stream(&error, &self.options))
     }
 
     /// Records that the log has a change that the source does not know.
@@ -249,7 +250,7 @@ impl Follower {
             );
             self.lose(run);
         }
-        explained_stream(error, "USER", &self.options)
+        explained_stream(error, &self.options)
     }
 
     fn apply(
@@ -392,15 +393,6 @@ impl Follower {
         }
         Ok(())
     }
-}
-
-/// Waits for the server, but not longer than `limit`.
-async fn in_time<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, SourceError>>,
-) -> Result<T, SourceError> {
-    let late = |_| SourceError::Connect("the server does not answer".to_owned());
-    timeout(limit, answer).await.map_err(late)?
 }
 
 fn closed() -> mysql_async::Error {

@@ -11,20 +11,21 @@
 //! do not fit the ids cost only time. A range that is read twice is harmless.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Error};
 
 use crate::generation::Generation;
 use crate::id_set::IdSet;
 use crate::source::error::SourceError;
 use crate::source::loader::Loader;
+use crate::source::mysql::column::ColumnKind;
+use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::server::{Server, connect_to};
-use crate::source::mysql::table::{ColumnKind, Table, quoted};
+use crate::source::mysql::row_reader::RowReader;
+use crate::source::mysql::server::Server;
+use crate::source::mysql::table::{Table, quoted};
 use crate::source::mysql::visible::Visible;
-use crate::source::read_threads::{ReadJob, ReadThreads};
+use crate::source::read_threads::{Ranges, ReadJob, ReadThreads, Stop};
 use crate::source::run::Run;
 use crate::source::status::Rows;
 
@@ -36,7 +37,7 @@ const RANGES: u64 = 32;
 
 /// A read of all ids in threads of its own. Dropping it stops them.
 #[derive(Debug)]
-pub(super) struct Bulk(ReadThreads);
+pub(super) struct FullRead(ReadThreads);
 
 /// What the threads of a read have in common.
 struct Job {
@@ -46,19 +47,16 @@ struct Job {
     identity: String,
     /// What each thread waits for before it reads. `None` without a log.
     visible: Option<Visible>,
-    /// The condition of each range.
-    ranges: Vec<String>,
-    /// The number of ranges that threads have taken.
-    taken: AtomicUsize,
+    /// The conditions of the ranges.
+    ranges: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
 }
 
-impl Bulk {
+impl FullRead {
     /// Starts to read all ids of the table of a server into a new generation.
     pub(super) async fn start(
         run: &Run,
-        options: &MysqlOptions,
         server: &mut Server,
         generation: Arc<Generation>,
         visible: Option<Visible>,
@@ -66,12 +64,11 @@ impl Bulk {
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
         let job = Arc::new(Job {
-            options: options.clone(),
+            options: server.options.clone(),
             table: server.table.clone(),
             identity: server.identity.clone(),
             visible,
-            ranges: ranges(&quoted(&options.column), &bounds),
-            taken: AtomicUsize::new(0),
+            ranges: Ranges::new(ranges(&quoted(&server.table.column), &bounds)),
             generation,
             ids: Arc::clone(&run.ids),
         });
@@ -115,7 +112,10 @@ impl Server {
                     "SELECT CAST(MIN({column}) AS CHAR), CAST(MAX({column}) AS CHAR) FROM {table}"
                 );
                 let ends = self.connection.query_first::<(Option<String>, Option<String>), _>(sql);
-                let (low, high) = ends.await.map_err(|it| broken(&it))?.unwrap_or_default();
+                let (low, high) = ends
+                    .await
+                    .map_err(|error| explained(&error, &self.options))?
+                    .unwrap_or_default();
                 let number = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
                 let (Some(low), Some(high)) = (number(low), number(high)) else {
                     return Ok(Vec::new());
@@ -137,50 +137,29 @@ impl Server {
 }
 
 impl ReadJob for Job {
-    async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
+    fn read(&self, is_first: bool, stop: &Stop) -> Result<Rows, SourceError> {
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
-        let mut connection = match connect_to(&self.options, &self.identity).await {
-            Ok(connection) => connection,
+        let mut reader = match RowReader::open(&self.options, &self.identity) {
+            Ok(reader) => reader,
             // The server may allow fewer connections. The first thread then reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };
         if let Some(visible) = &self.visible {
-            visible.wait(&mut connection).await?;
+            visible.wait(reader.connection(), stop)?;
         }
-        while let Some(range) = self.ranges.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
-            each_row(&mut connection, &self.table, range, |text| loader.row(text)).await?;
+        let mut count = 0_u32;
+        while let Some(range) = self.ranges.take() {
+            reader.each_row(&self.table, range, |text| {
+                count = count.wrapping_add(1);
+                if count.is_multiple_of(4096) {
+                    stop.check()?;
+                }
+                loader.row(text)
+            })?;
         }
-        _ = connection.disconnect().await;
         loader.finish()
     }
-}
-
-fn broken(error: &Error) -> SourceError {
-    SourceError::Connect(error.to_string())
-}
-
-/// Passes the id of each row that satisfies a condition to `each`, from one snapshot. `None` stands
-/// for NULL.
-pub(super) async fn each_row(
-    connection: &mut Conn,
-    table: &Table,
-    condition: &str,
-    mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
-) -> Result<(), SourceError> {
-    let (column, from) = (quoted(&table.column), table.quoted());
-    let sql = format!("SELECT {column} FROM {from} WHERE {condition}");
-    let mut result = connection.query_iter(sql).await.map_err(|it| broken(&it))?;
-    let mut count = 0_u64;
-    while let Some(row) = result.next().await.map_err(|it| broken(&it))? {
-        each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
-        count += 1;
-        if count.is_multiple_of(4096) {
-            // So that a read that is not needed any more ends.
-            tokio::task::yield_now().await;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ use tokio::sync::Mutex;
 
 use crate::generation::Generation;
 use crate::source::error::SourceError;
-use crate::source::mysql::bulk::Bulk;
+use crate::source::mysql::column::ColumnKind;
+use crate::source::mysql::full_read::FullRead;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::Server;
-use crate::source::mysql::table::{ColumnKind, Table, quoted};
+use crate::source::mysql::table::{Table, quoted};
 use crate::source::poll::{
     Answers, BATCH, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable,
 };
@@ -26,7 +27,6 @@ pub(in crate::source) struct MysqlTable {
     server: Mutex<Server>,
     identity: String,
     table: Table,
-    options: MysqlOptions,
     all_ids: String,
     changed_ids: Option<String>,
     highest: Option<String>,
@@ -52,7 +52,6 @@ impl PolledTable for MysqlTable {
             answers,
             identity: server.identity.clone(),
             server: Mutex::new(server),
-            options: options.clone(),
             changed_ids: column.as_ref().map(changed),
             highest: column.map(|column| format!("SELECT MAX({column}) FROM {from}")),
             deletions: poll.deletions.clone(),
@@ -152,7 +151,7 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
 
 impl PolledDatabase for MysqlTable {
     fn schema(&self) -> Result<String, SourceError> {
-        self.answers.wait(async { self.server.lock().await.schema(&self.options).await })
+        self.answers.wait(async { self.server.lock().await.schema().await })
     }
 
     fn highest(&self) -> Result<Cell, SourceError> {
@@ -205,11 +204,11 @@ impl PolledDatabase for MysqlTable {
     ) -> Result<(), SourceError> {
         let start = async {
             let (mut server, generation) = (self.server.lock().await, Arc::clone(generation));
-            Bulk::start(run, &self.options, &mut server, generation, None).await
+            FullRead::start(run, &mut server, generation, None).await
         };
-        let mut bulk = self.answers.wait(start)?;
+        let mut read = self.answers.wait(start)?;
         // The read has connections of its own, and the polls go on over this one.
-        self.answers.alternate(async || bulk.finish(run).await, pause)
+        self.answers.alternate(async || read.finish(run).await, pause)
     }
 
     fn rows(&self) -> Result<u64, SourceError> {
@@ -226,7 +225,7 @@ impl Server {
     ) -> Result<Self, SourceError> {
         let mut server = Self::connect(options, id).await?;
         if let Some(column) = column {
-            let columns = server.columns(options).await?;
+            let columns = server.columns().await?;
             let found = columns.iter().find(|it| it.0.eq_ignore_ascii_case(column));
             let types =
                 ["tinyint", "smallint", "mediumint", "int", "bigint", "timestamp", "datetime"];
@@ -249,8 +248,8 @@ impl Server {
     }
 
     /// Returns a text that differs after most changes of the table's definition.
-    async fn schema(&mut self, options: &MysqlOptions) -> Result<String, SourceError> {
-        let columns = self.columns(options).await?;
+    async fn schema(&mut self) -> Result<String, SourceError> {
+        let columns = self.columns().await?;
         let sql = "SELECT CAST(CREATE_TIME AS CHAR) FROM information_schema.TABLES \
             WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
         let names = (&self.table.database, &self.table.name);

@@ -1,10 +1,17 @@
-//! The column of ids, and its values in rows of the binary log.
+//! The table with the ids, and its rows in the binary log.
 
 use std::borrow::Cow;
 
-use mysql_async::Value;
 use mysql_async::binlog::row::BinlogRow;
 use mysql_async::binlog::value::BinlogValue;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error, Value};
+
+use crate::id::IdType;
+use crate::source::error::SourceError;
+use crate::source::mysql::column::ColumnKind;
+use crate::source::mysql::explain::explained;
+use crate::source::mysql::options::MysqlOptions;
 
 /// What the log does not say about the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,57 +36,6 @@ pub(super) struct Table {
     /// What the meaning of a row in the log depends on: the names and types of all columns, and
     /// whether no two rows have the same id.
     pub(super) shape: String,
-}
-
-/// How a column stores ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ColumnKind {
-    Signed,
-    /// The number of bits. The log writes unsigned integers as signed ones.
-    Unsigned(u32),
-    Text,
-    /// 16 bytes.
-    Uuid,
-}
-
-impl ColumnKind {
-    /// Returns the kind of a column; `None` for a type that cannot hold ids. `data` and `full` are
-    /// `DATA_TYPE` and `COLUMN_TYPE` of the information schema.
-    pub(super) fn of(data: &str, full: &str, charset: &str) -> Option<Self> {
-        let bits = match data {
-            "tinyint" => 8,
-            "smallint" => 16,
-            "mediumint" => 24,
-            "int" => 32,
-            "bigint" => 64,
-            "char" | "varchar" | "text" | "tinytext" | "mediumtext" | "longtext" => {
-                // In these, the log and the queries have the same bytes.
-                let is_utf8 = ["utf8", "utf8mb3", "utf8mb4", "ascii"].contains(&charset);
-                return is_utf8.then_some(Self::Text);
-            }
-            "binary" | "varbinary" if full.ends_with("(16)") => return Some(Self::Uuid),
-            _ => return None,
-        };
-        Some(if full.contains("unsigned") { Self::Unsigned(bits) } else { Self::Signed })
-    }
-
-    /// Returns the text of a value; `None` for NULL and for values that are no ids.
-    pub(super) fn text(self, value: &Value) -> Option<Cow<'_, [u8]>> {
-        match (value, self) {
-            (Value::Int(value), Self::Unsigned(bits)) => {
-                let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-                Some(Cow::Owned((*value as u64 & mask).to_string().into_bytes()))
-            }
-            (Value::Int(value), _) => Some(Cow::Owned(value.to_string().into_bytes())),
-            (Value::UInt(value), _) => Some(Cow::Owned(value.to_string().into_bytes())),
-            (Value::Bytes(bytes), Self::Uuid) => {
-                let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-                Some(Cow::Owned(hex.into_bytes()))
-            }
-            (Value::Bytes(bytes), _) => Some(Cow::Borrowed(bytes)),
-            _ => None,
-        }
-    }
 }
 
 /// The length of a UUID.
@@ -118,28 +74,98 @@ pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A column: its name, `DATA_TYPE`, `COLUMN_TYPE`, and its character set.
+pub(super) type Column = (String, String, String, String);
 
-    #[test]
-    fn unsigned_integers_are_read_as_such() {
-        for (data, full, value, text) in [
-            ("tinyint", "tinyint(3) unsigned", -1, "255"),
-            ("mediumint", "mediumint(8) unsigned", -1, "16777215"),
-            ("int", "int(10) unsigned", -1, "4294967295"),
-            ("bigint", "bigint(20) unsigned", -1, "18446744073709551615"),
-            ("bigint", "bigint(20)", -1, "-1"),
-            ("int", "int unsigned", 7, "7"),
-        ] {
-            let kind = ColumnKind::of(data, full, "").unwrap();
-            assert_eq!(*kind.text(&Value::Int(value)).unwrap(), *text.as_bytes(), "{full}");
-        }
-        let uuid = ColumnKind::of("binary", "binary(16)", "").unwrap();
-        let text = uuid.text(&Value::Bytes(vec![0xab; 16])).unwrap().into_owned();
-        assert_eq!(text, "ab".repeat(16).into_bytes());
-        for (data, charset) in [("float", ""), ("varchar", "gbk"), ("uuid", ""), ("json", "")] {
-            assert_eq!(ColumnKind::of(data, data, charset), None, "{data}");
-        }
+/// Returns the columns of a table.
+pub(super) async fn columns(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+) -> Result<Vec<Column>, Error> {
+    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
+        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+    connection.exec(sql, (database, table)).await
+}
+
+/// Finds the column of ids.
+pub(super) async fn find_table(
+    connection: &mut Conn,
+    database: &str,
+    options: &MysqlOptions,
+    id: &IdType,
+) -> Result<Table, SourceError> {
+    let explained = |error: Error| explained(&error, options);
+    let columns = columns(connection, database, &options.table).await.map_err(explained)?;
+    let refuse = |message: String| Err(SourceError::Preflight(message));
+    let (name, column) = (&options.table, &options.column);
+    let sql = "SELECT TABLE_TYPE FROM information_schema.TABLES \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+    let table_type: Option<String> =
+        connection.exec_first(sql, (database, name)).await.map_err(explained)?;
+    let table_type = table_type.unwrap_or_default();
+    if columns.is_empty() {
+        return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
     }
+    let Some(place) = columns.iter().position(|it| it.0.eq_ignore_ascii_case(column)) else {
+        let names: Vec<&str> = columns.iter().map(|it| &*it.0).collect();
+        let names = names.join(", ");
+        return refuse(format!("the table {name} has no column {column}; it has: {names}"));
+    };
+    let (_, data, full, charset) = &columns[place];
+    let kind = ColumnKind::of(data, full, charset);
+    let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
+        return refuse(format!(
+            "the column {column} is {full} {charset}, which holds no ids of the configured type; \
+             integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
+        ));
+    };
+    // The log also has deletions of old rows, whose ids may still exist.
+    let is_unique = table_type != "SYSTEM VERSIONED"
+        && is_unique(connection, database, name, &columns[place].0).await.map_err(explained)?;
+    let has_index = has_index(connection, database, name, &columns[place].0).await;
+    Ok(Table {
+        has_index: has_index.map_err(explained)?,
+        is_unique,
+        table_type,
+        database: database.to_owned(),
+        name: name.clone(),
+        column: column.clone(),
+        columns: columns.len(),
+        id: place,
+        kind,
+        is_trimmed: kind == ColumnKind::Uuid && data == "binary",
+        shape: format!("{columns:?} {is_unique}"),
+    })
+}
+
+/// Tests whether an index begins with a column.
+async fn has_index(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, Error> {
+    let sql = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE BINARY TABLE_SCHEMA = ? \
+        AND BINARY TABLE_NAME = ? AND BINARY COLUMN_NAME = ? AND SEQ_IN_INDEX = 1 \
+        AND INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
+}
+
+/// Tests whether a unique index has a column and no other one. NULL, which it may have several
+/// times, is no id.
+async fn is_unique(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT INDEX_NAME FROM information_schema.STATISTICS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? AND NON_UNIQUE = 0 \
+        GROUP BY INDEX_NAME HAVING COUNT(*) = 1 \
+        AND SUM(BINARY COLUMN_NAME = ? AND SUB_PART IS NULL) = 1) AS indexes_of_column";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
 use crate::source::error::SourceError;
 use crate::source::run::Run;
+use crate::source::runtime::{runtime, silent};
 
 /// How often a wait tests whether the source is stopped, and how long a turn of `alternate` is.
 const TICK: Duration = Duration::from_millis(100);
@@ -28,9 +29,8 @@ pub(in crate::source) struct Answers {
 
 impl Answers {
     pub(in crate::source) fn new(run: &Run) -> Result<Self, SourceError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
         Ok(Self {
-            runtime: Some(runtime.map_err(|error| SourceError::Connect(error.to_string()))?),
+            runtime: Some(runtime()?),
             is_stopped: Arc::clone(&run.is_stopped),
             limit: run.options.stale_after.max(Duration::from_secs(1)),
             heard: Cell::new(Instant::now()),
@@ -80,7 +80,7 @@ impl Answers {
                 return SourceError::Stopped;
             }
             if self.heard.get().elapsed() > self.limit {
-                return SourceError::Connect("the server does not answer".to_owned());
+                return silent();
             }
         }
     }

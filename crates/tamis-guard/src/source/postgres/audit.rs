@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::bulk::Bulk;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::polled::find;
-use crate::source::postgres::server::{Server, in_time};
+use crate::source::postgres::row_reader::RowReader;
+use crate::source::postgres::server::Server;
 use crate::source::postgres::table::IdColumn;
+use crate::source::runtime::{in_time, runtime};
 
 /// How long the server may take to answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -37,8 +38,7 @@ impl PostgresAudit {
     ///
     /// If it is called from an asynchronous task.
     pub fn open(options: &PostgresOptions, id: &IdType) -> Result<Self, SourceError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| SourceError::Connect(error.to_string()))?;
+        let runtime = runtime()?;
         let address = Address::new(options)?;
         let audit = Self { address, options: options.clone(), id: id.clone(), runtime };
         audit.runtime.block_on(audit.find())?;
@@ -68,9 +68,9 @@ impl AuditSource for PostgresAudit {
     ) -> Result<(), SourceError> {
         self.runtime.block_on(async {
             let (host, column) = self.find().await?;
-            let bulk = Bulk::open(&self.address, host, None).await?;
+            let reader = RowReader::open(&self.address, host, None).await?;
             let each = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
-            bulk.each_row(column.kind, &column.copy(), each).await
+            reader.each_row(column.kind, &column.copy(), each).await
         })
     }
 }

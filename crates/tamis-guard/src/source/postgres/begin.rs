@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::generation::Generation;
 use crate::source::error::SourceError;
-use crate::source::postgres::bulk::{FullRead, Snapshot};
 use crate::source::postgres::change_stream::ChangeStream;
 use crate::source::postgres::connection::Connection;
 use crate::source::postgres::definition::Definition;
+use crate::source::postgres::full_read::{FullRead, Snapshot};
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::permanent_slot::{PermanentSlot, open_slot};
 use crate::source::postgres::resume::Resume;

@@ -14,10 +14,11 @@ use crate::source::postgres::log_place::LogPlace;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::resume::{Resume, TABLE_DIFFERS};
-use crate::source::postgres::server::{Look, Server, in_time};
+use crate::source::postgres::server::{Look, Server};
 use crate::source::postgres::transaction::{Effect, Transaction};
 use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
+use crate::source::runtime::in_time;
 
 /// How many changes are applied before the follower looks at other work.
 const BATCH: usize = 256;

@@ -5,15 +5,10 @@
 //! each row is in one range, however many blocks there are.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::time::timeout;
-use tokio_postgres::{Client, CopyOutStream};
 
 use crate::generation::Generation;
 use crate::id_set::IdSet;
@@ -21,11 +16,11 @@ use crate::source::error::SourceError;
 use crate::source::loader::Loader;
 use crate::source::postgres::address::Address;
 use crate::source::postgres::column::ColumnKind;
-use crate::source::postgres::explain::explained;
-use crate::source::postgres::server::SERVER_IDENTITY;
+use crate::source::postgres::row_reader::RowReader;
 use crate::source::postgres::table::IdColumn;
-use crate::source::read_threads::{ReadJob, ReadThreads};
+use crate::source::read_threads::{Ranges, ReadJob, ReadThreads, Stop};
 use crate::source::run::Run;
+use crate::source::runtime::{in_time, runtime, silent};
 use crate::source::status::Rows;
 
 /// The number of ranges. With more than threads, no thread waits long for the last one.
@@ -36,9 +31,6 @@ const FEW_BLOCKS: u64 = 256;
 
 /// How long a thread that is not the first one may take to open its connection.
 const OPEN: Duration = Duration::from_secs(2);
-
-/// Without a row for this time, a read is given up.
-const SILENCE: Duration = Duration::from_secs(300);
 
 /// Which rows a read sees.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +45,7 @@ pub(super) enum Snapshot<'a> {
 pub(super) struct FullRead {
     threads: ReadThreads,
     /// Keeps the table as it is.
-    _holder: Bulk,
+    _holder: RowReader,
 }
 
 impl FullRead {
@@ -71,7 +63,7 @@ impl FullRead {
             Snapshot::Slot(name) => Some(name),
             Snapshot::Present(_) => None,
         };
-        let holder = Bulk::open(address, host, slot).await?;
+        let holder = RowReader::open(address, host, slot).await?;
         let blocks = holder.hold(column).await?;
         let snapshot = match snapshot {
             Snapshot::Slot(name) => name.to_owned(),
@@ -84,8 +76,7 @@ impl FullRead {
             snapshot,
             table: column.table.clone(),
             kind: column.kind,
-            copies: copies(column, blocks),
-            taken: AtomicUsize::new(0),
+            copies: Ranges::new(copies(column, blocks)),
             generation,
             ids: Arc::clone(&run.ids),
             first_opened: Semaphore::new(0),
@@ -124,10 +115,8 @@ struct Job {
     /// The table as SQL writes it.
     table: String,
     kind: ColumnKind,
-    /// The command of each range.
-    copies: Vec<String>,
-    /// The number of ranges that threads have taken.
-    taken: AtomicUsize,
+    /// The commands of the ranges.
+    copies: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
     /// Has a permit for each other thread after the first one has opened its connection: the last
@@ -138,162 +127,50 @@ struct Job {
 }
 
 impl ReadJob for Job {
-    async fn read(&self, is_first: bool) -> Result<Rows, SourceError> {
-        let bulk = self.open(is_first).await;
+    fn read(&self, is_first: bool, stop: &Stop) -> Result<Rows, SourceError> {
+        runtime()?.block_on(async {
+            tokio::select! {
+                rows = self.read_ranges(is_first) => rows,
+                () = stop.requested() => Err(SourceError::Stopped),
+            }
+        })
+    }
+}
+
+impl Job {
+    async fn read_ranges(&self, is_first: bool) -> Result<Rows, SourceError> {
+        let reader = self.open(is_first).await;
         // The read may have been dropped.
         _ = self.opened.send(());
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
-        let bulk = match bulk {
-            Ok(bulk) => bulk,
+        let reader = match reader {
+            Ok(reader) => reader,
             // The server may allow fewer connections, or another command waits for the table. The
             // first thread then reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };
-        while let Some(copy) = self.copies.get(self.taken.fetch_add(1, Ordering::Relaxed)) {
-            bulk.each_row(self.kind, copy, |text| loader.row(text)).await?;
+        while let Some(copy) = self.copies.take() {
+            reader.each_row(self.kind, copy, |text| loader.row(text)).await?;
         }
         loader.finish()
     }
-}
 
-impl Job {
-    async fn open(&self, is_first: bool) -> Result<Bulk, SourceError> {
+    async fn open(&self, is_first: bool) -> Result<RowReader, SourceError> {
         let open = async {
-            let bulk = Bulk::open(&self.address, self.host, Some(&self.snapshot)).await?;
-            bulk.lock(&self.table, "200ms").await?;
-            Ok(bulk)
+            let reader = RowReader::open(&self.address, self.host, Some(&self.snapshot)).await?;
+            reader.lock(&self.table, "200ms").await?;
+            Ok(reader)
         };
         if is_first {
-            let bulk = open.await;
-            match &bulk {
+            let reader = open.await;
+            match &reader {
                 Ok(_) => self.first_opened.add_permits(1 << 10),
                 Err(_) => self.first_opened.close(),
             }
-            return bulk;
+            return reader;
         }
-        let late = || SourceError::Connect("the server does not answer".to_owned());
-        _ = self.first_opened.acquire().await.map_err(|_| late())?;
-        timeout(OPEN, open).await.map_err(|_| late())?
-    }
-}
-
-/// A connection that sees one snapshot of the database.
-pub(super) struct Bulk {
-    client: Client,
-}
-
-impl Bulk {
-    /// Opens a connection. It sees a snapshot, by its name, or the present rows. In the latter case it
-    /// takes its snapshot after its locks: `TRUNCATE` would empty an older one.
-    pub(super) async fn open(
-        address: &Address,
-        host: usize,
-        snapshot: Option<&str>,
-    ) -> Result<Self, SourceError> {
-        let client = address.client(host).await?;
-        let sql = match snapshot {
-            // The server has chosen the name: hexadecimal digits and hyphens.
-            Some(name) => format!(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'",
-                name.replace('\'', "''")
-            ),
-            None => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY".to_owned(),
-        };
-        client.batch_execute(&sql).await.map_err(|error| explained(&error))?;
-        Ok(Self { client })
-    }
-
-    /// Keeps the definition and the files of the table as they are until the connection is dropped.
-    /// Returns about how many blocks the table has; 0 if its rows have no places in the blocks of
-    /// one relation, such as those of a partitioned table or a view.
-    async fn hold(&self, column: &IdColumn) -> Result<u64, SourceError> {
-        self.lock(&column.table, "1s").await?;
-        // Older servers, and some settings, would read the whole table for each range. The size of a
-        // table that is being dropped is NULL.
-        let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
-            FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-            WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND a.amname = 'heap'
-            AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
-            AND current_setting('server_version_num')::int >= 140000
-            AND current_setting('enable_tidscan')::boolean";
-        let row = self.client.query_opt(sql, &[&column.table]).await;
-        let row = row.map_err(|error| explained(&error))?;
-        let blocks = row.and_then(|row| row.get::<_, Option<i64>>(0)).unwrap_or(0);
-        Ok(blocks.unsigned_abs())
-    }
-
-    /// Locks the table until the connection is dropped, as its later reads do. Fails if this takes
-    /// long.
-    ///
-    /// A command that wants the table for itself, such as `ALTER TABLE`, waits for the connection that
-    /// holds the table. A connection that waits behind this command would wait for ever, and so would
-    /// all other queries of the table: the server cannot see that the holder waits for the reads.
-    async fn lock(&self, table: &str, limit: &str) -> Result<(), SourceError> {
-        let sql = format!(
-            "SET LOCAL lock_timeout = '{limit}'; SELECT FROM {table} LIMIT 0;
-            SET LOCAL lock_timeout = 0"
-        );
-        self.client.batch_execute(&sql).await.map_err(|error| explained(&error))
-    }
-
-    /// Returns the name of the present snapshot, for other connections. Fails if this is another server
-    /// than the one with the identity `server`.
-    async fn export(&self, server: &str) -> Result<String, SourceError> {
-        let sql = format!("SELECT pg_export_snapshot(), {SERVER_IDENTITY}");
-        let row = self.client.query_one(&sql, &[]).await.map_err(|error| explained(&error))?;
-        if row.get::<_, &str>(1) != server {
-            let message = "a further connection has reached another server than the first one; the \
-                URL must name one server";
-            return Err(SourceError::Preflight(message.to_owned()));
-        }
-        Ok(row.get(0))
-    }
-
-    /// Passes the id of each row of a command of [`IdColumn`] to `each`. `None` stands for NULL.
-    pub(super) async fn each_row(
-        &self,
-        kind: ColumnKind,
-        copy: &str,
-        mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
-    ) -> Result<(), SourceError> {
-        let lines = self.client.copy_out(copy).await;
-        let lines: CopyOutStream = lines.map_err(|error| explained(&error))?;
-        let mut lines = std::pin::pin!(lines);
-        let mut rest: Vec<u8> = Vec::new();
-        let mut count = 0_u32;
-        let silent = |_| SourceError::Connect("the server sends no more rows".to_owned());
-        loop {
-            // A timer for each row took a sixth of the time of the read.
-            let chunk = match lines.next().now_or_never() {
-                Some(chunk) => chunk,
-                None => timeout(SILENCE, lines.next()).await.map_err(silent)?,
-            };
-            let Some(chunk) = chunk else { break };
-            let chunk: Bytes = chunk.map_err(|error| explained(&error))?;
-            let mut chunk: &[u8] = &chunk;
-            // PostgreSQL sends one line in each chunk. The protocol does not promise it.
-            while let Some(end) = chunk.iter().position(|&byte| byte == b'\n') {
-                let line = &chunk[..end];
-                chunk = &chunk[end + 1..];
-                if rest.is_empty() {
-                    each(kind.line_text(line).as_deref())?;
-                } else {
-                    rest.extend_from_slice(line);
-                    each(kind.line_text(&rest).as_deref())?;
-                    rest.clear();
-                }
-            }
-            rest.extend_from_slice(chunk);
-            count = count.wrapping_add(1);
-            if count.is_multiple_of(1024) {
-                // So that a read that is not needed any more ends.
-                tokio::task::yield_now().await;
-            }
-        }
-        if rest.is_empty() {
-            return Ok(());
-        }
-        Err(SourceError::Connect("the last line of the table is not complete".to_owned()))
+        _ = self.first_opened.acquire().await.map_err(|_| silent())?;
+        in_time(OPEN, open).await
     }
 }

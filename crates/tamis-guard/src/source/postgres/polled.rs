@@ -17,10 +17,10 @@ use crate::source::poll::{
     Answers, BATCH, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable,
 };
 use crate::source::postgres::address::Address;
-use crate::source::postgres::bulk::{FullRead, Snapshot};
 use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::definition::TREE;
 use crate::source::postgres::explain::explained;
+use crate::source::postgres::full_read::{FullRead, Snapshot};
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{TableName, check_version, find_table};
 use crate::source::postgres::server::{SERVER_IDENTITY, connect, rows};

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
@@ -17,6 +16,7 @@ use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{Settings, check_settings, find_table};
 use crate::source::postgres::slot_state::SlotState;
 use crate::source::postgres::table::{Table, check_table};
+use crate::source::runtime::in_time;
 
 /// SQL for the identity of the server. It changes when a standby is promoted (new timeline) and after
 /// a crash (the statistics are reset), because both may lose commits.
@@ -258,13 +258,4 @@ fn place(row: &Row, column: usize) -> Result<Lsn, SourceError> {
 /// Returns the error of a slot that is not there.
 pub(super) fn lost_slot() -> SourceError {
     SourceError::Connect("the server has ended the replication slot, or is another server".into())
-}
-
-/// Waits for an answer, but not longer than `limit`.
-pub(super) async fn in_time<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, SourceError>>,
-) -> Result<T, SourceError> {
-    let late = |_| SourceError::Connect("the server does not answer".to_owned());
-    timeout(limit, answer).await.map_err(late)?
 }

@@ -1,0 +1,93 @@
+//! The type of the column of ids, and its values.
+
+use std::borrow::Cow;
+
+use mysql_async::Value;
+
+use crate::id::IdType;
+
+/// How a column stores ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnKind {
+    Signed,
+    /// The number of bits. The log writes unsigned integers as signed ones.
+    Unsigned(u32),
+    Text,
+    /// 16 bytes.
+    Uuid,
+}
+
+impl ColumnKind {
+    /// Returns the kind of a column; `None` for a type that cannot hold ids. `data` and `full` are
+    /// `DATA_TYPE` and `COLUMN_TYPE` of the information schema.
+    pub(super) fn of(data: &str, full: &str, charset: &str) -> Option<Self> {
+        let bits = match data {
+            "tinyint" => 8,
+            "smallint" => 16,
+            "mediumint" => 24,
+            "int" => 32,
+            "bigint" => 64,
+            "char" | "varchar" | "text" | "tinytext" | "mediumtext" | "longtext" => {
+                // In these, the log and the queries have the same bytes.
+                let is_utf8 = ["utf8", "utf8mb3", "utf8mb4", "ascii"].contains(&charset);
+                return is_utf8.then_some(Self::Text);
+            }
+            "binary" | "varbinary" if full.ends_with("(16)") => return Some(Self::Uuid),
+            _ => return None,
+        };
+        Some(if full.contains("unsigned") { Self::Unsigned(bits) } else { Self::Signed })
+    }
+
+    /// Tests whether the column can have ids of a type.
+    pub(super) fn fits(self, id: &IdType) -> bool {
+        match id {
+            IdType::Integer { .. } => matches!(self, Self::Signed | Self::Unsigned(_)),
+            IdType::Uuid => matches!(self, Self::Text | Self::Uuid),
+            IdType::Text { .. } => self != Self::Uuid,
+        }
+    }
+
+    /// Returns the text of a value; `None` for NULL and for values that are no ids.
+    pub(super) fn text(self, value: &Value) -> Option<Cow<'_, [u8]>> {
+        match (value, self) {
+            (Value::Int(value), Self::Unsigned(bits)) => {
+                let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+                Some(Cow::Owned((*value as u64 & mask).to_string().into_bytes()))
+            }
+            (Value::Int(value), _) => Some(Cow::Owned(value.to_string().into_bytes())),
+            (Value::UInt(value), _) => Some(Cow::Owned(value.to_string().into_bytes())),
+            (Value::Bytes(bytes), Self::Uuid) => {
+                let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+                Some(Cow::Owned(hex.into_bytes()))
+            }
+            (Value::Bytes(bytes), _) => Some(Cow::Borrowed(bytes)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsigned_integers_are_read_as_such() {
+        for (data, full, value, text) in [
+            ("tinyint", "tinyint(3) unsigned", -1, "255"),
+            ("mediumint", "mediumint(8) unsigned", -1, "16777215"),
+            ("int", "int(10) unsigned", -1, "4294967295"),
+            ("bigint", "bigint(20) unsigned", -1, "18446744073709551615"),
+            ("bigint", "bigint(20)", -1, "-1"),
+            ("int", "int unsigned", 7, "7"),
+        ] {
+            let kind = ColumnKind::of(data, full, "").unwrap();
+            assert_eq!(*kind.text(&Value::Int(value)).unwrap(), *text.as_bytes(), "{full}");
+        }
+        let uuid = ColumnKind::of("binary", "binary(16)", "").unwrap();
+        let text = uuid.text(&Value::Bytes(vec![0xab; 16])).unwrap().into_owned();
+        assert_eq!(text, "ab".repeat(16).into_bytes());
+        for (data, charset) in [("float", ""), ("varchar", "gbk"), ("uuid", ""), ("json", "")] {
+            assert_eq!(ColumnKind::of(data, data, charset), None, "{data}");
+        }
+    }
+}

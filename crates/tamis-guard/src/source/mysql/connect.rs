@@ -1,0 +1,138 @@
+//! Connections to a server.
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error, Opts, OptsBuilder, UrlError};
+
+use crate::source::error::SourceError;
+use crate::source::mysql::explain::explained;
+use crate::source::mysql::options::MysqlOptions;
+
+/// The settings of each session, whatever the defaults of the server are.
+pub(super) const SETTINGS: [&str; 3] = [
+    // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a
+    // backslash escapes in texts.
+    "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_mode = \
+     REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
+    // Queries do not see uncommitted rows.
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    // Texts arrive in UTF-8.
+    "SET NAMES utf8mb4",
+];
+
+/// Connects to the server.
+pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
+    // Only over the address in the URL: it may be that of a tunnel.
+    let opts =
+        OptsBuilder::from_opts(opts(&options.url)?).prefer_socket(false).setup(SETTINGS.to_vec());
+    Conn::new(opts).await.map_err(|error| explained(&error, options))
+}
+
+/// Reads a URL.
+pub(super) fn opts(url: &str) -> Result<Opts, SourceError> {
+    parsed(url).map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))
+}
+
+/// Reads a URL. Returns what is wrong in it.
+fn parsed(url: &str) -> Result<Opts, &'static str> {
+    // The host ends at one of these. If an `@` follows, the host or the database may be a part of the
+    // password, and messages name both.
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    if rest.find(['/', '?', '#']).is_some_and(|end| rest[end..].contains('@')) {
+        return Err("has an `@` after a `/`, `?` or `#`; percent-encode the characters of the \
+            password, such as `@` as %40 and `/` as %2F");
+    }
+    Opts::from_url(url).map_err(|error| explained_url(&error))
+}
+
+/// Returns what is wrong in a URL, without its text: a part of it may be the password.
+fn explained_url(error: &UrlError) -> &'static str {
+    match error {
+        UrlError::UnsupportedScheme { .. } => "does not begin with mysql://",
+        UrlError::UnknownParameter { .. }
+        | UrlError::InvalidParamValue { .. }
+        | UrlError::FeatureRequired { .. } => {
+            "has a parameter after `?` that is not known or has a wrong value; if `?` is a part of \
+             the password, write it as %3F"
+        }
+        _ => {
+            "cannot be read; write mysql://user:password@host:3306/database, with other characters \
+             than letters and digits in the password percent-encoded"
+        }
+    }
+}
+
+/// Connects to a server that is known already, and to no other one behind its address.
+pub(super) async fn connect_to(
+    options: &MysqlOptions,
+    identity: &str,
+) -> Result<Conn, SourceError> {
+    let mut connection = connect(options).await?;
+    let other = self::identity(&mut connection).await;
+    check_identity(identity, &other.map_err(|error| explained(&error, options))?)?;
+    Ok(connection)
+}
+
+/// Refuses another server: its log and its rows do not fit to what is known.
+pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
+    if other == known {
+        return Ok(());
+    }
+    Err(SourceError::Preflight(format!(
+        "one connection reached the server {known}, and a later one another server ({other}); \
+         write the address of one server in the URL, not that of a load balancer"
+    )))
+}
+
+/// Returns the identity of the server: its host name, port, server id and UUID. Two servers behind one
+/// address have different identities.
+pub(super) async fn identity(connection: &mut Conn) -> Result<String, Error> {
+    Ok(identity_of(connection.query(IDENTITY).await?))
+}
+
+/// The query for the values of an identity.
+pub(super) const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+    ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
+
+/// Returns the identity from the rows of [`IDENTITY`].
+pub(super) fn identity_of(mut rows: Vec<(String, String)>) -> String {
+    rows.sort();
+    rows.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_url_shows_no_part_of_it() {
+        for url in [
+            "mysql://guard:secret#1@host/shop",
+            "mysql://guard:secret/1@host/shop",
+            "mysql://guard:1?secret@host/shop",
+            "mysql://guard:1?secret=secret@host/shop",
+            "mysql://guard:1?pool_min=secret@host/shop",
+            "secret://guard:1@host/shop",
+            "secret",
+        ] {
+            let error = parsed(url).unwrap_err();
+            assert!(!error.contains("secret"), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_may_be_a_part_of_the_password_is_refused() {
+        for url in [
+            "mysql://guard:a@secret/b@host/shop",
+            "mysql://guard:a@secret?b@host/shop",
+            "mysql://guard:1#secret@host/shop",
+            "mysql://guard:1/secret@host/shop",
+        ] {
+            let error = parsed(url).unwrap_err();
+            assert!(error.contains("%40") && !error.contains("secret"), "{url}: {error}");
+        }
+        for url in ["mysql://guard:a@secret@host/shop", "mysql://guard:a%40secret@host/shop"] {
+            let opts = parsed(url).unwrap();
+            assert_eq!((opts.ip_or_hostname(), opts.pass()), ("host", Some("a@secret")), "{url}");
+        }
+    }
+}
