@@ -2,6 +2,7 @@
 //!
 //! Paths in the file are relative to its folder.
 
+mod admin;
 mod checked;
 mod error;
 mod file;
@@ -16,6 +17,7 @@ mod refusal;
 mod route;
 mod set;
 mod setting;
+mod snapshots;
 mod source;
 mod units;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
-use crate::config::setting::{Wrong, wrong};
-use crate::config::{file, ids, learn, proxy, route};
+use crate::config::setting::{InvalidValue, invalid};
+use crate::config::{admin, file, ids, learn, proxy, route, snapshots};
 use crate::id_set::IdSet;
 use crate::id_set_options::IdSetOptions;
 use crate::layer::GuardLayer;
@@ -85,16 +85,19 @@ impl Config {
 
     pub(super) fn checked(file: file::File, path: &Path) -> Result<Self, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let value =
-            |Wrong { field, message }| ConfigError::Value { path: path.into(), field, message };
+        let value = |InvalidValue { field, message }| ConfigError::Value {
+            path: path.into(),
+            field,
+            message,
+        };
         let proxy = proxy::proxy(&file.proxy, folder).map_err(value)?;
         let mut sets = BTreeMap::new();
         for (name, ids) in &file.ids {
             sets.insert(name.clone(), ids::set(name, ids, folder).map_err(value)?);
         }
-        let admin = file.admin.as_ref().map(proxy::admin).transpose().map_err(value)?;
+        let admin = file.admin.as_ref().map(admin::admin).transpose().map_err(value)?;
         let snapshots = file.snapshots.as_ref();
-        let snapshots = snapshots.map(|it| ids::snapshots(it, &file.ids, folder));
+        let snapshots = snapshots.map(|it| snapshots::snapshots(it, &file.ids, folder));
         let snapshots = snapshots.transpose().map_err(value)?;
         check_slots(&sets, snapshots.is_some()).map_err(value)?;
         let config = Self { file, proxy, sets, admin, snapshots };
@@ -102,7 +105,7 @@ impl Config {
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
             let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
-            let ids = ids.map_err(|error| value(wrong(format_args!("ids.{name}"), error)))?;
+            let ids = ids.map_err(|error| value(invalid(format_args!("ids.{name}"), error)))?;
             empty.insert(name.clone(), Arc::new(ids));
         }
         route::routes(&config.file.route, &empty).map_err(value)?;
@@ -180,17 +183,20 @@ impl Config {
 }
 
 /// Refuses permanent slots without snapshots, and one slot for two sets.
-fn check_slots(sets: &BTreeMap<String, SetConfig>, has_snapshots: bool) -> Result<(), Wrong> {
+fn check_slots(
+    sets: &BTreeMap<String, SetConfig>,
+    has_snapshots: bool,
+) -> Result<(), InvalidValue> {
     let mut known = HashSet::new();
     for (name, set) in sets {
         let Some(slot) = set.source.as_ref().and_then(SourceConfig::slot) else { continue };
         let field = format!("ids.{name}.source.slot");
         if !has_snapshots {
             let message = "needs the table [snapshots]: a restart continues a snapshot";
-            return Err(wrong(field, message));
+            return Err(invalid(field, message));
         }
         if !known.insert(slot) {
-            return Err(wrong(field, "another set has this slot; give each set its own"));
+            return Err(invalid(field, "another set has this slot; give each set its own"));
         }
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! The tables `[[learn]]`.
+//! Reads the tables `[[learn]]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::config::file;
 use crate::config::route::{find_set, methods};
-use crate::config::setting::{Wrong, bytes, set_to, wrong};
+use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
 use crate::id_set::IdSet;
 use crate::learn::{LearnPlace, LearnRule};
 use crate::path::TemplateError;
@@ -14,10 +14,10 @@ use crate::path::TemplateError;
 pub(super) fn learn_rules(
     tables: &[file::Learn],
     sets: &BTreeMap<String, Arc<IdSet>>,
-) -> Result<Vec<LearnRule>, Wrong> {
+) -> Result<Vec<LearnRule>, InvalidValue> {
     let rule = |(i, table): (usize, &file::Learn)| {
         let result = learn_rule(table, sets);
-        result.map_err(|it| it.within(format_args!("learn {}: ", i + 1)))
+        result.map_err(|it| it.with_prefix(format_args!("learn {}: ", i + 1)))
     };
     tables.iter().enumerate().map(rule).collect()
 }
@@ -25,15 +25,15 @@ pub(super) fn learn_rules(
 fn learn_rule(
     table: &file::Learn,
     sets: &BTreeMap<String, Arc<IdSet>>,
-) -> Result<LearnRule, Wrong> {
-    let path = table.path.parse().map_err(|error: TemplateError| wrong("path", error))?;
+) -> Result<LearnRule, InvalidValue> {
+    let path = table.path.parse().map_err(|error: TemplateError| invalid("path", error))?;
     let mut places = Vec::new();
     for place in table.places.clone().into_vec() {
-        let place: LearnPlace = place.parse().map_err(|error| wrong("places", error))?;
+        let place: LearnPlace = place.parse().map_err(|error| invalid("places", error))?;
         places.push(place);
     }
     if places.is_empty() {
-        return Err(wrong("places", "write where the id is, such as \"answer json:/data/id\""));
+        return Err(invalid("places", "write where the id is, such as \"answer json:/data/id\""));
     }
     let mut rule = LearnRule::new(path, places, find_set(sets, &table.ids)?);
     rule.name = table.name.clone().unwrap_or_else(|| table.path.clone());

@@ -1,18 +1,17 @@
-//! The tables `[proxy]` and `[admin]`.
+//! Reads the table `[proxy]`.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::file;
-use crate::config::set::AdminConfig;
-use crate::config::setting::{Wrong, bytes, set_to, set_to_text, wrong};
+use crate::config::setting::{InvalidValue, bytes, invalid, set_to, set_to_text};
 use crate::config::units::OneOrMany;
 use crate::proxy::{ProxyOptions, TlsFiles};
 
 /// Returns the settings of the proxy.
-pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, Wrong> {
+pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, InvalidValue> {
     let upstream = table.upstream.parse();
-    let upstream = upstream.map_err(|error| wrong("proxy.upstream", error))?;
+    let upstream = upstream.map_err(|error| invalid("proxy.upstream", error))?;
     let mut options = ProxyOptions::new(upstream);
     let listen = table.listen.clone().map(OneOrMany::into_vec);
     options.listen = match listen {
@@ -22,7 +21,7 @@ pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, 
         }
     };
     if options.listen.is_empty() {
-        return Err(wrong("proxy.listen", "write at least one address"));
+        return Err(invalid("proxy.listen", "write at least one address"));
     }
     let path = |path: &PathBuf| folder.join(path);
     options.tls = table
@@ -42,22 +41,13 @@ pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, 
     options.trust_forwarded = table.trust_forwarded;
     options.logs_requests = table.log_requests;
     options.gives_request_ids = table.request_ids;
-    options.check().map_err(|error| wrong("proxy", error))?;
+    options.check().map_err(|error| invalid("proxy", error))?;
     Ok(options)
 }
 
-/// Returns the address of the admin server and its token.
-pub(super) fn admin(table: &file::Admin) -> Result<AdminConfig, Wrong> {
-    let listen = address("admin.listen", &table.listen)?;
-    if table.token.as_ref().is_some_and(|token| token.0.is_empty()) {
-        return Err(wrong("admin.token", "must not be empty"));
-    }
-    Ok(AdminConfig { listen, token: table.token.clone() })
-}
-
 /// Parses an address such as `0.0.0.0:8080` or `localhost:8080`.
-fn address(field: &str, text: &str) -> Result<SocketAddr, Wrong> {
+pub(super) fn address(field: &str, text: &str) -> Result<SocketAddr, InvalidValue> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     let message = || format!("{text:?} is not an address; write HOST:PORT such as 0.0.0.0:8080");
-    found.ok_or_else(|| wrong(field, message()))
+    found.ok_or_else(|| invalid(field, message()))
 }

@@ -5,18 +5,18 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 
 use crate::config::file;
-use crate::config::setting::{Wrong, wrong};
+use crate::config::setting::{InvalidValue, invalid};
 use crate::refusal::Refusal;
 
 /// Creates the answer of a route.
-pub(super) fn refusal(config: &file::Refusal) -> Result<Refusal, Wrong> {
+pub(super) fn refusal(config: &file::Refusal) -> Result<Refusal, InvalidValue> {
     let status = config.status.unwrap_or(404);
     let status = StatusCode::from_u16(status).ok().filter(|it| (200..600).contains(&it.as_u16()));
-    let status = status.ok_or_else(|| wrong("status", "write a status from 200 to 599"))?;
+    let status = status.ok_or_else(|| invalid("status", "write a status from 200 to 599"))?;
     let mut refusal = match &config.body {
         Some(_) if config.code.is_some() || config.message.is_some() => {
             let message = "write either `body`, or `code` and `message`";
-            return Err(wrong("body", message));
+            return Err(invalid("body", message));
         }
         Some(body) => Refusal { body: Bytes::from(body.clone()), ..Refusal::default() },
         None => {
@@ -27,13 +27,13 @@ pub(super) fn refusal(config: &file::Refusal) -> Result<Refusal, Wrong> {
     };
     refusal.status = status;
     for (name, value) in &config.headers {
-        let invalid = |what| wrong("headers", format!("{name:?} is not a valid {what}"));
-        let header: HeaderName = name.parse().map_err(|_| invalid("name of a header"))?;
+        let malformed = |what| invalid("headers", format!("{name:?} is not a valid {what}"));
+        let header: HeaderName = name.parse().map_err(|_| malformed("name of a header"))?;
         let length = [http::header::CONTENT_LENGTH, http::header::TRANSFER_ENCODING];
         if length.contains(&header) {
-            return Err(wrong("headers", format!("{name} follows from the body; leave it out")));
+            return Err(invalid("headers", format!("{name} follows from the body; leave it out")));
         }
-        let value = HeaderValue::from_str(value).map_err(|_| invalid("header"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| malformed("header"))?;
         refusal.headers.insert(header, value);
     }
     refusal.retry_after = config.retry_after.unwrap_or(refusal.retry_after);

@@ -1,4 +1,4 @@
-//! The tables `[[route]]`.
+//! Reads the tables `[[route]]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use http::Method;
 
 use crate::config::file;
 use crate::config::refusal::refusal;
-use crate::config::setting::{Wrong, bytes, set_to, wrong};
+use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
 use crate::id_set::IdSet;
 use crate::path::PathTemplate;
 use crate::place::IdPlace;
@@ -18,11 +18,11 @@ use crate::single_flight::SingleFlight;
 pub(super) fn routes(
     tables: &[file::Route],
     sets: &BTreeMap<String, Arc<IdSet>>,
-) -> Result<Vec<Route>, Wrong> {
+) -> Result<Vec<Route>, InvalidValue> {
     let route = |(i, table): (usize, &file::Route)| {
         let name = table.name.clone().unwrap_or_else(|| table.path.clone());
         let result = route(table, name, sets);
-        result.map_err(|it| it.within(format_args!("route {}: ", i + 1)))
+        result.map_err(|it| it.with_prefix(format_args!("route {}: ", i + 1)))
     };
     tables.iter().enumerate().map(route).collect()
 }
@@ -31,20 +31,23 @@ fn route(
     table: &file::Route,
     name: String,
     sets: &BTreeMap<String, Arc<IdSet>>,
-) -> Result<Route, Wrong> {
-    let path: PathTemplate = table.path.parse().map_err(|error| wrong("path", error))?;
+) -> Result<Route, InvalidValue> {
+    let path: PathTemplate = table.path.parse().map_err(|error| invalid("path", error))?;
     let mut ids = Vec::new();
     for (place, name) in &table.ids {
-        let place: IdPlace = place.parse().map_err(|error| wrong("ids", error))?;
+        let place: IdPlace = place.parse().map_err(|error| invalid("ids", error))?;
         if let IdPlace::Path(name) = &place
             && !path.names().any(|other| other == name)
         {
-            return Err(wrong("ids", format!("the path {:?} has no {{{name}}}", table.path)));
+            return Err(invalid("ids", format!("the path {:?} has no {{{name}}}", table.path)));
         }
         ids.push(RouteId { place, ids: find_set(sets, name)? });
     }
     if ids.is_empty() {
-        return Err(wrong("ids", "write where the id is, such as { \"path:id\" = \"products\" }"));
+        return Err(invalid(
+            "ids",
+            "write where the id is, such as { \"path:id\" = \"products\" }",
+        ));
     }
     let mut route = Route::new(path, ids);
     route.name = name;
@@ -56,7 +59,7 @@ fn route(
     route.is_shadow = table.shadow;
     route.single_flight = table.single_flight.then(SingleFlight::default);
     set_to(&mut route.max_body_bytes, table.max_body.map(bytes));
-    route.refusal = refusal(&table.refusal).map_err(|it| it.within("refusal."))?;
+    route.refusal = refusal(&table.refusal).map_err(|it| it.with_prefix("refusal."))?;
     Ok(route)
 }
 
@@ -64,14 +67,14 @@ fn route(
 pub(super) fn find_set(
     sets: &BTreeMap<String, Arc<IdSet>>,
     name: &str,
-) -> Result<Arc<IdSet>, Wrong> {
+) -> Result<Arc<IdSet>, InvalidValue> {
     let known = || sets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let missing = || format!("there is no table [ids.{name}]; there are: {}", known());
-    sets.get(name).cloned().ok_or_else(|| wrong("ids", missing()))
+    sets.get(name).cloned().ok_or_else(|| invalid("ids", missing()))
 }
 
 /// Parses the names of methods.
-pub(super) fn methods(names: &[String]) -> Result<Vec<Method>, Wrong> {
+pub(super) fn methods(names: &[String]) -> Result<Vec<Method>, InvalidValue> {
     let method = |name: &String| name.to_ascii_uppercase().parse();
-    names.iter().map(method).collect::<Result<_, _>>().map_err(|error| wrong("methods", error))
+    names.iter().map(method).collect::<Result<_, _>>().map_err(|error| invalid("methods", error))
 }

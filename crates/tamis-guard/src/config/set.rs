@@ -63,6 +63,10 @@ pub(crate) enum SourceConfig {
 
 impl SourceConfig {
     /// Opens the source for an audit.
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+        expect(unused_variables)
+    )]
     pub(crate) fn audit(&self, id: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
         Ok(match self {
             Self::File(file) => Box::new(file.clone()),

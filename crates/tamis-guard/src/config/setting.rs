@@ -1,4 +1,4 @@
-//! What turns a value of the file into a setting, or says what is wrong with it.
+//! Copies values of the file into settings, and the error of an invalid value.
 
 use std::fmt::Display;
 
@@ -6,23 +6,23 @@ use crate::config::units::{Size, Text};
 
 /// A value of the file that cannot be used.
 #[derive(Debug)]
-pub(super) struct Wrong {
+pub(super) struct InvalidValue {
     /// The field, with its table.
     pub(super) field: String,
     /// What is wrong with its value.
     pub(super) message: String,
 }
 
-impl Wrong {
-    /// Adds the name of the table, and what stands between it and the field.
-    pub(super) fn within(self, table: impl Display) -> Self {
-        Self { field: format!("{table}{}", self.field), ..self }
+impl InvalidValue {
+    /// Adds a prefix to the field, such as `ids.orders.`.
+    pub(super) fn with_prefix(self, prefix: impl Display) -> Self {
+        Self { field: format!("{prefix}{}", self.field), ..self }
     }
 }
 
-/// Says what is wrong with the value of a field.
-pub(super) fn wrong(field: impl Display, message: impl Display) -> Wrong {
-    Wrong { field: field.to_string(), message: message.to_string() }
+/// Creates the error for a field.
+pub(super) fn invalid(field: impl Display, message: impl Display) -> InvalidValue {
+    InvalidValue { field: field.to_string(), message: message.to_string() }
 }
 
 /// Replaces a setting, if the file has it.

@@ -1,4 +1,4 @@
-//! Turns the table of a source into options.
+//! Reads the field `source` of a set.
 
 use std::path::Path;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -9,12 +9,12 @@ use crate::config::file;
 #[cfg(feature = "redis")]
 use crate::config::redis::redis;
 use crate::config::set::SourceConfig;
-use crate::config::setting::{Wrong, set_to, set_to_text, wrong};
+use crate::config::setting::{InvalidValue, invalid, set_to, set_to_text};
 use crate::config::units::{Secret, Size, Text};
 use crate::source::{CsvColumn, FileFormat, FileOptions, LeaderOptions};
 
 /// Returns the settings of a source.
-pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, Wrong> {
+pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig, InvalidValue> {
     let options = |path: &Path, format| FileOptions::new(folder.join(path), format);
     Ok(match table {
         file::Source::Lines { path, quiet, min_items, min_share, max_invalid } => {
@@ -29,14 +29,14 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             let column = match column {
                 file::Column::Name(name) => CsvColumn::Name(name.clone()),
                 file::Column::Number(0) => {
-                    return Err(wrong("source.column", "the first column has the number 1"));
+                    return Err(invalid("column", "the first column has the number 1"));
                 }
                 file::Column::Number(number) => CsvColumn::Number(number - 1),
             };
             let delimiter = u8::try_from(delimiter.unwrap_or(','));
             let delimiter = delimiter.ok().filter(u8::is_ascii);
             let delimiter =
-                delimiter.ok_or_else(|| wrong("source.delimiter", "write one ASCII character"))?;
+                delimiter.ok_or_else(|| invalid("delimiter", "write one ASCII character"))?;
             let mut options = options(path, FileFormat::Csv { column, delimiter });
             set_to_text(&mut options.quiet, *quiet);
             set_to(&mut options.min_items, *min_items);
@@ -55,7 +55,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         }
         #[cfg(not(feature = "parquet"))]
         file::Source::Parquet { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for Parquet"));
+            return Err(invalid("kind", "this build of tamis has no support for Parquet"));
         }
         file::Source::Filter { path, quiet, max_size } => {
             let mut options = options(path, FileFormat::Filter);
@@ -102,7 +102,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             options.server_id = *server_id;
             options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
             if options.poll.is_some() && server_id.is_some() {
-                return Err(wrong("source.server_id", "only with follow = \"log\""));
+                return Err(invalid("server_id", "only with follow = \"log\""));
             }
             SourceConfig::Mysql(options)
         }
@@ -124,7 +124,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             if slot.as_ref().is_some_and(|slot| !is_slot_name(slot)) {
                 let message = "write a name that begins with tamis_guard and has at most 63 lower-case \
                     letters, digits and underscores";
-                return Err(wrong("source.slot", message));
+                return Err(invalid("slot", message));
             }
             options.slot.clone_from(slot);
             options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
@@ -132,7 +132,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             if let Some((field, _)) = of_log.iter().find(|(_, is_given)| *is_given)
                 && options.poll.is_some()
             {
-                return Err(wrong(format!("source.{field}"), "only with follow = \"log\""));
+                return Err(invalid(field, "only with follow = \"log\""));
             }
             SourceConfig::Postgres(options)
         }
@@ -140,19 +140,19 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         file::Source::Redis(table) => SourceConfig::Redis(redis(table)?),
         #[cfg(not(feature = "redis"))]
         file::Source::Redis(_) => {
-            return Err(wrong("source.kind", "this build of tamis has no support for Redis"));
+            return Err(invalid("kind", "this build of tamis has no support for Redis"));
         }
         #[cfg(not(feature = "mysql"))]
         file::Source::Mysql { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for MySQL"));
+            return Err(invalid("kind", "this build of tamis has no support for MySQL"));
         }
         #[cfg(not(feature = "postgres"))]
         file::Source::Postgres { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for PostgreSQL"));
+            return Err(invalid("kind", "this build of tamis has no support for PostgreSQL"));
         }
         #[cfg(not(feature = "sqlite"))]
         file::Source::Sqlite { .. } => {
-            return Err(wrong("source.kind", "this build of tamis has no support for SQLite"));
+            return Err(invalid("kind", "this build of tamis has no support for SQLite"));
         }
     })
 }
@@ -173,7 +173,7 @@ fn poll(
     overlap: Option<Text<Duration>>,
     deletions: &Option<String>,
     reread: Option<Text<Duration>>,
-) -> Result<Option<crate::source::PollOptions>, Wrong> {
+) -> Result<Option<crate::source::PollOptions>, InvalidValue> {
     if follow != Some(file::Follow::Poll) {
         let of_polls = [
             ("changed", changed.is_some()),
@@ -184,12 +184,12 @@ fn poll(
         let Some((field, _)) = of_polls.iter().find(|(_, is_given)| *is_given) else {
             return Ok(None);
         };
-        return Err(wrong(format!("source.{field}"), "only with follow = \"poll\""));
+        return Err(invalid(field, "only with follow = \"poll\""));
     }
     let changes = change_column(changed, overlap)?;
     if changes.is_none() {
         let message = "name a column whose values never decrease, such as \"updated_at\"";
-        return Err(wrong("source.changed", message));
+        return Err(invalid("changed", message));
     }
     let mut poll = crate::source::PollOptions {
         changes,
@@ -205,10 +205,10 @@ fn poll(
 fn change_column(
     column: Option<&str>,
     overlap: Option<Text<Duration>>,
-) -> Result<Option<crate::source::ChangeColumn>, Wrong> {
+) -> Result<Option<crate::source::ChangeColumn>, InvalidValue> {
     let Some(column) = column else {
         return match overlap {
-            Some(_) => Err(wrong("source.overlap", "only with the column `changed`")),
+            Some(_) => Err(invalid("overlap", "only with the column `changed`")),
             None => Ok(None),
         };
     };
@@ -223,16 +223,16 @@ fn leader(
     max_size: Option<Text<Size>>,
     ca: Option<&Path>,
     folder: &Path,
-) -> Result<LeaderOptions, Wrong> {
-    let url: http::Uri = url.0.parse().map_err(|error| wrong("source.url", error))?;
+) -> Result<LeaderOptions, InvalidValue> {
+    let url: http::Uri = url.0.parse().map_err(|error| invalid("url", error))?;
     let form = "write http://HOST:PORT/filters/NAME, or the same with https";
     if !matches!(url.scheme_str(), Some("http" | "https")) || url.query().is_some() {
-        return Err(wrong("source.url", form));
+        return Err(invalid("url", form));
     }
     if url.authority().is_none_or(|it| it.as_str().contains('@')) {
-        return Err(wrong("source.url", format!("has a user name; {form}")));
+        return Err(invalid("url", format!("has a user name; {form}")));
     }
-    let token = BearerToken::new(&token.0).map_err(|error| wrong("source.token", error))?;
+    let token = BearerToken::new(&token.0).map_err(|error| invalid("token", error))?;
     let mut options = LeaderOptions::new(url, token);
     set_to(&mut options.max_bytes, max_size.map(|Text(Size(bytes))| bytes));
     options.ca = ca.map(|ca| folder.join(ca));
