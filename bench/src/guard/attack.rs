@@ -12,7 +12,7 @@ pub const ATTACKED: &str = "during the attack";
 /// Measures the 99th percentile of customers with and without the attack, and the share of the
 /// attacker's requests that pass.
 ///
-/// The attacker sends some 25,000 requests a second: a fifth of what the guard refuses at most.
+/// The attacker sends some 25,000 requests a second: about two thirds of what the guard refuses at most.
 pub fn measure(
     bench: &mut Bench,
     folder: &Folder,
