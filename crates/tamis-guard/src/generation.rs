@@ -144,7 +144,7 @@ impl Generation {
         added
     }
 
-    /// Adds an id that the bulk read found. It may have been deleted meanwhile, so a deletion stays.
+    /// Adds an id that the full read found. If the id was deleted meanwhile, it stays deleted.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ mod tests {
         generation.insert(b"7", Some(7)).unwrap();
         generation.delete(b"7");
         assert!(!generation.contains(b"7"));
-        // The bulk read is older than the deletion.
+        // The full read is older than the deletion.
         generation.load(b"7", Some(7)).unwrap();
         assert!(!generation.contains(b"7"));
         generation.insert(b"7", Some(7)).unwrap();

@@ -47,7 +47,7 @@ const MAX_RECENT: u64 = 100_000;
 pub struct IdSet {
     options: IdSetOptions,
     current: ArcSwap<Generation>,
-    /// The generation whose bulk read runs. It gets all changes too.
+    /// The generation whose full read runs. It gets all changes too.
     building: ArcSwapOption<Generation>,
     state: TimedState,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
@@ -221,7 +221,7 @@ impl IdSet {
         self.log.record(ChangeKind::Delete, id, || {
             self.delete_current(id);
             if let Some(building) = &*self.building.load() {
-                // Its bulk read may find the id later.
+                // Its full read may find the id later.
                 building.delete(id);
             }
             self.delete_current(id);
@@ -414,7 +414,7 @@ mod tests {
         set.insert(b"3").unwrap();
         set.delete(b"1");
         assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
-        // The bulk read began before both changes.
+        // The full read began before both changes.
         for id in [b"1", b"2"] {
             generation.load(id, None).unwrap();
         }
@@ -564,7 +564,7 @@ mod tests {
             threads.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     let generation = set.start_generation(100).unwrap();
-                    // The bulk read finds at least what existed when the generation was started.
+                    // The full read finds at least what existed when the generation was started.
                     let last = set.generation().highest().unwrap_or(0);
                     for id in 1..=last {
                         generation.load(id.to_string().as_bytes(), Some(id)).unwrap();

@@ -39,6 +39,8 @@ mod snapshots;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod status;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod stop_flag;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,6 +169,8 @@ impl Source {
             progress: Mutex::default(),
             wake: Condvar::new(),
             snapshots: Arc::default(),
+            #[cfg(feature = "mysql")]
+            read_threads: Arc::default(),
         });
         let worker = Arc::clone(&run);
         let watcher = Arc::clone(&run);

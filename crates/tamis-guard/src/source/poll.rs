@@ -10,23 +10,25 @@
 //! While the source reads all ids, it goes on to poll. A row that exists during the whole read is
 //! in it. A row that is committed meanwhile is found by a poll.
 
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod answers;
-mod cell;
+mod column_value;
 mod follower;
 mod history;
 mod options;
 mod place;
 mod polled_database;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+mod runtime;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod server_reader;
 
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(super) use answers::Answers;
-pub(super) use cell::Cell;
+pub(super) use column_value::ColumnValue;
 #[cfg(feature = "sqlite")]
 pub(super) use follower::Follower;
 pub use options::{ChangeColumn, PollOptions};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) use polled_database::in_deletions;
 pub(super) use polled_database::{EachDeleted, PolledDatabase};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) use runtime::PollRuntime;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(super) use server_reader::{BATCH, PolledTable, ServerReader};

@@ -2,27 +2,21 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
-use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::source::error::SourceError;
 use crate::source::priority;
 use crate::source::status::Rows;
+use crate::source::stop_flag::StopFlag;
 
-/// How often a thread that waits tests whether it must end.
-const TICK: Duration = Duration::from_millis(100);
-
-/// If the server sends no row for this time, a read fails.
-pub(super) const SILENCE: Duration = Duration::from_secs(300);
-
-/// What the threads do.
+/// The work of the read threads.
 pub(super) trait ReadJob: Send + Sync + 'static {
     /// Reads ranges until none is left. A thread other than the first may return early: the first thread
     /// then reads the rest.
-    fn read(&self, is_first: bool, stop: &Stop) -> Result<Rows, SourceError>;
+    fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError>;
 }
 
 /// The ranges of a table, as SQL. Each thread takes the next one.
@@ -48,43 +42,6 @@ impl Ranges {
     }
 }
 
-/// Tells threads to end.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// Fails if the thread must end.
-    #[cfg(feature = "mysql")]
-    pub(super) fn check(&self) -> Result<(), SourceError> {
-        if self.is_requested() { Err(SourceError::Stopped) } else { Ok(()) }
-    }
-
-    /// Waits for some time.
-    #[cfg(feature = "mysql")]
-    pub(super) fn sleep(&self, time: Duration) -> Result<(), SourceError> {
-        let mut rest = time;
-        while !rest.is_zero() {
-            self.check()?;
-            let step = rest.min(TICK);
-            std::thread::sleep(step);
-            rest -= step;
-        }
-        self.check()
-    }
-
-    /// Waits until the thread must end.
-    #[cfg(feature = "postgres")]
-    pub(super) async fn requested(&self) {
-        while !self.is_requested() {
-            tokio::time::sleep(TICK).await;
-        }
-    }
-
-    fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
 /// The threads. Dropping them stops them.
 #[derive(Debug)]
 pub(super) struct ReadThreads {
@@ -93,13 +50,13 @@ pub(super) struct ReadThreads {
     running: usize,
     /// The rows of those that have ended.
     rows: Rows,
-    stop: Stop,
+    stop: StopFlag,
 }
 
 impl ReadThreads {
     /// Starts a thread for each core, but not more than `most`.
     pub(super) fn start(job: &Arc<impl ReadJob>, most: usize) -> Result<Self, SourceError> {
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (end, ends) = unbounded_channel();
         let running = start_threads(cores.clamp(2, 4).min(most), |is_first| {
@@ -136,7 +93,7 @@ impl ReadThreads {
 
 impl Drop for ReadThreads {
     fn drop(&mut self) {
-        self.stop.0.store(true, Ordering::Release);
+        self.stop.request();
     }
 }
 
@@ -158,7 +115,11 @@ fn start_threads(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const TICK: Duration = Duration::from_millis(10);
 
     #[test]
     fn one_thread_reads_all_ids_if_the_system_starts_no_other_one() {
@@ -177,7 +138,7 @@ mod tests {
     struct Endless;
 
     impl ReadJob for Endless {
-        fn read(&self, _: bool, stop: &Stop) -> Result<Rows, SourceError> {
+        fn read(&self, _: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
             while !stop.is_requested() {
                 std::thread::sleep(TICK);
             }

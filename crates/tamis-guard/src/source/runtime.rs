@@ -1,4 +1,4 @@
-//! The runtime of a source, and waits with a limit.
+//! Creates the tokio runtime of a source, and limits the time of an answer.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,6 +8,9 @@ use tokio::time::timeout;
 
 use crate::source::error::SourceError;
 
+/// A read fails if the server sends no row for this time.
+pub(super) const ROW_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// Returns a runtime that runs in the calling thread.
 pub(super) fn runtime() -> Result<Runtime, SourceError> {
     let runtime = Builder::new_current_thread().enable_all().build();
@@ -15,14 +18,19 @@ pub(super) fn runtime() -> Result<Runtime, SourceError> {
 }
 
 /// Waits for an answer of the server, but not longer than `limit`.
-pub(super) async fn in_time<T>(
+pub(super) async fn with_timeout<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, SourceError>>,
 ) -> Result<T, SourceError> {
-    timeout(limit, answer).await.unwrap_or_else(|_| Err(silent()))
+    timeout(limit, answer).await.unwrap_or_else(|_| Err(no_answer()))
 }
 
-/// Returns the error of a server that is silent for too long.
-pub(super) fn silent() -> SourceError {
+/// Returns the error of a server that does not answer in time.
+pub(super) fn no_answer() -> SourceError {
     SourceError::Connect("the server does not answer".to_owned())
+}
+
+/// Returns the error of a read after [`ROW_TIMEOUT`].
+pub(super) fn row_timeout_error() -> SourceError {
+    SourceError::Connect("the server sends no more rows".to_owned())
 }

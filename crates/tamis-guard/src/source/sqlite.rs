@@ -13,7 +13,7 @@
 //! and `CREATE INDEX`.
 
 mod audit;
-mod cell;
+mod column_value;
 mod database;
 mod options;
 

@@ -9,6 +9,7 @@ mod chaos;
 #[path = "../support/checker.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod checker;
+mod connections;
 mod database;
 mod faults;
 mod lost_rows;
@@ -29,6 +30,5 @@ mod snapshots;
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
-mod tls;
 #[path = "../support/transactions.rs"]
 mod transactions;

@@ -110,6 +110,11 @@ fn deleted_ids_are_refused_at_once_or_by_the_next_read() {
     // Created again, below the bound.
     shop.session.run("INSERT INTO items (id) VALUES (7)");
     wait_until(&sources[0], "created again", || knows(&ids, 7));
+    shop.session.run("DROP TABLE deleted");
+    wait(&sources[0], "the error", |status| {
+        let named = "the query `deletions` failed: Server error: `ERROR 1146";
+        status.last_error.as_deref().is_some_and(|error| error.contains(named))
+    });
 }
 
 #[test]

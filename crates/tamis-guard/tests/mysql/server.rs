@@ -89,6 +89,11 @@ impl Server {
         vec![file.trim().parse().unwrap()]
     }
 
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    pub fn socket(&self) -> String {
+        self.dir.path("socket").display().to_string()
+    }
+
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }

@@ -46,7 +46,10 @@ impl AuditSource for MysqlAudit {
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        let mut reader = RowReader::open(&self.options, &self.identity)?;
-        reader.each_row(&self.table, "TRUE", |text| text.map_or(Ok(()), &mut *each))
+        runtime()?.block_on(async {
+            let mut reader = RowReader::open(&self.options, &self.identity, None).await?;
+            let row = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
+            reader.each_row(&self.table, "TRUE", row).await
+        })
     }
 }

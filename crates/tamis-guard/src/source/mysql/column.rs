@@ -1,10 +1,39 @@
-//! The type of the column of ids, and its values.
+//! The columns of the table, and the values of the column of ids.
 
 use std::borrow::Cow;
 
-use mysql_async::Value;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error, Value};
 
 use crate::id::IdType;
+
+/// A column, as the information schema has it.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// `DATA_TYPE`, such as `int`.
+    pub(super) data_type: String,
+    /// `COLUMN_TYPE`, such as `int(10) unsigned`.
+    pub(super) column_type: String,
+    /// The character set; empty for numbers.
+    pub(super) charset: String,
+}
+
+/// Returns the columns of a table.
+pub(super) async fn columns(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+) -> Result<Vec<Column>, Error> {
+    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
+        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
+    let rows: Vec<(String, String, String, String)> =
+        connection.exec(sql, (database, table)).await?;
+    let column =
+        |(name, data_type, column_type, charset)| Column { name, data_type, column_type, charset };
+    Ok(rows.into_iter().map(column).collect())
+}
 
 /// How a column stores ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,10 @@ pub(super) const SETTINGS: [&str; 3] = [
     "SET NAMES utf8mb4",
 ];
 
+/// The query for the values of an identity.
+pub(super) const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+    ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
+
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
     // Only over the address in the URL: it may be that of a tunnel.
@@ -27,12 +31,12 @@ pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError>
     Conn::new(opts).await.map_err(|error| explained(&error, options))
 }
 
-/// Reads a URL.
+/// Parses the URL of the database.
 pub(super) fn opts(url: &str) -> Result<Opts, SourceError> {
     parsed(url).map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))
 }
 
-/// Reads a URL. Returns what is wrong in it.
+/// Parses a URL. The error says what is wrong, without any part of the URL.
 fn parsed(url: &str) -> Result<Opts, &'static str> {
     // The host ends at one of these. If an `@` follows, the host or the database may be a part of the
     // password, and messages name both.
@@ -61,7 +65,7 @@ fn explained_url(error: &UrlError) -> &'static str {
     }
 }
 
-/// Connects to a server that is known already, and to no other one behind its address.
+/// Connects, and fails if the address leads to a server with another identity.
 pub(super) async fn connect_to(
     options: &MysqlOptions,
     identity: &str,
@@ -72,7 +76,7 @@ pub(super) async fn connect_to(
     Ok(connection)
 }
 
-/// Refuses another server: its log and its rows do not fit to what is known.
+/// Refuses another server: its log and rows differ from those already read.
 pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
     if other == known {
         return Ok(());
@@ -88,10 +92,6 @@ pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError
 pub(super) async fn identity(connection: &mut Conn) -> Result<String, Error> {
     Ok(identity_of(connection.query(IDENTITY).await?))
 }
-
-/// The query for the values of an identity.
-pub(super) const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
-    ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
 
 /// Returns the identity from the rows of [`IDENTITY`].
 pub(super) fn identity_of(mut rows: Vec<(String, String)>) -> String {

@@ -5,7 +5,7 @@ use mysql_async::{Error, Opts};
 use crate::source::error::SourceError;
 use crate::source::mysql::options::MysqlOptions;
 
-/// Returns an error of a query.
+/// Converts an error of `mysql_async`. Adds the SQL that grants a missing privilege.
 pub(super) fn explained(error: &Error, options: &MysqlOptions) -> SourceError {
     match error {
         Error::Server(server) => {
@@ -16,7 +16,7 @@ pub(super) fn explained(error: &Error, options: &MysqlOptions) -> SourceError {
     }
 }
 
-/// Returns an error of a query of a [`RowReader`](super::row_reader::RowReader).
+/// Converts an error of the driver `mysql`, as [`explained`].
 pub(super) fn explained_row(error: &mysql::Error, options: &MysqlOptions) -> SourceError {
     match error {
         mysql::Error::MySqlError(server) => {
@@ -27,7 +27,8 @@ pub(super) fn explained_row(error: &mysql::Error, options: &MysqlOptions) -> Sou
     }
 }
 
-/// Returns an error of the stream. Its login has succeeded.
+/// Converts an error of the stream of the log. Its login has succeeded, so that 1045 means a missing
+/// privilege, too.
 pub(super) fn explained_stream(error: &Error, options: &MysqlOptions) -> SourceError {
     match error {
         Error::Server(server) if matches!(server.code, 1045 | 1227) => {
@@ -41,11 +42,11 @@ pub(super) fn explained_stream(error: &Error, options: &MysqlOptions) -> SourceE
     }
 }
 
-/// Returns an error by its code. `text` is all that the server said.
+/// Converts an error by its code. `text` is the whole error.
 fn explained_code(code: u16, message: &str, text: String, options: &MysqlOptions) -> SourceError {
     let (user, table) = (user(options), &options.table);
     let sql = match code {
-        // Access denied: to a database or a table, and for want of a privilege.
+        // Access denied to a database or a table. 1227: a privilege is missing.
         1044 | 1142 | 1143 => format!("GRANT SELECT ON {table} TO '{user}'@'%'"),
         1227 => format!("GRANT REPLICATION CLIENT ON *.* TO '{user}'@'%'"),
         _ => return SourceError::Connect(text),

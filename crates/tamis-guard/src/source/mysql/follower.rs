@@ -25,7 +25,7 @@ use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
 use crate::source::mysql::visible::Visible;
 use crate::source::run::Run;
-use crate::source::runtime::in_time;
+use crate::source::runtime::with_timeout;
 use crate::source::snapshots::Snapshots;
 
 /// The deletions of a transaction that wait for its commit. With more, all ids are read again.
@@ -34,6 +34,16 @@ const MAX_DELETED: usize = 1 << 20;
 /// The types of events of MariaDB that change no rows: annotations, checkpoints, GTIDs, lists of
 /// GTIDs, and the start of encryption. Others, such as compressed rows, are not understood.
 const HARMLESS_OF_MARIADB: [u8; 5] = [160, 161, 162, 163, 164];
+
+/// How the position moves after an event.
+enum Step {
+    /// The position stays: the event has set it, or later events move it.
+    KeepPosition,
+    /// To the end of the event.
+    ToEnd,
+    /// To the end of the event, which ends a transaction.
+    EndTransaction,
+}
 
 /// What is known about the log.
 #[derive(Debug)]
@@ -98,11 +108,11 @@ impl Follower {
 
     /// Connects, and follows the log until an error.
     pub(super) async fn follow(&mut self, run: &Run) -> Result<(), SourceError> {
-        let options = self.options.clone();
         let limit = run.options.stale_after.max(Duration::from_secs(1));
-        let mut server = in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
-        in_time(limit, self.find_start(run, &mut server)).await?;
-        let mut stream = in_time(limit, self.open_stream(&server)).await?;
+        let mut server =
+            with_timeout(limit, Server::open(&self.options, &run.ids.options().id)).await?;
+        with_timeout(limit, self.find_start(run, &mut server)).await?;
+        let mut stream = with_timeout(limit, self.open_stream(&server)).await?;
         let mut ticks = interval(run.options.interval.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked: Option<(Instant, Position)> = None;
@@ -118,10 +128,10 @@ impl Follower {
                 self.prepared.clear();
                 let has_xa_commit = std::mem::take(&mut self.has_xa_commit);
                 let visible = Visible { place: self.position.clone(), has_xa_commit };
-                let rows = in_time(limit, async { Ok(server.rows().await) }).await?;
+                let rows = with_timeout(limit, async { Ok(server.rows().await) }).await?;
                 let generation = run.start_generation(rows)?;
                 let read = FullRead::start(run, &mut server, generation, Some(visible));
-                full_read = Some(in_time(limit, read).await?);
+                full_read = Some(with_timeout(limit, read).await?);
             }
             tokio::select! {
                 event = stream.next() => {
@@ -131,10 +141,10 @@ impl Follower {
                     answered = Instant::now();
                     self.apply(run, &event, &stream, &server.table)?;
                 }
-                read = async { full_read.as_mut().expect("tested").finish(run).await }, if full_read.is_some() => {
-                    read?;
+                rows = async { full_read.as_mut().expect("tested").finish().await }, if full_read.is_some() => {
+                    run.count(rows?);
                     full_read = None;
-                    end = Some(in_time(limit, server.position()).await?);
+                    end = Some(with_timeout(limit, server.position()).await?);
                 }
                 _ = ticks.tick() => {
                     self.needs_read |= !self.is_reading && run.is_rebuild_due();
@@ -144,7 +154,7 @@ impl Follower {
                     }
                     if asked.is_none() {
                         let moment = Instant::now();
-                        let at = in_time(limit, server.position()).await?;
+                        let at = with_timeout(limit, server.position()).await?;
                         if !at.has_reached(&newest) {
                             return Err(self.begun_again(run));
                         }
@@ -162,7 +172,8 @@ impl Follower {
                 if !self.is_current {
                     (full_read, end, self.is_reading) = (None, None, false);
                     let again =
-                        in_time(limit, Server::open(&options, &run.ids.options().id)).await?;
+                        with_timeout(limit, Server::open(&self.options, &run.ids.options().id))
+                            .await?;
                     check_identity(&server.identity, &again.identity)?;
                     server = again;
                     self.shape.clone_from(&server.table.shape);
@@ -253,6 +264,7 @@ impl Follower {
         explained_stream(error, &self.options)
     }
 
+    /// Applies an event, and moves the position to its end.
     fn apply(
         &mut self,
         run: &Run,
@@ -260,53 +272,61 @@ impl Follower {
         stream: &BinlogStream,
         table: &Table,
     ) -> Result<(), SourceError> {
-        let at = u64::from(event.header().log_pos());
+        let mut end = u64::from(event.header().log_pos());
+        let mut ends_transaction = false;
+        match self.apply_data(run, event, stream, table)? {
+            Step::KeepPosition => return Ok(()),
+            Step::ToEnd => {}
+            Step::EndTransaction => ends_transaction = true,
+        }
+        if let Some(payload_end) = self.payload_end {
+            // The events in a compressed transaction have no positions of their own.
+            end = if ends_transaction { payload_end } else { 0 };
+        }
+        self.advance(end);
+        if ends_transaction {
+            self.payload_end = None;
+            self.end_transaction(run);
+        }
+        Ok(())
+    }
+
+    /// Applies an event, and returns how the position moves.
+    fn apply_data(
+        &mut self,
+        run: &Run,
+        event: &Event,
+        stream: &BinlogStream,
+        table: &Table,
+    ) -> Result<Step, SourceError> {
+        let end = u64::from(event.header().log_pos());
         let data = event.read_data();
         let data = data.map_err(|error| SourceError::Connect(format!("the log: {error}")))?;
-        let mut ends_transaction = false;
         match data {
             Some(EventData::RotateEvent(rotate)) => {
                 let file = rotate.name_raw().to_vec();
                 // The first event of a stream repeats the name, and its checksum follows: the
                 // stream does not know yet that events have one.
-                if at == 0 && file.starts_with(&self.position.file) {
-                    return Ok(());
+                if end > 0 || !file.starts_with(&self.position.file) {
+                    self.position = Position { file, offset: rotate.position() };
+                    self.find_end(run);
                 }
-                self.position = Position { file, offset: rotate.position() };
-                self.find_end(run);
-                return Ok(());
+                return Ok(Step::KeepPosition);
             }
             Some(EventData::FormatDescriptionEvent(_)) => {
                 self.check_file(run, event.header().timestamp())?;
             }
             Some(EventData::RowsEvent(rows)) => self.apply_rows(run, &rows, stream, table)?,
-            Some(EventData::XidEvent(_)) => ends_transaction = true,
-            Some(EventData::QueryEvent(query)) => match meaning_of(&query, table) {
-                Statement::Begin => {}
-                Statement::Commit | Statement::Other => ends_transaction = true,
-                // The rows may exist again, or still. Their ids pass until all are read.
-                Statement::RollbackTo => self.deleted.clear(),
-                Statement::Rollback => {
-                    self.deleted.clear();
-                    ends_transaction = true;
-                }
-                Statement::TwoPhase => {
-                    ends_transaction = true;
-                    self.apply_two_phase(run, &query.query());
-                }
-                Statement::Unexplained => {
-                    ends_transaction = true;
-                    self.lose(run);
-                }
-            },
+            Some(EventData::XidEvent(_)) => return Ok(Step::EndTransaction),
+            Some(EventData::QueryEvent(query)) => return Ok(self.apply_query(run, &query, table)),
             Some(EventData::XaPrepareLogEvent(_)) => {
                 self.deleted.clear();
-                ends_transaction = true;
+                return Ok(Step::EndTransaction);
             }
             Some(EventData::TransactionPayloadEvent(_)) => {
                 // The events in it follow. The position is reached after them.
-                self.payload_end = Some(at);
-                return Ok(());
+                self.payload_end = Some(end);
+                return Ok(Step::KeepPosition);
             }
             None if !HARMLESS_OF_MARIADB.contains(&event.header().event_type_raw()) => {
                 self.lose(run);
@@ -318,35 +338,51 @@ impl Follower {
             ) => self.lose(run),
             _ => {}
         }
-        let at = match self.payload_end {
-            Some(_) if !ends_transaction => 0,
-            Some(end) => {
-                self.payload_end = None;
-                end
+        Ok(Step::ToEnd)
+    }
+
+    /// Applies a statement.
+    fn apply_query(&mut self, run: &Run, query: &QueryEvent<'_>, table: &Table) -> Step {
+        match meaning(&query.query(), &query.schema(), &table.database, &table.name) {
+            Statement::Begin => return Step::ToEnd,
+            // The rows may exist again, or still. Their ids pass until all are read.
+            Statement::RollbackTo => {
+                self.deleted.clear();
+                return Step::ToEnd;
             }
-            None => at,
-        };
-        if at > 0 {
-            // The log writes the lower half of a position.
-            let before = self.position.offset;
-            let offset = before & !u64::from(u32::MAX) | at;
-            let is_wrapped = offset + (1 << 31) < before;
-            self.position.offset = if is_wrapped { offset + (1 << 32) } else { offset };
+            Statement::Commit | Statement::Other => {}
+            Statement::Rollback => self.deleted.clear(),
+            Statement::TwoPhase => self.apply_two_phase(run, &query.query()),
+            Statement::Unexplained => self.lose(run),
         }
-        if ends_transaction {
-            // Under the lock, so that the end of a snapshot is not before a deletion in it.
-            let mut known = self.known.lock();
-            for id in self.deleted.drain() {
-                run.ids.delete(&id);
-            }
-            if let Some(known) = &mut *known {
-                known.position.clone_from(&self.position);
-                known.created = self.created;
-            }
-            drop(known);
-            self.find_end(run);
+        Step::EndTransaction
+    }
+
+    /// Moves the position to the end of an event; 0 stands for no end. The log writes the lower half
+    /// of a position.
+    fn advance(&mut self, end: u64) {
+        if end == 0 {
+            return;
         }
-        Ok(())
+        let before = self.position.offset;
+        let offset = before & !u64::from(u32::MAX) | end;
+        let is_wrapped = offset + (1 << 31) < before;
+        self.position.offset = if is_wrapped { offset + (1 << 32) } else { offset };
+    }
+
+    /// Deletes the ids that the transaction has deleted, and records its end.
+    fn end_transaction(&mut self, run: &Run) {
+        // Under the lock, so that the end of a snapshot is not before a deletion in it.
+        let mut known = self.known.lock();
+        for id in self.deleted.drain() {
+            run.ids.delete(&id);
+        }
+        if let Some(known) = &mut *known {
+            known.position.clone_from(&self.position);
+            known.created = self.created;
+        }
+        drop(known);
+        self.find_end(run);
     }
 
     fn apply_rows(
@@ -397,8 +433,4 @@ impl Follower {
 
 fn closed() -> mysql_async::Error {
     mysql_async::Error::Other("the server has closed the binary log".into())
-}
-
-fn meaning_of(query: &QueryEvent<'_>, table: &Table) -> Statement {
-    meaning(&query.query(), &query.schema(), &table.database, &table.name)
 }

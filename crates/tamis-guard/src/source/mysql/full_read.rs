@@ -1,4 +1,4 @@
-//! The read of all ids, over several connections at once.
+//! Reads all ids of the table over several connections at once.
 //!
 //! The bounds split the ids into ranges, and each thread takes the next range:
 //!
@@ -11,8 +11,10 @@
 //! do not fit the ids cost only time. A range that is read twice is harmless.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
+use tokio::time::sleep;
 
 use crate::generation::Generation;
 use crate::id_set::IdSet;
@@ -25,15 +27,20 @@ use crate::source::mysql::row_reader::RowReader;
 use crate::source::mysql::server::Server;
 use crate::source::mysql::table::{Table, quoted};
 use crate::source::mysql::visible::Visible;
-use crate::source::read_threads::{Ranges, ReadJob, ReadThreads, Stop};
+use crate::source::read_threads::{Ranges, ReadJob, ReadThreads};
 use crate::source::run::Run;
+use crate::source::runtime::runtime;
 use crate::source::status::Rows;
+use crate::source::stop_flag::StopFlag;
 
 /// A table with fewer rows is read over one connection.
 const FEW_ROWS: u64 = 50_000;
 
 /// The number of ranges. With more than threads, no thread waits long for the last one.
 const RANGES: u64 = 32;
+
+/// The time between two tests whether an earlier read has ended.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A read of all ids in threads of its own. Dropping it stops them.
 #[derive(Debug)]
@@ -51,6 +58,8 @@ struct Job {
     ranges: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
+    /// Counts the threads of the source.
+    _running: Arc<()>,
 }
 
 impl FullRead {
@@ -61,6 +70,11 @@ impl FullRead {
         generation: Arc<Generation>,
         visible: Option<Visible>,
     ) -> Result<Self, SourceError> {
+        // Threads of an earlier read may still wait for the server. Without this test, a server that
+        // never answers would get more and more connections.
+        while Arc::strong_count(&run.read_threads) > 1 {
+            sleep(PAUSE).await;
+        }
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
         let job = Arc::new(Job {
@@ -71,15 +85,15 @@ impl FullRead {
             ranges: Ranges::new(ranges(&quoted(&server.table.column), &bounds)),
             generation,
             ids: Arc::clone(&run.ids),
+            _running: Arc::clone(&run.read_threads),
         });
         Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
     }
 
-    /// Waits until all ids are read. The returned future may be dropped:
-    /// the next call continues.
-    pub(super) async fn finish(&mut self, run: &Run) -> Result<(), SourceError> {
-        run.count(self.0.finish().await?);
-        Ok(())
+    /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
+    /// next call continues.
+    pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
+        self.0.finish().await
     }
 }
 
@@ -137,26 +151,28 @@ impl Server {
 }
 
 impl ReadJob for Job {
-    fn read(&self, is_first: bool, stop: &Stop) -> Result<Rows, SourceError> {
+    fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
+        runtime()?.block_on(stop.until_requested(self.read_ranges(is_first, stop)))
+    }
+}
+
+impl Job {
+    async fn read_ranges(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
-        let mut reader = match RowReader::open(&self.options, &self.identity) {
+        let reader = RowReader::open(&self.options, &self.identity, self.visible.as_ref()).await;
+        let mut reader = match reader {
             Ok(reader) => reader,
             // The server may allow fewer connections. The first thread then reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };
-        if let Some(visible) = &self.visible {
-            visible.wait(reader.connection(), stop)?;
-        }
-        let mut count = 0_u32;
         while let Some(range) = self.ranges.take() {
-            reader.each_row(&self.table, range, |text| {
-                count = count.wrapping_add(1);
-                if count.is_multiple_of(4096) {
-                    stop.check()?;
-                }
+            let row = |text: Option<&[u8]>| {
+                // A blocking reader ends only here.
+                stop.check()?;
                 loader.row(text)
-            })?;
+            };
+            reader.each_row(&self.table, range, row).await?;
         }
         loader.finish()
     }

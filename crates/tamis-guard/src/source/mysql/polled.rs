@@ -16,14 +16,15 @@ use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::server::Server;
 use crate::source::mysql::table::{Table, quoted};
 use crate::source::poll::{
-    Answers, BATCH, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable,
+    BATCH, ColumnValue, EachDeleted, PollOptions, PollRuntime, PolledDatabase, PolledTable,
+    in_deletions,
 };
 use crate::source::run::Run;
 
 /// A connection to the server of a table.
 #[derive(Debug)]
 pub(in crate::source) struct MysqlTable {
-    answers: Answers,
+    runtime: PollRuntime,
     server: Mutex<Server>,
     identity: String,
     table: Table,
@@ -39,9 +40,9 @@ impl PolledTable for MysqlTable {
 
     fn open(run: &Run, options: &MysqlOptions, poll: &PollOptions) -> Result<Self, SourceError> {
         let column = poll.changes.as_ref().map(|changes| &*changes.column);
-        let answers = Answers::new(run)?;
+        let runtime = PollRuntime::new(run)?;
         let open = Server::open_for_polls(options, &run.ids.options().id, column);
-        let server = answers.wait(open)?;
+        let server = runtime.wait(open)?;
         let table = server.table.clone();
         let (id, from) = (quoted(&table.column), table.quoted());
         let all_ids = format!("SELECT {id} FROM {from} WHERE {id} IS NOT NULL");
@@ -49,7 +50,7 @@ impl PolledTable for MysqlTable {
         let changed = |column| format!("{all_ids} AND ({column} >= ? OR {column} IS NULL)");
         let places = vec!["?"; BATCH].join(", ");
         Ok(Self {
-            answers,
+            runtime,
             identity: server.identity.clone(),
             server: Mutex::new(server),
             changed_ids: column.as_ref().map(changed),
@@ -77,7 +78,7 @@ impl MysqlTable {
         let mut server = self.server.lock().await;
         let mut rows = server.connection.exec_iter(sql, params).await.map_err(|it| broken(&it))?;
         while let Some(row) = rows.next().await.map_err(|it| broken(&it))? {
-            self.answers.heard();
+            self.runtime.note_progress();
             each(row.as_ref(0).unwrap_or(&Value::NULL))?;
         }
         Ok(())
@@ -104,31 +105,31 @@ fn broken(error: &Error) -> SourceError {
 }
 
 /// Returns a value of the change column.
-fn cell(value: &Value) -> Cell {
+fn column_value(value: &Value) -> ColumnValue {
     match *value {
-        Value::NULL | Value::Time(..) => Cell::Null,
-        Value::Int(value) => Cell::Integer(value),
+        Value::NULL | Value::Time(..) => ColumnValue::Null,
+        Value::Int(value) => ColumnValue::Integer(value),
         // A smaller bound finds more rows.
-        Value::UInt(value) => Cell::Integer(i64::try_from(value).unwrap_or(i64::MAX)),
-        Value::Float(value) => Cell::Real(value.into()),
-        Value::Double(value) => Cell::Real(value),
-        Value::Bytes(ref bytes) => Cell::Text(bytes.clone()),
+        Value::UInt(value) => ColumnValue::Integer(i64::try_from(value).unwrap_or(i64::MAX)),
+        Value::Float(value) => ColumnValue::Real(value.into()),
+        Value::Double(value) => ColumnValue::Real(value),
+        Value::Bytes(ref bytes) => ColumnValue::Text(bytes.clone()),
         // Texts of this form have the order of the moments.
         Value::Date(year, month, day, hour, minute, second, micros) => {
             let text = format!(
                 "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
             );
-            Cell::Text(text.into_bytes())
+            ColumnValue::Text(text.into_bytes())
         }
     }
 }
 
-fn parameter(cell: &Cell) -> Value {
-    match cell {
-        Cell::Null => Value::NULL,
-        Cell::Integer(value) => Value::Int(*value),
-        Cell::Real(value) => Value::Double(*value),
-        Cell::Text(bytes) | Cell::Blob(bytes) => Value::Bytes(bytes.clone()),
+fn parameter(value: &ColumnValue) -> Value {
+    match value {
+        ColumnValue::Null => Value::NULL,
+        ColumnValue::Integer(value) => Value::Int(*value),
+        ColumnValue::Real(value) => Value::Double(*value),
+        ColumnValue::Text(bytes) | ColumnValue::Blob(bytes) => Value::Bytes(bytes.clone()),
     }
 }
 
@@ -151,14 +152,14 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
 
 impl PolledDatabase for MysqlTable {
     fn schema(&self) -> Result<String, SourceError> {
-        self.answers.wait(async { self.server.lock().await.schema().await })
+        self.runtime.wait(async { self.server.lock().await.schema().await })
     }
 
-    fn highest(&self) -> Result<Cell, SourceError> {
-        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
-        let mut highest = Cell::Null;
-        self.answers.wait(self.each(sql, Params::Empty, |value| {
-            highest = cell(value);
+    fn highest(&self) -> Result<ColumnValue, SourceError> {
+        let Some(sql) = &self.highest else { return Ok(ColumnValue::Null) };
+        let mut highest = ColumnValue::Null;
+        self.runtime.wait(self.each(sql, Params::Empty, |value| {
+            highest = column_value(value);
             Ok(())
         }))?;
         Ok(highest)
@@ -166,29 +167,30 @@ impl PolledDatabase for MysqlTable {
 
     fn each_changed(
         &self,
-        bound: &Cell,
+        bound: &ColumnValue,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
         let row = |value: &Value| self.table.kind.text(value).map_or(Ok(()), |text| each(&text));
         match &self.changed_ids {
-            Some(sql) if *bound != Cell::Null => {
+            Some(sql) if *bound != ColumnValue::Null => {
                 let params = Params::Positional(vec![parameter(bound)]);
-                self.answers.wait(self.each(sql, params, row))
+                self.runtime.wait(self.each(sql, params, row))
             }
             // The table was empty.
-            _ => self.answers.wait(self.each(&self.all_ids, Params::Empty, row)),
+            _ => self.runtime.wait(self.each(&self.all_ids, Params::Empty, row)),
         }
     }
 
     fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
         let Some(sql) = &self.deletions else { return Ok(()) };
         let mut ids = Vec::new();
-        self.answers.wait(self.each(sql, Params::Empty, |value| {
+        let deleted = self.runtime.wait(self.each(sql, Params::Empty, |value| {
             ids.extend(as_column(self.table.kind, value));
             Ok(())
-        }))?;
+        }));
+        deleted.map_err(in_deletions)?;
         for batch in ids.chunks(BATCH) {
-            let live = self.answers.wait(self.live(batch))?;
+            let live = self.runtime.wait(self.live(batch))?;
             for text in batch.iter().filter_map(|value| self.table.kind.text(value)) {
                 each(&text, live.contains(&*text))?;
             }
@@ -206,13 +208,19 @@ impl PolledDatabase for MysqlTable {
             let (mut server, generation) = (self.server.lock().await, Arc::clone(generation));
             FullRead::start(run, &mut server, generation, None).await
         };
-        let mut read = self.answers.wait(start)?;
+        let mut read = self.runtime.wait(start)?;
         // The read has connections of its own, and the polls go on over this one.
-        self.answers.alternate(async || read.finish(run).await, pause)
+        self.runtime.alternate(
+            async || {
+                run.count(read.finish().await?);
+                Ok(())
+            },
+            pause,
+        )
     }
 
     fn rows(&self) -> Result<u64, SourceError> {
-        self.answers.wait(async { Ok(self.server.lock().await.rows().await) })
+        self.runtime.wait(async { Ok(self.server.lock().await.rows().await) })
     }
 }
 
@@ -226,15 +234,15 @@ impl Server {
         let mut server = Self::connect(options, id).await?;
         if let Some(column) = column {
             let columns = server.columns().await?;
-            let found = columns.iter().find(|it| it.0.eq_ignore_ascii_case(column));
+            let found = columns.iter().find(|it| it.name.eq_ignore_ascii_case(column));
             let types =
                 ["tinyint", "smallint", "mediumint", "int", "bigint", "timestamp", "datetime"];
             let message = match found {
                 None => format!("the table {} has no column {column}", options.table),
-                Some(found) if !types.contains(&&*found.1) => format!(
+                Some(found) if !types.contains(&&*found.data_type) => format!(
                     "the column {column} is {}; a change column is an integer, a TIMESTAMP or a \
                      DATETIME",
-                    found.2
+                    found.column_type
                 ),
                 Some(_) => String::new(),
             };

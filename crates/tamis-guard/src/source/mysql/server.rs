@@ -1,18 +1,19 @@
-//! Connections for queries: they find the table, check the settings of the server, and read its
-//! position in the log.
+//! The connection for queries about the table and the end of the log. `table.rs` finds the table, and
+//! `preflight.rs` checks the settings.
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
 use crate::id::IdType;
 use crate::source::error::SourceError;
+use crate::source::mysql::column::{Column, columns};
 use crate::source::mysql::connect::{connect, identity};
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::log_filter::filtered;
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::preflight::{NO_LOG, check_settings};
-use crate::source::mysql::table::{Column, Table, columns, find_table, quoted};
+use crate::source::mysql::table::{Table, find_table, quoted};
 
 /// A connection for queries.
 #[derive(Debug)]

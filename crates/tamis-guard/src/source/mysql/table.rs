@@ -9,11 +9,11 @@ use mysql_async::{Conn, Error, Value};
 
 use crate::id::IdType;
 use crate::source::error::SourceError;
-use crate::source::mysql::column::ColumnKind;
+use crate::source::mysql::column::{Column, ColumnKind, columns};
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
 
-/// What the log does not say about the table.
+/// The table and its column of ids, as the information schema has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) database: String,
@@ -74,22 +74,8 @@ pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// A column: its name, `DATA_TYPE`, `COLUMN_TYPE`, and its character set.
-pub(super) type Column = (String, String, String, String);
-
-/// Returns the columns of a table.
-pub(super) async fn columns(
-    connection: &mut Conn,
-    database: &str,
-    table: &str,
-) -> Result<Vec<Column>, Error> {
-    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
-        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
-        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-    connection.exec(sql, (database, table)).await
-}
-
-/// Finds the column of ids.
+/// Finds the table and its column of ids. Refuses a column whose type cannot hold ids of the
+/// configured type.
 pub(super) async fn find_table(
     connection: &mut Conn,
     database: &str,
@@ -108,23 +94,23 @@ pub(super) async fn find_table(
     if columns.is_empty() {
         return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
     }
-    let Some(place) = columns.iter().position(|it| it.0.eq_ignore_ascii_case(column)) else {
-        let names: Vec<&str> = columns.iter().map(|it| &*it.0).collect();
+    let Some(place) = columns.iter().position(|it| it.name.eq_ignore_ascii_case(column)) else {
+        let names: Vec<&str> = columns.iter().map(|it| &*it.name).collect();
         let names = names.join(", ");
         return refuse(format!("the table {name} has no column {column}; it has: {names}"));
     };
-    let (_, data, full, charset) = &columns[place];
-    let kind = ColumnKind::of(data, full, charset);
+    let Column { name: column_name, data_type, column_type, charset } = &columns[place];
+    let kind = ColumnKind::of(data_type, column_type, charset);
     let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
         return refuse(format!(
-            "the column {column} is {full} {charset}, which holds no ids of the configured type; \
+            "the column {column} is {column_type} {charset}, which holds no ids of the configured type; \
              integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
         ));
     };
     // The log also has deletions of old rows, whose ids may still exist.
     let is_unique = table_type != "SYSTEM VERSIONED"
-        && is_unique(connection, database, name, &columns[place].0).await.map_err(explained)?;
-    let has_index = has_index(connection, database, name, &columns[place].0).await;
+        && is_unique(connection, database, name, column_name).await.map_err(explained)?;
+    let has_index = has_index(connection, database, name, column_name).await;
     Ok(Table {
         has_index: has_index.map_err(explained)?,
         is_unique,
@@ -135,7 +121,7 @@ pub(super) async fn find_table(
         columns: columns.len(),
         id: place,
         kind,
-        is_trimmed: kind == ColumnKind::Uuid && data == "binary",
+        is_trimmed: kind == ColumnKind::Uuid && data_type == "binary",
         shape: format!("{columns:?} {is_unique}"),
     })
 }

@@ -16,14 +16,14 @@
 //! read, which therefore sees it. The place may be inside T: the status of the server has only ends
 //! of transactions, so the engine has then committed T, too.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mysql::prelude::Queryable as _;
-use mysql::{Conn, Error};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error};
+use tokio::time::{sleep, timeout};
 
 use crate::source::error::SourceError;
 use crate::source::mysql::log_place::Position;
-use crate::source::read_threads::Stop;
 
 /// The time between two questions.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -51,39 +51,40 @@ pub(super) struct Visible {
 
 impl Visible {
     /// Waits until queries of a server see the transactions.
-    pub(super) fn wait(&self, connection: &mut Conn, stop: &Stop) -> Result<(), SourceError> {
+    pub(super) async fn wait(&self, connection: &mut Conn) -> Result<(), SourceError> {
         if self.has_xa_commit {
-            stop.sleep(LONGEST_SECOND_PHASE)?;
+            sleep(LONGEST_SECOND_PHASE).await;
         }
         let broken = |error: Error| SourceError::Connect(error.to_string());
-        let begun = Instant::now();
-        if committed(connection).map_err(broken)?.is_none() {
-            stop.sleep(LONGEST_SYNC)?;
+        let Some(first) = committed(connection).await.map_err(broken)? else {
+            sleep(LONGEST_SYNC).await;
             // After the limit, the read begins all the same: a busy server may always have a
             // session that waits.
-            while waits_for_replica(connection).map_err(broken)? && begun.elapsed() < LIMIT {
-                stop.sleep(PAUSE)?;
+            let idle = timeout(LIMIT, wait_for_replicas(connection)).await;
+            return idle.unwrap_or(Ok(())).map_err(broken);
+        };
+        let mut at = first;
+        let wait = async {
+            while !at.has_reached(&self.place) {
+                sleep(PAUSE).await;
+                at = committed(connection).await?.unwrap_or_default();
             }
-            return Ok(());
-        }
-        while !committed(connection).map_err(broken)?.unwrap_or_default().has_reached(&self.place) {
-            if begun.elapsed() > LIMIT {
-                let message =
-                    "the server has a transaction in its binary log that it does not commit";
-                return Err(SourceError::Connect(message.to_owned()));
-            }
-            stop.sleep(PAUSE)?;
-        }
-        Ok(())
+            Ok(())
+        };
+        let late = |_| {
+            let message = "the server has a transaction in its binary log that it does not commit";
+            SourceError::Connect(message.to_owned())
+        };
+        timeout(LIMIT, wait).await.map_err(late)?.map_err(broken)
     }
 }
 
 /// Returns the place in the log up to which the storage engine has committed all transactions.
 /// `None` if the server does not report it: MariaDB and Percona Server do.
-fn committed(connection: &mut Conn) -> Result<Option<Position>, Error> {
-    connection.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-    let status = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'");
-    connection.query_drop("COMMIT")?;
+async fn committed(connection: &mut Conn) -> Result<Option<Position>, Error> {
+    connection.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let status = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await;
+    connection.query_drop("COMMIT").await?;
     let status: Vec<(String, String)> = status?;
     let value = |name: &str| {
         let found = status.iter().find(|it| it.0.eq_ignore_ascii_case(name));
@@ -94,10 +95,15 @@ fn committed(connection: &mut Conn) -> Result<Option<Position>, Error> {
     Ok(file.zip(offset).map(|(file, offset)| Position { file, offset }))
 }
 
-/// Tests whether a session waits for a replica.
-fn waits_for_replica(connection: &mut Conn) -> Result<bool, Error> {
-    // MySQL 8.0.26 has renamed `master` to `source`.
-    let sql = "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%\\_wait\\_sessions'";
-    let counters: Vec<(String, String)> = connection.query(sql)?;
-    Ok(counters.iter().any(|it| it.1 != "0"))
+/// Waits until no session waits for a replica.
+async fn wait_for_replicas(connection: &mut Conn) -> Result<(), Error> {
+    loop {
+        // MySQL 8.0.26 has renamed `master` to `source`.
+        let sql = "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%\\_wait\\_sessions'";
+        let counters: Vec<(String, String)> = connection.query(sql).await?;
+        if counters.iter().all(|it| it.1 == "0") {
+            return Ok(());
+        }
+        sleep(PAUSE).await;
+    }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::snapshot::{SnapshotError, SnapshotOptions};
 use crate::source::error::SourceError;
-use crate::source::poll::cell::Cell;
+use crate::source::poll::column_value::ColumnValue;
 use crate::source::poll::history::History;
 use crate::source::poll::options::PollOptions;
 use crate::source::poll::place::Place;
@@ -201,7 +201,8 @@ impl Follower {
                 let highest = database.highest()?;
                 let at = Instant::now();
                 if self.is_following {
-                    let bound = self.history.bound(self.polled).cloned().unwrap_or(Cell::Null);
+                    let bound =
+                        self.history.bound(self.polled).cloned().unwrap_or(ColumnValue::Null);
                     read_changed(run, database, &smaller(bound, &highest))?;
                 }
                 Ok((at, highest))
@@ -264,7 +265,7 @@ impl Follower {
 fn read_changed(
     run: &Run,
     database: &impl PolledDatabase,
-    bound: &Cell,
+    bound: &ColumnValue,
 ) -> Result<(), SourceError> {
     let mut rows = Rows::default();
     database.each_changed(bound, &mut |text| {
@@ -288,6 +289,6 @@ fn read_changed(
     })
 }
 
-fn smaller(one: Cell, other: &Cell) -> Cell {
+fn smaller(one: ColumnValue, other: &ColumnValue) -> ColumnValue {
     if one.order(other).is_gt() { other.clone() } else { one }
 }

@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::source::poll::cell::Cell;
+use crate::source::poll::column_value::ColumnValue;
 
 /// The samples are at least this share of the overlap apart.
 const SAMPLES: u32 = 32;
@@ -29,15 +29,15 @@ const SAMPLES: u32 = 32;
 pub(super) struct History {
     overlap: Duration,
     /// Each time is after the sample.
-    samples: VecDeque<(Instant, Cell)>,
+    samples: VecDeque<(Instant, ColumnValue)>,
     /// The bound of an earlier process, which is older than all samples.
-    resumed: Option<Cell>,
-    highest: Cell,
+    resumed: Option<ColumnValue>,
+    highest: ColumnValue,
 }
 
 impl History {
     pub(super) fn new(overlap: Duration) -> Self {
-        Self { overlap, samples: VecDeque::new(), resumed: None, highest: Cell::Null }
+        Self { overlap, samples: VecDeque::new(), resumed: None, highest: ColumnValue::Null }
     }
 
     pub(super) fn clear(&mut self) {
@@ -47,20 +47,20 @@ impl History {
 
     /// Continues with the bound that an earlier process had after its last poll. Rows that were
     /// committed after that poll have at least this value, so also those after each later poll.
-    pub(super) fn resume(&mut self, bound: Cell) {
+    pub(super) fn resume(&mut self, bound: ColumnValue) {
         self.resumed = Some(bound);
     }
 
     /// Returns the smallest value of rows that were committed after `poll`. `None` if the first
     /// sample is too young.
-    pub(super) fn bound(&self, poll: Instant) -> Option<&Cell> {
-        let is_old = |&&(at, _): &&(Instant, Cell)| at + self.overlap <= poll;
+    pub(super) fn bound(&self, poll: Instant) -> Option<&ColumnValue> {
+        let is_old = |&&(at, _): &&(Instant, ColumnValue)| at + self.overlap <= poll;
         let sample = self.samples.iter().take_while(is_old).last().map(|(_, value)| value);
         sample.or(self.resumed.as_ref())
     }
 
     /// Adds a sample that was taken before `at`, and drops those that no bound after `poll` needs.
-    pub(super) fn sample(&mut self, at: Instant, highest: Cell, poll: Instant) {
+    pub(super) fn sample(&mut self, at: Instant, highest: ColumnValue, poll: Instant) {
         // The application removed the largest value and may take it again.
         for value in self.samples.iter_mut().map(|(_, value)| value).chain(&mut self.resumed) {
             if value.order(&highest) == Ordering::Greater {
@@ -93,27 +93,27 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let mut history = History::new(Duration::from_millis(100));
         for ms in (0..1000).step_by(10) {
-            history.sample(at(ms), Cell::Integer(ms as i64), at(ms));
+            history.sample(at(ms), ColumnValue::Integer(ms as i64), at(ms));
             let bound = history.bound(at(ms));
             match ms {
                 0..100 => assert_eq!(bound, None),
                 _ => {
-                    let Some(&Cell::Integer(bound)) = bound else { panic!("a bound") };
+                    let Some(&ColumnValue::Integer(bound)) = bound else { panic!("a bound") };
                     assert!(bound <= ms as i64 - 100 && bound > ms as i64 - 120, "{ms} {bound}");
                 }
             }
         }
         assert!(history.samples.len() <= 33, "{}", history.samples.len());
         // Rows were deleted.
-        history.sample(at(1000), Cell::Integer(5), at(1000));
-        assert_eq!(history.bound(at(1000)), Some(&Cell::Integer(5)));
+        history.sample(at(1000), ColumnValue::Integer(5), at(1000));
+        assert_eq!(history.bound(at(1000)), Some(&ColumnValue::Integer(5)));
         // A bound of an earlier process counts until there is a sample that is old enough.
         let mut history = History::new(Duration::from_millis(100));
-        history.resume(Cell::Integer(7));
-        history.sample(at(10), Cell::Integer(20), at(0));
-        assert_eq!(history.bound(at(50)), Some(&Cell::Integer(7)));
-        assert_eq!(history.bound(at(110)), Some(&Cell::Integer(20)));
-        history.sample(at(20), Cell::Integer(3), at(20));
-        assert_eq!(history.bound(at(50)), Some(&Cell::Integer(3)));
+        history.resume(ColumnValue::Integer(7));
+        history.sample(at(10), ColumnValue::Integer(20), at(0));
+        assert_eq!(history.bound(at(50)), Some(&ColumnValue::Integer(7)));
+        assert_eq!(history.bound(at(110)), Some(&ColumnValue::Integer(20)));
+        history.sample(at(20), ColumnValue::Integer(3), at(20));
+        assert_eq!(history.bound(at(50)), Some(&ColumnValue::Integer(3)));
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::source::poll::cell::Cell;
+use crate::source::poll::column_value::ColumnValue;
 
 /// Where a snapshot is continued.
 #[derive(Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(super) struct Place {
     pub(super) database: String,
     pub(super) schema: String,
     /// The smallest value of rows that were committed after the snapshot.
-    pub(super) bound: Cell,
+    pub(super) bound: ColumnValue,
     /// When all ids must be read again.
     pub(super) ends: SystemTime,
 }
@@ -36,7 +36,7 @@ impl Place {
         Some(Self {
             database: text("database")?,
             schema: text("schema")?,
-            bound: Cell::decode(place.get("bound")?)?,
+            bound: ColumnValue::decode(place.get("bound")?)?,
             ends: UNIX_EPOCH.checked_add(Duration::from_secs(place.get("ends")?.as_u64()?))?,
         })
     }
@@ -51,7 +51,7 @@ mod tests {
         let place = Place {
             database: "1:2 \"a\"".to_owned(),
             schema: "7".to_owned(),
-            bound: Cell::Text(b"2026-11-25\xff".to_vec()),
+            bound: ColumnValue::Text(b"2026-11-25\xff".to_vec()),
             ends: UNIX_EPOCH + Duration::from_secs(1_800_000_000),
         };
         let bytes = place.encode();

@@ -4,12 +4,23 @@ use std::sync::Arc;
 
 use crate::generation::Generation;
 use crate::source::error::SourceError;
-use crate::source::poll::cell::Cell;
+use crate::source::poll::column_value::ColumnValue;
 use crate::source::run::Run;
 
 /// Takes a deleted id, and whether a row has the id.
 pub(in crate::source) type EachDeleted<'e> =
     &'e mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>;
+
+/// Names the query for deletions, which people write, in its error.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(in crate::source) fn in_deletions(error: SourceError) -> SourceError {
+    match error {
+        SourceError::Connect(why) => {
+            SourceError::Connect(format!("the query `deletions` failed: {why}"))
+        }
+        other => other,
+    }
+}
 
 /// A database that is polled. What it does by itself is right for each database server.
 pub(in crate::source) trait PolledDatabase {
@@ -52,13 +63,13 @@ pub(in crate::source) trait PolledDatabase {
     }
 
     /// Returns the largest value of the change column.
-    fn highest(&self) -> Result<Cell, SourceError>;
+    fn highest(&self) -> Result<ColumnValue, SourceError>;
 
     /// Passes the ids of all rows whose change column is at least `bound` or is `NULL`. If `bound` is
     /// `NULL`, passes the ids of all rows.
     fn each_changed(
         &self,
-        bound: &Cell,
+        bound: &ColumnValue,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError>;
 

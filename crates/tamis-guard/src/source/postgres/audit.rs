@@ -13,7 +13,7 @@ use crate::source::postgres::polled::find;
 use crate::source::postgres::row_reader::RowReader;
 use crate::source::postgres::server::Server;
 use crate::source::postgres::table::IdColumn;
-use crate::source::runtime::{in_time, runtime};
+use crate::source::runtime::{runtime, with_timeout};
 
 /// How long the server may take to answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ impl PostgresAudit {
     /// Returns the number of the host, and the column.
     async fn find(&self) -> Result<(usize, IdColumn), SourceError> {
         let Self { address, options, id, .. } = self;
-        in_time(LIMIT, async {
+        with_timeout(LIMIT, async {
             if options.poll.is_some() {
                 let found = find(address, options, id, LIMIT).await?;
                 return Ok((found.host, found.column));

@@ -157,9 +157,9 @@ impl<'r> Connection<'r> {
         let rows = full_read.finish().await?;
         // The read still keeps the table as it is. A table that was rewritten before the read began
         // looks empty in an older snapshot.
-        let look = self.server.look(&stream_slot).await?;
+        let state = self.server.state(&stream_slot).await?;
         drop(full_read);
-        if look.definition != definition {
+        if state.definition != definition {
             return Ok(None);
         }
         self.run.count(rows);

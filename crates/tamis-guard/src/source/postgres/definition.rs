@@ -27,8 +27,8 @@ pub(super) const UNIQUE_INDEXES: &str = "FROM pg_index x
     WHERE x.indrelid = c.oid AND k.attname = $3 AND x.indisunique AND x.indimmediate
     AND x.indisvalid AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 1";
 
-/// Returns the query of a [`Look`]. Rows of the catalog that are replaced get another `xmin`.
-pub(super) fn look_sql() -> String {
+/// Returns the SQL that reads a [`ServerState`](super::server::ServerState). Rows of the catalog that are replaced get another `xmin`.
+pub(super) fn server_state_sql() -> String {
     format!(
         "{TREE}, lineage AS (
     SELECT oid FROM tree

@@ -14,11 +14,11 @@ use crate::source::postgres::log_place::LogPlace;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::resume::{Resume, TABLE_DIFFERS};
-use crate::source::postgres::server::{Look, Server};
+use crate::source::postgres::server::{Server, ServerState};
 use crate::source::postgres::transaction::{Effect, Transaction};
 use crate::source::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
-use crate::source::runtime::in_time;
+use crate::source::runtime::with_timeout;
 
 /// How many changes are applied before the follower looks at other work.
 const BATCH: usize = 256;
@@ -52,7 +52,7 @@ pub(super) struct Follower<'r> {
     /// The read of all ids that is going on. `None` if the table becomes another one during it.
     full_read: Option<Work<'r, Option<Lsn>>>,
     /// The question that is going on, with the moment before it.
-    question: Option<Work<'r, (Instant, Look)>>,
+    question: Option<Work<'r, (Instant, ServerState)>>,
     /// The point of the read that is complete.
     read_point: Option<Lsn>,
     /// True if all ids must be read.
@@ -92,7 +92,7 @@ impl<'r> Follower<'r> {
     ) -> Result<(), SourceError> {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let id = &run.ids.options().id;
-        let server = in_time(limit, Server::open(address, options, id, limit)).await?;
+        let server = with_timeout(limit, Server::open(address, options, id, limit)).await?;
         resume.compare(run, server.definition);
         let connection = Connection { run, server: &server, address, unfinished, options };
         let begin = match options.permanent() {
@@ -143,10 +143,10 @@ impl<'r> Follower<'r> {
                     self.full_read = None;
                     self.end_read(read)?
                 }
-                look = wait(&mut self.question), if self.question.is_some() => {
+                state = wait(&mut self.question), if self.question.is_some() => {
                     self.question = None;
-                    let (moment, look) = look?;
-                    self.compare(moment, &look)
+                    let (moment, state) = state?;
+                    self.compare(moment, &state)
                 }
                 _ = ticks.tick() => {
                     stream.confirm_soon(self.applied()).await?;
@@ -264,20 +264,20 @@ impl<'r> Follower<'r> {
                 server.flush_log().await;
             }
             let moment = Instant::now();
-            Ok((moment, server.look(&slot).await?))
+            Ok((moment, server.state(&slot).await?))
         }));
     }
 
     /// Compares the answer with what is known. Returns false if the table is another one.
-    fn compare(&mut self, moment: Instant, look: &Look) -> bool {
-        if look.definition != self.definition {
+    fn compare(&mut self, moment: Instant, state: &ServerState) -> bool {
+        if state.definition != self.definition {
             return false;
         }
-        self.versions = look.versions;
-        self.resume.see(look.versions);
-        self.flushed = look.flushed;
-        self.run.lag_bytes(Some(look.end.0.saturating_sub(self.position.0)));
-        self.asked.get_or_insert((moment, look.end));
+        self.versions = state.versions;
+        self.resume.see(state.versions);
+        self.flushed = state.flushed;
+        self.run.lag_bytes(Some(state.end.0.saturating_sub(self.position.0)));
+        self.asked.get_or_insert((moment, state.end));
         true
     }
 

@@ -1,4 +1,4 @@
-//! Reads all ids of the table, over several connections at once.
+//! Reads all ids of the table over several connections at once.
 //!
 //! All connections see the snapshot of the slot. The place of a row in the files (`ctid`) splits the
 //! rows into ranges of blocks, and each thread takes the next range. The last range has no end, so
@@ -18,10 +18,11 @@ use crate::source::postgres::address::Address;
 use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::row_reader::RowReader;
 use crate::source::postgres::table::IdColumn;
-use crate::source::read_threads::{Ranges, ReadJob, ReadThreads, Stop};
+use crate::source::read_threads::{Ranges, ReadJob, ReadThreads};
 use crate::source::run::Run;
-use crate::source::runtime::{in_time, runtime, silent};
+use crate::source::runtime::{no_answer, runtime, with_timeout};
 use crate::source::status::Rows;
+use crate::source::stop_flag::StopFlag;
 
 /// The number of ranges. With more than threads, no thread waits long for the last one.
 const RANGES: u64 = 32;
@@ -127,13 +128,8 @@ struct Job {
 }
 
 impl ReadJob for Job {
-    fn read(&self, is_first: bool, stop: &Stop) -> Result<Rows, SourceError> {
-        runtime()?.block_on(async {
-            tokio::select! {
-                rows = self.read_ranges(is_first) => rows,
-                () = stop.requested() => Err(SourceError::Stopped),
-            }
-        })
+    fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
+        runtime()?.block_on(stop.until_requested(self.read_ranges(is_first)))
     }
 }
 
@@ -170,7 +166,7 @@ impl Job {
             }
             return reader;
         }
-        _ = self.first_opened.acquire().await.map_err(|_| silent())?;
-        in_time(OPEN, open).await
+        _ = self.first_opened.acquire().await.map_err(|_| no_answer())?;
+        with_timeout(OPEN, open).await
     }
 }

@@ -14,7 +14,8 @@ use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::poll::{
-    Answers, BATCH, Cell, EachDeleted, PollOptions, PolledDatabase, PolledTable,
+    BATCH, ColumnValue, EachDeleted, PollOptions, PollRuntime, PolledDatabase, PolledTable,
+    in_deletions,
 };
 use crate::source::postgres::address::Address;
 use crate::source::postgres::column::ColumnKind;
@@ -36,7 +37,7 @@ const CANCEL: Duration = Duration::from_secs(1);
 /// A connection to the server of a table.
 pub(in crate::source) struct PostgresTable {
     client: Client,
-    answers: Answers,
+    runtime: PollRuntime,
     address: Address,
     host: usize,
     identity: String,
@@ -78,12 +79,12 @@ impl PolledTable for PostgresTable {
     type Options = PostgresOptions;
 
     fn open(run: &Run, options: &PostgresOptions, poll: &PollOptions) -> Result<Self, SourceError> {
-        let (answers, address) = (Answers::new(run)?, Address::new(options)?);
+        let (runtime, address) = (PollRuntime::new(run)?, Address::new(options)?);
         let changed = poll.changes.as_ref().map(|changes| &*changes.column);
         let open = async {
             let id = &run.ids.options().id;
             let Found { client, host, name, column } =
-                find(&address, options, id, answers.limit).await?;
+                find(&address, options, id, runtime.limit).await?;
             let changes = match changed {
                 Some(changed) => Some(check_change_column(&client, &name, options, changed).await?),
                 None => None,
@@ -101,7 +102,7 @@ impl PolledTable for PostgresTable {
             let row = client.query_one(&sql, &[]).await.map_err(|error| explained(&error))?;
             Ok((Found { client, host, name, column }, changes, row.get(1)))
         };
-        let (found, changes, identity) = answers.wait(open)?;
+        let (found, changes, identity) = runtime.wait(open)?;
         let Found { client, host, name, column } = found;
         let (id, from) = (&column.column, &column.table);
         let all_ids = format!("SELECT {id}::text FROM {from} WHERE {id} IS NOT NULL");
@@ -123,7 +124,7 @@ impl PolledTable for PostgresTable {
             columns: [options.column.clone(), changed.unwrap_or_default().to_owned()],
             all_ids,
             client,
-            answers,
+            runtime,
             address,
             host,
             identity,
@@ -175,9 +176,9 @@ impl PostgresTable {
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
     ) -> Result<T, SourceError> {
-        let result = self.answers.wait(answer);
+        let result = self.runtime.wait(answer);
         if result.is_err() && !self.client.is_closed() {
-            self.answers.finish(CANCEL, async {
+            self.runtime.finish(CANCEL, async {
                 let transport = self.address.connect(self.host).await?;
                 let cancelled = self.client.cancel_token().cancel_query_raw(transport, NoTls).await;
                 cancelled.map_err(|error| explained(&error))
@@ -196,7 +197,7 @@ impl PostgresTable {
         let rows = self.client.query_raw(sql, parameter).await;
         let mut rows = pin!(rows.map_err(|error| explained(&error))?);
         while let Some(row) = rows.next().await {
-            self.answers.heard();
+            self.runtime.note_progress();
             let row = row.map_err(|error| explained(&error))?;
             let text: &str = row.try_get(0).map_err(|error| explained(&error))?;
             each(text.as_bytes())?;
@@ -211,7 +212,7 @@ impl PostgresTable {
         let messages = self.client.simple_query_raw(sql).await;
         let mut messages = pin!(messages.map_err(|error| explained(&error))?);
         while let Some(message) = messages.next().await {
-            self.answers.heard();
+            self.runtime.note_progress();
             if let SimpleQueryMessage::Row(row) = message.map_err(|error| explained(&error))? {
                 let text = row.try_get(0).map_err(|error| explained(&error))?;
                 ids.extend(text.and_then(|text| as_column(self.column.kind, text)));
@@ -260,22 +261,22 @@ impl PolledDatabase for PostgresTable {
         })
     }
 
-    fn highest(&self) -> Result<Cell, SourceError> {
-        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
+    fn highest(&self) -> Result<ColumnValue, SourceError> {
+        let Some(sql) = &self.highest else { return Ok(ColumnValue::Null) };
         self.wait(async {
             let row = self.client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
             let highest: Option<Ordinal> = row.try_get(0).map_err(|error| explained(&error))?;
-            Ok(highest.map_or(Cell::Null, |Ordinal(value)| Cell::Integer(value)))
+            Ok(highest.map_or(ColumnValue::Null, |Ordinal(value)| ColumnValue::Integer(value)))
         })
     }
 
     fn each_changed(
         &self,
-        bound: &Cell,
+        bound: &ColumnValue,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
         match (&self.changed_ids, bound) {
-            (Some(sql), Cell::Integer(bound)) => {
+            (Some(sql), ColumnValue::Integer(bound)) => {
                 let bound = Ordinal(*bound);
                 self.wait(self.each(sql, Some(&bound), each))
             }
@@ -286,7 +287,7 @@ impl PolledDatabase for PostgresTable {
 
     fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError> {
         let Some(sql) = &self.deletions else { return Ok(()) };
-        let ids = self.wait(self.deleted(sql))?;
+        let ids = self.wait(self.deleted(sql)).map_err(in_deletions)?;
         for batch in ids.chunks(BATCH) {
             let live = self.wait(self.live(batch))?;
             for id in batch {
@@ -305,9 +306,9 @@ impl PolledDatabase for PostgresTable {
         let Self { address, host, column, .. } = self;
         let (snapshot, generation) = (Snapshot::Present(&self.identity), Arc::clone(generation));
         let start = FullRead::start(run, address, *host, column, snapshot, generation);
-        let mut read = self.answers.wait(start)?;
+        let mut read = self.runtime.wait(start)?;
         // The read has connections of its own, and the polls go on over this one.
-        self.answers.alternate(
+        self.runtime.alternate(
             async || {
                 run.count(read.finish().await?);
                 Ok(())

@@ -89,7 +89,7 @@ pub(super) async fn check_settings(
     Ok(Settings { page: size(2), segment: size(3) })
 }
 
-/// Finds the table of the settings.
+/// Finds the table that the configuration names.
 pub(super) async fn find_table(client: &Client, text: &str) -> Result<TableName, SourceError> {
     let Some((schema, table)) = parse_name(text) else {
         return refuse(format!("the table {text:?} is no name; write table or schema.table"));

@@ -1,4 +1,4 @@
-//! A connection that reads the ids of all rows.
+//! A connection that reads the ids of a table.
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -11,7 +11,7 @@ use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::server::SERVER_IDENTITY;
 use crate::source::postgres::table::IdColumn;
-use crate::source::read_threads::SILENCE;
+use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error};
 
 /// A connection that sees one snapshot of the database.
 pub(super) struct RowReader {
@@ -97,12 +97,13 @@ impl RowReader {
         let mut lines = std::pin::pin!(lines);
         let mut rest: Vec<u8> = Vec::new();
         let mut count = 0_u32;
-        let silent = |_| SourceError::Connect("the server sends no more rows".to_owned());
         loop {
             // A timer for each row took a sixth of the time of the read.
             let chunk = match lines.next().now_or_never() {
                 Some(chunk) => chunk,
-                None => timeout(SILENCE, lines.next()).await.map_err(silent)?,
+                None => {
+                    timeout(ROW_TIMEOUT, lines.next()).await.map_err(|_| row_timeout_error())?
+                }
             };
             let Some(chunk) = chunk else { break };
             let chunk: Bytes = chunk.map_err(|error| explained(&error))?;
@@ -122,7 +123,7 @@ impl RowReader {
             rest.extend_from_slice(chunk);
             count = count.wrapping_add(1);
             if count.is_multiple_of(1024) {
-                // So that a read that is not needed any more ends.
+                // So that a dropped read ends soon.
                 tokio::task::yield_now().await;
             }
         }

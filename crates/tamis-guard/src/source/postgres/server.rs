@@ -9,14 +9,14 @@ use tokio_postgres::{Client, Row, Statement};
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
-use crate::source::postgres::definition::{Definition, TREE, Versions, look_sql};
+use crate::source::postgres::definition::{Definition, TREE, Versions, server_state_sql};
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::lsn::Lsn;
 use crate::source::postgres::options::PostgresOptions;
 use crate::source::postgres::preflight::{Settings, check_settings, find_table};
 use crate::source::postgres::slot_state::SlotState;
 use crate::source::postgres::table::{Table, check_table};
-use crate::source::runtime::in_time;
+use crate::source::runtime::with_timeout;
 
 /// SQL for the identity of the server. It changes when a standby is promoted (new timeline) and after
 /// a crash (the statistics are reset), because both may lose commits.
@@ -28,7 +28,7 @@ pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
 /// A connection for queries.
 pub(super) struct Server {
     client: Client,
-    look: Statement,
+    state_query: Statement,
     /// The host of the URL that is no standby.
     pub(super) host: usize,
     pub(super) table: Table,
@@ -44,7 +44,7 @@ pub(super) struct Server {
 
 /// The state of the server at a moment.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct ServerState {
     /// The end of the log. Commits that the server has confirmed are before it.
     pub(super) end: Lsn,
     /// The part of the log that is on disk. The server sends no more than this.
@@ -72,7 +72,7 @@ pub(super) async fn connect(
             }
             Ok(client)
         };
-        match in_time(limit, found).await {
+        match with_timeout(limit, found).await {
             Ok(client) => return Ok((client, host)),
             Err(error) => failures.push((address.host_name(host), error)),
         }
@@ -99,17 +99,18 @@ impl Server {
         let (client, host) = connect(address, limit).await?;
         let settings = check_settings(&client, options.slot.is_some()).await?;
         let name = find_table(&client, &options.table).await?;
-        let look = client.prepare(&look_sql()).await.map_err(|error| explained(&error))?;
+        let state_query =
+            client.prepare(&server_state_sql()).await.map_err(|error| explained(&error))?;
         // Before the checks: what changes during them is noticed later.
         let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
-        let row = client.query_one(&look, &parameters.each_ref().map(|it| it as _)).await;
+        let row = client.query_one(&state_query, &parameters.each_ref().map(|it| it as _)).await;
         let row = row.map_err(|error| explained(&error))?;
         let (definition, versions, end) = (definition(&row), versions(&row), place(&row, 0)?);
         let table = check_table(&client, &name, options, id).await?;
         let publication = options.publication.clone();
         let server = Self {
             client,
-            look,
+            state_query,
             host,
             table,
             definition,
@@ -130,23 +131,23 @@ impl Server {
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
     ) -> Result<T, SourceError> {
-        in_time(self.limit, answer).await
+        with_timeout(self.limit, answer).await
     }
 
     /// Returns the state of the server. It fails if the slot is not there: then the connection has
     /// reached another server, or the server has ended the stream.
-    pub(super) async fn look(&self, slot: &str) -> Result<Look, SourceError> {
+    pub(super) async fn state(&self, slot: &str) -> Result<ServerState, SourceError> {
         let table = &self.table;
         let parameters = [&*table.schema, &*table.name, &*table.column, &*self.publication, slot];
         let parameters = parameters.each_ref().map(|it| it as _);
-        let row = self.client.query_one(&self.look, &parameters);
+        let row = self.client.query_one(&self.state_query, &parameters);
         let row = self.in_time(async { row.await.map_err(|error| explained(&error)) }).await?;
         if !row.get::<_, bool>(2) {
             return Err(lost_slot());
         }
         let end = place(&row, 0)?.end_of_record(self.settings.page, self.settings.segment);
         let (definition, versions) = (definition(&row), versions(&row));
-        Ok(Look { end, flushed: place(&row, 1)?, definition, versions })
+        Ok(ServerState { end, flushed: place(&row, 1)?, definition, versions })
     }
 
     /// Returns the state of a slot; `None` if there is none with this name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
-use crate::source::poll::Cell;
+use crate::source::poll::ColumnValue;
 use crate::source::sqlite::database::Database;
 use crate::source::sqlite::options::SqliteOptions;
 
@@ -34,7 +34,7 @@ impl AuditSource for SqliteAudit {
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        let mut last = Cell::Null;
+        let mut last = ColumnValue::Null;
         loop {
             let after = last.clone();
             let count = self.database.chunk(&after, |value, text| {

@@ -13,9 +13,9 @@ use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::file::{Identity, Signature};
-use crate::source::poll::{Cell, EachDeleted, PolledDatabase};
+use crate::source::poll::{ColumnValue, EachDeleted, PolledDatabase};
 use crate::source::run::Run;
-use crate::source::sqlite::cell::id_text;
+use crate::source::sqlite::column_value::id_text;
 use crate::source::sqlite::options::SqliteOptions;
 use crate::source::status::Rows;
 
@@ -90,17 +90,17 @@ impl Database {
     /// Passes the next ids in their order, after the id `after`. Returns their number.
     pub(super) fn chunk(
         &self,
-        after: &Cell,
+        after: &ColumnValue,
         each: impl FnMut(ValueRef<'_>, &[u8]) -> Result<(), SourceError>,
     ) -> Result<u64, SourceError> {
         match after {
-            Cell::Null => self.each(&self.first_ids, [], each),
+            ColumnValue::Null => self.each(&self.first_ids, [], each),
             after => self.each(&self.next_ids, [after], each),
         }
     }
 
     /// Tests whether a row has an id.
-    fn is_live(&self, id: &Cell) -> Result<bool, SourceError> {
+    fn is_live(&self, id: &ColumnValue) -> Result<bool, SourceError> {
         let mut query = self.connection.prepare_cached(&self.is_live)?;
         Ok(query.query_row([id], |_| Ok(())).optional()?.is_some())
     }
@@ -110,9 +110,9 @@ impl Database {
         &self,
         run: &Run,
         generation: &Generation,
-        after: &Cell,
-    ) -> Result<Option<Cell>, SourceError> {
-        let (mut rows, mut last) = (Rows::default(), Cell::Null);
+        after: &ColumnValue,
+    ) -> Result<Option<ColumnValue>, SourceError> {
+        let (mut rows, mut last) = (Rows::default(), ColumnValue::Null);
         let count = self.chunk(after, |value, text| {
             let id = run.canonical(text);
             rows.add(id.is_some());
@@ -187,20 +187,20 @@ impl PolledDatabase for Database {
         queries()
     }
 
-    fn highest(&self) -> Result<Cell, SourceError> {
-        let Some(sql) = &self.highest else { return Ok(Cell::Null) };
+    fn highest(&self) -> Result<ColumnValue, SourceError> {
+        let Some(sql) = &self.highest else { return Ok(ColumnValue::Null) };
         let mut query = self.connection.prepare_cached(sql)?;
-        Ok(query.query_row([], |row| Ok(Cell::from(row.get_ref(0)?)))?)
+        Ok(query.query_row([], |row| Ok(ColumnValue::from(row.get_ref(0)?)))?)
     }
 
     fn each_changed(
         &self,
-        bound: &Cell,
+        bound: &ColumnValue,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
         let row = |_: ValueRef<'_>, text: &[u8]| each(text);
         match &self.changed_ids {
-            Some(sql) if *bound != Cell::Null => self.each(sql, [bound], row),
+            Some(sql) if *bound != ColumnValue::Null => self.each(sql, [bound], row),
             // The table was empty.
             _ => self.each(&self.all_ids, [], row),
         }
@@ -219,7 +219,7 @@ impl PolledDatabase for Database {
         generation: &Arc<Generation>,
         pause: &mut dyn FnMut() -> Result<bool, SourceError>,
     ) -> Result<(), SourceError> {
-        let mut last = Cell::Null;
+        let mut last = ColumnValue::Null;
         loop {
             let next = retry(run, || self.read_chunk(run, generation, &last))?;
             let Some(next) = next else { return Ok(()) };

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use crate::source::poll::Cell;
+use crate::source::poll::ColumnValue;
 
-impl From<ValueRef<'_>> for Cell {
+impl From<ValueRef<'_>> for ColumnValue {
     fn from(value: ValueRef<'_>) -> Self {
         match value {
             ValueRef::Null => Self::Null,
@@ -19,7 +19,7 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-impl ToSql for Cell {
+impl ToSql for ColumnValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,

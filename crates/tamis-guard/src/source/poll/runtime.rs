@@ -1,4 +1,4 @@
-//! Waits for the answers of a server.
+//! A tokio runtime for polls.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use tokio::time::{sleep, timeout};
 
 use crate::source::error::SourceError;
 use crate::source::run::Run;
-use crate::source::runtime::{runtime, silent};
+use crate::source::runtime::{no_answer, runtime};
 
 /// How often a wait tests whether the source is stopped, and how long a turn of `alternate` is.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits for the answers of a server, until the source is stopped or the server is silent for long.
+/// A tokio runtime for polls. It blocks the thread until the server answers, the source is stopped, or
+/// the server is silent for longer than a limit.
 #[derive(Debug)]
-pub(in crate::source) struct Answers {
+pub(in crate::source) struct PollRuntime {
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
     is_stopped: Arc<AtomicBool>,
@@ -27,7 +28,7 @@ pub(in crate::source) struct Answers {
     heard: Cell<Instant>,
 }
 
-impl Answers {
+impl PollRuntime {
     pub(in crate::source) fn new(run: &Run) -> Result<Self, SourceError> {
         Ok(Self {
             runtime: Some(runtime()?),
@@ -49,11 +50,11 @@ impl Answers {
         if self.is_stopped.load(Ordering::Acquire) {
             return Err(SourceError::Stopped);
         }
-        self.heard();
+        self.note_progress();
         self.runtime().block_on(async {
             tokio::select! {
                 result = answer => result,
-                error = self.silence() => Err(error),
+                error = self.stopped_or_silent() => Err(error),
             }
         })
     }
@@ -69,18 +70,18 @@ impl Answers {
     }
 
     /// Reports that a part of an answer has arrived.
-    pub(in crate::source) fn heard(&self) {
+    pub(in crate::source) fn note_progress(&self) {
         self.heard.set(Instant::now());
     }
 
-    async fn silence(&self) -> SourceError {
+    async fn stopped_or_silent(&self) -> SourceError {
         loop {
             sleep(TICK).await;
             if self.is_stopped.load(Ordering::Acquire) {
                 return SourceError::Stopped;
             }
             if self.heard.get().elapsed() > self.limit {
-                return silent();
+                return no_answer();
             }
         }
     }
@@ -102,7 +103,7 @@ impl Answers {
     }
 }
 
-impl Drop for Answers {
+impl Drop for PollRuntime {
     fn drop(&mut self) {
         // The system may look up the name of a host for long.
         if let Some(runtime) = self.runtime.take() {

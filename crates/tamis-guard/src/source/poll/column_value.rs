@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// A value as the database stores it. A text may be any bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::source) enum Cell {
+pub(in crate::source) enum ColumnValue {
     Null,
     Integer(i64),
     Real(f64),
@@ -14,7 +14,7 @@ pub(in crate::source) enum Cell {
     Blob(Vec<u8>),
 }
 
-impl Cell {
+impl ColumnValue {
     /// Returns the value as a snapshot keeps it.
     pub(in crate::source) fn encode(&self) -> Value {
         match self {
@@ -46,7 +46,7 @@ impl Cell {
 
     /// Compares two values in the order of the database, for columns with the collation `BINARY`.
     pub(in crate::source) fn order(&self, other: &Self) -> Ordering {
-        let rank = |cell: &Self| match cell {
+        let rank = |value: &Self| match value {
             Self::Null => 0,
             Self::Integer(_) | Self::Real(_) => 1,
             Self::Text(_) => 2,
@@ -71,18 +71,18 @@ mod tests {
 
     #[test]
     fn values_have_the_order_of_the_database() {
-        let text = |text: &str| Cell::Text(text.into());
+        let text = |text: &str| ColumnValue::Text(text.into());
         let sorted = [
-            Cell::Null,
-            Cell::Real(-0.5),
-            Cell::Integer(3),
-            Cell::Real(3.5),
+            ColumnValue::Null,
+            ColumnValue::Real(-0.5),
+            ColumnValue::Integer(3),
+            ColumnValue::Real(3.5),
             text("2024"),
             text("2025"),
-            Cell::Blob(vec![0]),
+            ColumnValue::Blob(vec![0]),
         ];
         for (i, one) in sorted.iter().enumerate() {
-            assert_eq!(Cell::decode(&one.encode()).as_ref(), Some(one));
+            assert_eq!(ColumnValue::decode(&one.encode()).as_ref(), Some(one));
             for (j, other) in sorted.iter().enumerate() {
                 assert_eq!(one.order(other), i.cmp(&j), "{one:?} {other:?}");
             }

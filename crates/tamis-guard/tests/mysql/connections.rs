@@ -1,10 +1,12 @@
-//! Connections with TLS.
+//! Connections with TLS and over a socket, and reads that wait for the server.
+
+use std::time::{Duration, Instant};
 
 use tamis_guard::SyncState;
-use tamis_guard::source::MysqlOptions;
+use tamis_guard::source::{MysqlOptions, PollOptions};
 
 use crate::checker::{Dir, has, id_set, integers, knows, wait, wait_synced, wait_until};
-use crate::server::{Server, start};
+use crate::server::{Server, Session, start};
 
 #[test]
 fn rows_and_log_are_read_over_tls() {
@@ -42,4 +44,40 @@ fn rows_and_log_are_read_over_tls() {
         });
         assert_eq!(source.status().state, SyncState::Warming);
     }
+}
+
+#[test]
+fn rows_and_log_are_read_over_a_socket() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 1000);
+    // The server takes a connection over TCP for one from 127.0.0.1.
+    shop.session.run("CREATE USER guard@localhost IDENTIFIED BY 'a secret'");
+    shop.session
+        .run("GRANT SELECT, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO guard@localhost");
+    let (address, socket) = (server.address(), server.socket());
+    let url = format!("mysql://guard:a%20secret@{address}/{}?socket={socket}", shop.name);
+    let ids = id_set(integers());
+    let source = start(&ids, &MysqlOptions { url, ..shop.options.clone() });
+    wait_synced(&source);
+    assert!((1..=1000).all(|id| knows(&ids, id)) && !has(&ids, 1001));
+}
+
+#[test]
+fn a_source_ends_at_once_while_its_read_waits_for_the_server() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 10);
+    shop.session.run("CREATE VIEW slow AS SELECT id FROM products WHERE SLEEP(100) = 0");
+    let poll = Some(PollOptions::default());
+    let mysql = MysqlOptions { table: "slow".to_owned(), poll, ..shop.options.clone() };
+    let source = start(&id_set(integers()), &mysql);
+    let mut other = Session::open(&shop.options.url);
+    let sleeps = "SELECT INFO FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+    while other.texts(sleeps).is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let begun = Instant::now();
+    drop(source);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
