@@ -7,6 +7,7 @@ use tamis_guard::source::{MysqlOptions, PollOptions};
 
 use crate::checker::{Dir, has, id_set, integers, knows, wait, wait_synced, wait_until};
 use crate::server::{Server, Session, start};
+use crate::tcp_proxy::TcpProxy;
 
 #[test]
 fn rows_and_log_are_read_over_tls() {
@@ -73,11 +74,45 @@ fn a_source_ends_at_once_while_its_read_waits_for_the_server() {
     let mysql = MysqlOptions { table: "slow".to_owned(), poll, ..shop.options.clone() };
     let source = start(&id_set(integers()), &mysql);
     let mut other = Session::open(&shop.options.url);
-    let sleeps = "SELECT INFO FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+    let sleeps = "SELECT INFO FROM information_schema.PROCESSLIST \
+        WHERE STATE = 'User sleep' AND INFO LIKE '%WHERE TRUE'";
+    let end = Instant::now() + Duration::from_secs(30);
     while other.texts(sleeps).is_empty() {
+        assert!(Instant::now() < end, "the read does not begin");
         std::thread::sleep(Duration::from_millis(10));
     }
     let begun = Instant::now();
     drop(source);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_read_whose_connections_hang_does_not_keep_new_ids_away() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 300_000);
+    let proxy = TcpProxy::start(server.address());
+    let url = shop.options.url.replace(&server.address().to_string(), &proxy.address.to_string());
+    let ids = id_set(integers());
+    let source = start(&ids, &MysqlOptions { url, ..shop.options.clone() });
+    wait_synced(&source);
+    let before = proxy.connections();
+    source.rebuild();
+    // Each thread opens two connections, and reads over the second one.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4);
+    let end = Instant::now() + Duration::from_secs(30);
+    while proxy.connections() < before + 2 * threads {
+        assert!(Instant::now() < end, "the read does not begin");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    proxy.freeze();
+    wait(&source, "stale", |status| status.state == SyncState::Stale);
+    wait_synced(&source);
+    shop.session.run("INSERT INTO products VALUES ('new', 400000)");
+    wait_until(&source, "the new id", || has(&ids, 400_000));
+    // Two connections follow the log. The next read waits for the end of the threads.
+    let opened = proxy.connections();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(proxy.connections(), opened, "the source opens more and more connections");
+    assert!((1..=300_000).step_by(1000).all(|id| knows(&ids, id)));
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,10 @@ pub struct TcpProxy {
 struct Shared {
     /// True if new connections are refused and bytes of open ones are held back.
     is_partitioned: AtomicBool,
+    /// The number of connections until now.
+    connections: AtomicUsize,
+    /// The bytes of this many first connections are held back for ever.
+    frozen: AtomicUsize,
     streams: Mutex<Vec<TcpStream>>,
 }
 
@@ -34,12 +38,13 @@ impl TcpProxy {
             for (client, server) in listener.incoming().zip(servers.into_iter().cycle()) {
                 let Ok(client) = client else { return };
                 let Ok(server) = TcpStream::connect(server) else { continue };
+                let number = accepting.connections.fetch_add(1, Ordering::Relaxed);
                 let mut streams = accepting.streams.lock().unwrap();
                 for (from, to) in [(&client, &server), (&server, &client)] {
                     streams.push(from.try_clone().unwrap());
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     let shared = Arc::clone(&accepting);
-                    thread::spawn(move || forward(from, to, &shared));
+                    thread::spawn(move || forward(from, to, number, &shared));
                 }
             }
         });
@@ -58,18 +63,32 @@ impl TcpProxy {
         self.shared.is_partitioned.store(true, Ordering::Relaxed);
     }
 
+    /// Returns the number of connections until now.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// Holds back all bytes of the open connections for ever. New connections work.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    pub fn freeze(&self) {
+        self.shared.frozen.store(self.connections(), Ordering::Relaxed);
+    }
+
     pub fn heal(&self) {
         self.shared.is_partitioned.store(false, Ordering::Relaxed);
     }
 }
 
-fn forward(mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
+fn forward(mut from: TcpStream, mut to: TcpStream, number: usize, shared: &Shared) {
     use io::{Read as _, Write as _};
 
     let mut bytes = [0; 1 << 16];
     loop {
         let read = from.read(&mut bytes).unwrap_or(0);
-        while shared.is_partitioned.load(Ordering::Relaxed) {
+        while shared.is_partitioned.load(Ordering::Relaxed)
+            || number < shared.frozen.load(Ordering::Relaxed)
+        {
             thread::sleep(Duration::from_millis(5));
         }
         if read == 0 || to.write_all(&bytes[..read]).is_err() {

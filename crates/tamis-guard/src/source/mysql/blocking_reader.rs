@@ -17,16 +17,22 @@ use mysql::{Conn, OptsBuilder};
 
 use crate::source::error::SourceError;
 use crate::source::mysql::column::ColumnKind;
-use crate::source::mysql::connect::{IDENTITY, SETTINGS, check_identity, identity_of, opts};
+use crate::source::mysql::connect::{
+    IDENTITY, KEEPALIVE, SETTINGS, check_identity, identity_of, opts,
+};
 use crate::source::mysql::explain::explained_row;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error};
 
-/// How long the connection to one address may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may take.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// TCP keepalive: the system probes a connection that has been silent for this time.
-const KEEPALIVE_MILLIS: u32 = 30_000;
+/// TCP keepalive: the system probes a connection that has been silent for [`KEEPALIVE`], and ends it
+/// after some probes without an answer.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+const PROBE_SECONDS: u32 = 5;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+const PROBES: u32 = 3;
 
 /// A connection that reads rows.
 pub(super) struct BlockingReader {
@@ -104,7 +110,7 @@ fn connect(
 
 /// Converts the options of `mysql_async` to those of `mysql`.
 fn blocking(opts: &mysql_async::Opts, address: IpAddr) -> OptsBuilder {
-    OptsBuilder::new()
+    let mut options = OptsBuilder::new()
         .ip_or_hostname(Some(address.to_string()))
         .tcp_port(opts.tcp_port())
         .user(opts.user())
@@ -117,9 +123,17 @@ fn blocking(opts: &mysql_async::Opts, address: IpAddr) -> OptsBuilder {
         .prefer_socket(false)
         .init(SETTINGS.to_vec())
         .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
-        .tcp_keepalive_time_ms(Some(KEEPALIVE_MILLIS))
         .read_timeout(Some(ROW_TIMEOUT))
-        .write_timeout(Some(ROW_TIMEOUT))
+        .write_timeout(Some(ROW_TIMEOUT));
+    options = options.tcp_keepalive_time_ms(Some(KEEPALIVE.as_millis() as u32));
+    // The driver has these only for some systems.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    {
+        options = options
+            .tcp_keepalive_probe_interval_secs(Some(PROBE_SECONDS))
+            .tcp_keepalive_probe_count(Some(PROBES));
+    }
+    options
 }
 
 /// Tests whether the server was silent for too long.
@@ -136,6 +150,7 @@ fn is_timeout(error: &mysql::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::time::Instant;
 
     use super::*;
 
@@ -144,10 +159,20 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let opts = opts(&format!("mysql://guard@localhost:{}/shop", address.port())).unwrap();
-        let server = std::thread::spawn(move || listener.accept().unwrap().1);
+        listener.set_nonblocking(true).unwrap();
+        let server = std::thread::spawn(move || {
+            let end = Instant::now() + Duration::from_secs(30);
+            while Instant::now() < end {
+                match listener.accept() {
+                    Ok(_) => return true,
+                    Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+            false
+        });
         // Nothing listens on the first one.
         let refused = SocketAddr::from(([127, 0, 0, 2], address.port()));
         assert!(connect(&opts, [refused, address].into_iter()).is_err());
-        assert!(server.join().unwrap().ip().is_loopback());
+        assert!(server.join().unwrap());
     }
 }

@@ -1,5 +1,7 @@
 //! Connections to a server.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, UrlError};
 
@@ -23,11 +25,16 @@ pub(super) const SETTINGS: [&str; 3] = [
 pub(super) const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
     ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
 
+/// TCP keepalive: the system probes a connection that has been silent for this time.
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(30);
+
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
     // Only over the address in the URL: it may be that of a tunnel.
-    let opts =
-        OptsBuilder::from_opts(opts(&options.url)?).prefer_socket(false).setup(SETTINGS.to_vec());
+    let opts = OptsBuilder::from_opts(opts(&options.url)?)
+        .prefer_socket(false)
+        .tcp_keepalive(Some(KEEPALIVE))
+        .setup(SETTINGS.to_vec());
     Conn::new(opts).await.map_err(|error| explained(&error, options))
 }
 
@@ -45,7 +52,15 @@ fn parsed(url: &str) -> Result<Opts, &'static str> {
         return Err("has an `@` after a `/`, `?` or `#`; percent-encode the characters of the \
             password, such as `@` as %40 and `/` as %2F");
     }
-    Opts::from_url(url).map_err(|error| explained_url(&error))
+    let opts = Opts::from_url(url).map_err(|error| explained_url(&error))?;
+    // The system does not look up an IPv6 address in brackets.
+    let host = opts.ip_or_hostname();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = host.map(str::to_owned);
+    Ok(match host {
+        Some(host) => OptsBuilder::from_opts(opts).ip_or_hostname(host).into(),
+        None => opts,
+    })
 }
 
 /// Returns what is wrong in a URL, without its text: a part of it may be the password.
@@ -134,5 +149,12 @@ mod tests {
             let opts = parsed(url).unwrap();
             assert_eq!((opts.ip_or_hostname(), opts.pass()), ("host", Some("a@secret")), "{url}");
         }
+    }
+
+    #[test]
+    fn an_ipv6_address_has_no_brackets() {
+        let opts = parsed("mysql://guard:a@[::1]:3307/shop").unwrap();
+        assert_eq!((opts.ip_or_hostname(), opts.tcp_port()), ("::1", 3307));
+        assert_eq!((opts.pass(), opts.db_name()), (Some("a"), Some("shop")));
     }
 }

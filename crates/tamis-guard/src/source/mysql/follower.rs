@@ -67,8 +67,10 @@ pub(super) struct Follower {
     deleted: HashSet<Vec<u8>>,
     /// The transactions in two phases whose rows the newest generation has.
     prepared: HashSet<String>,
-    /// True if the stream had an `XA COMMIT` since the last read of all ids began.
-    has_xa_commit: bool,
+    /// When the stream had the last `XA COMMIT`.
+    last_xa_commit: Option<Instant>,
+    /// True if the definition of the table may be another one.
+    must_open: bool,
     /// The end of a compressed transaction whose events are being applied.
     payload_end: Option<u64>,
     /// True if the generation in use has all ids up to the position.
@@ -98,7 +100,8 @@ impl Follower {
             is_resuming: false,
             deleted: HashSet::new(),
             prepared: HashSet::new(),
-            has_xa_commit: false,
+            last_xa_commit: None,
+            must_open: false,
             payload_end: None,
             is_current: false,
             needs_read: true,
@@ -123,11 +126,11 @@ impl Follower {
         // The end of the log after the read of all ids.
         let mut end: Option<Position> = None;
         loop {
-            if self.needs_read && full_read.is_none() {
+            if self.needs_read && full_read.is_none() && FullRead::may_start(run) {
                 (self.needs_read, self.is_reading, end) = (false, true, None);
                 self.prepared.clear();
-                let has_xa_commit = std::mem::take(&mut self.has_xa_commit);
-                let visible = Visible { place: self.position.clone(), has_xa_commit };
+                let visible =
+                    Visible { place: self.position.clone(), last_xa_commit: self.last_xa_commit };
                 let rows = with_timeout(limit, async { Ok(server.rows().await) }).await?;
                 let generation = run.start_generation(rows)?;
                 let read = FullRead::start(run, &mut server, generation, Some(visible));
@@ -168,9 +171,10 @@ impl Follower {
                 }
             }
             if self.needs_read {
-                // The table may be another one.
                 if !self.is_current {
                     (full_read, end, self.is_reading) = (None, None, false);
+                }
+                if std::mem::take(&mut self.must_open) {
                     let again =
                         with_timeout(limit, Server::open(&self.options, &run.ids.options().id))
                             .await?;
@@ -222,6 +226,8 @@ impl Follower {
         // A read that was broken off begins again.
         self.needs_read |= !self.is_current || self.is_reading;
         self.is_reading = false;
+        // The server has just been opened.
+        self.must_open = false;
         self.find_end(run);
         Ok(())
     }
@@ -244,6 +250,7 @@ impl Follower {
         run.lost();
         self.is_current = false;
         self.needs_read = true;
+        self.must_open = true;
         self.snapshot_end = None;
         self.is_resuming = false;
     }

@@ -11,7 +11,7 @@
 //! do not fit the ids cost only time. A range that is read twice is harmless.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use tokio::time::sleep;
@@ -38,6 +38,9 @@ const FEW_ROWS: u64 = 50_000;
 
 /// The number of ranges. With more than threads, no thread waits long for the last one.
 const RANGES: u64 = 32;
+
+/// How long a read waits for the end of an earlier one.
+const LONGEST_END: Duration = Duration::from_secs(1);
 
 /// The time between two tests whether an earlier read has ended.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -70,9 +73,12 @@ impl FullRead {
         generation: Arc<Generation>,
         visible: Option<Visible>,
     ) -> Result<Self, SourceError> {
-        // Threads of an earlier read may still wait for the server. Without this test, a server that
-        // never answers would get more and more connections.
-        while Arc::strong_count(&run.read_threads) > 1 {
+        let begun = Instant::now();
+        while !Self::may_start(run) {
+            if begun.elapsed() > LONGEST_END {
+                let message = "an earlier read of all ids still waits for the server";
+                return Err(SourceError::Connect(message.to_owned()));
+            }
             sleep(PAUSE).await;
         }
         let rows = server.rows().await;
@@ -88,6 +94,12 @@ impl FullRead {
             _running: Arc::clone(&run.read_threads),
         });
         Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
+    }
+
+    /// Tests whether the threads of all earlier reads have ended. One may wait for a server that is silent.
+    /// Without this test, such a server would get more and more connections.
+    pub(super) fn may_start(run: &Run) -> bool {
+        Arc::strong_count(&run.read_threads) == 1
     }
 
     /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
@@ -172,6 +184,7 @@ impl Job {
                 stop.check()?;
                 loader.row(text)
             };
+            stop.check()?;
             reader.each_row(&self.table, range, row).await?;
         }
         loader.finish()

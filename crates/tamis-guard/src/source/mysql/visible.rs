@@ -16,7 +16,7 @@
 //! read, which therefore sees it. The place may be inside T: the status of the server has only ends
 //! of transactions, so the engine has then committed T, too.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
@@ -44,16 +44,16 @@ const LONGEST_SECOND_PHASE: Duration = Duration::from_secs(1);
 pub(super) struct Visible {
     /// The place of the stream at the start of the generation.
     pub(super) place: Position,
-    /// True if one of them may be in two phases (`XA`). The storage engine may commit it up to a second
-    /// after it is in the log.
-    pub(super) has_xa_commit: bool,
+    /// When the stream had the last commit of a transaction in two phases (`XA`). The storage engine may
+    /// commit it up to [`LONGEST_SECOND_PHASE`] after it is in the log.
+    pub(super) last_xa_commit: Option<Instant>,
 }
 
 impl Visible {
     /// Waits until queries of a server see the transactions.
     pub(super) async fn wait(&self, connection: &mut Conn) -> Result<(), SourceError> {
-        if self.has_xa_commit {
-            sleep(LONGEST_SECOND_PHASE).await;
+        if let Some(moment) = self.last_xa_commit {
+            sleep(LONGEST_SECOND_PHASE.saturating_sub(moment.elapsed())).await;
         }
         let broken = |error: Error| SourceError::Connect(error.to_string());
         let Some(first) = committed(connection).await.map_err(broken)? else {

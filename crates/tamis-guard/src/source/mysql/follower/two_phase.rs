@@ -4,6 +4,8 @@
 //! sees rows that are only prepared. So a generation has the rows if it has seen the log from
 //! `XA START` on, or if its read began after the commit. If neither is so, all ids are read again.
 
+use std::time::Instant;
+
 use crate::source::mysql::follower::Follower;
 use crate::source::run::Run;
 
@@ -30,7 +32,7 @@ impl Follower {
             "end" | "prepare" => {}
             "rollback" => _ = self.prepared.remove(name),
             _ => {
-                self.has_xa_commit = true;
+                self.last_xa_commit = Some(Instant::now());
                 if verb != "commit" || !self.prepared.remove(name) {
                     self.lose(run);
                 }
