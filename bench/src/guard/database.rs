@@ -202,8 +202,12 @@ fn mariadb(data: &Path, port: u16) -> Result<Command, String> {
     let pid = format!("--pid-file={}/pid", data.display());
     let log = format!("--log-error={}/error.log", data.display());
     let port = format!("--port={port}");
+    // Servers that share a folder for temporary tables delete those of one another.
+    let temporary = data.with_file_name("MariaDB-temporary");
+    fs::create_dir_all(&temporary).map_err(|error| error.to_string())?;
+    let temporary = format!("--tmpdir={}", temporary.display());
     let mut words = vec!["/usr/sbin/mariadbd".to_owned(), "--no-defaults".to_owned()];
-    words.extend([data_option, socket, pid, log, port, user]);
+    words.extend([data_option, temporary, socket, pid, log, port, user]);
     words.extend(
         [
             "--bind-address=127.0.0.1",

@@ -40,12 +40,16 @@ impl Server {
     /// Starts the process and waits until it answers.
     pub fn run(&mut self) {
         let folder = |name: &str| self.dir.path(name).display().to_string();
+        // A server that starts deletes the temporary tables in its folder. In a folder that servers share,
+        // these may be those of another one, which then crashes.
+        std::fs::create_dir_all(self.dir.path("tmp")).unwrap();
         // The server ends with its standard input, so also with the process of the tests.
         let child = Command::new("sh")
             .args(["-c", "\"$@\" & trap '' HUP INT TERM; cat; kill -9 $!; wait", "sh"])
             .arg(mariadbd())
             .arg("--no-defaults")
             .arg(format!("--datadir={}", folder("data")))
+            .arg(format!("--tmpdir={}", folder("tmp")))
             .arg(format!("--socket={}", folder("socket")))
             .arg(format!("--pid-file={}", folder("pid")))
             .arg(format!("--log-error={}", folder("error.log")))
