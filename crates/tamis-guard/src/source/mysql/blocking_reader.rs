@@ -22,7 +22,7 @@ use crate::source::mysql::connect::{
 };
 use crate::source::mysql::explain::explained_row;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error};
+use crate::source::runtime::{ROW_TIMEOUT, no_answer, row_timeout_error};
 
 /// How long a connection may take.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,7 +48,9 @@ impl BlockingReader {
 
     /// Connects, and fails if the address leads to a server with another identity.
     pub(super) fn open(options: &MysqlOptions, identity: &str) -> Result<Self, SourceError> {
-        let explained = |error: mysql::Error| explained_row(&error, options);
+        let explained = |error: mysql::Error| {
+            if is_timeout(&error) { no_answer() } else { explained_row(&error, options) }
+        };
         let opts = opts(&options.url)?;
         let addresses = (opts.ip_or_hostname(), opts.tcp_port()).to_socket_addrs();
         let addresses = addresses.map_err(|error| explained(error.into()))?;
@@ -110,7 +112,7 @@ fn connect(
 
 /// Converts the options of `mysql_async` to those of `mysql`.
 fn blocking(opts: &mysql_async::Opts, address: IpAddr) -> OptsBuilder {
-    let mut options = OptsBuilder::new()
+    let options = OptsBuilder::new()
         .ip_or_hostname(Some(address.to_string()))
         .tcp_port(opts.tcp_port())
         .user(opts.user())
@@ -123,16 +125,14 @@ fn blocking(opts: &mysql_async::Opts, address: IpAddr) -> OptsBuilder {
         .prefer_socket(false)
         .init(SETTINGS.to_vec())
         .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
+        .tcp_keepalive_time_ms(Some(KEEPALIVE.as_millis() as u32))
         .read_timeout(Some(ROW_TIMEOUT))
         .write_timeout(Some(ROW_TIMEOUT));
-    options = options.tcp_keepalive_time_ms(Some(KEEPALIVE.as_millis() as u32));
     // The driver has these only for some systems.
     #[cfg(any(target_os = "linux", target_os = "macos"))]
-    {
-        options = options
-            .tcp_keepalive_probe_interval_secs(Some(PROBE_SECONDS))
-            .tcp_keepalive_probe_count(Some(PROBES));
-    }
+    let options = options
+        .tcp_keepalive_probe_interval_secs(Some(PROBE_SECONDS))
+        .tcp_keepalive_probe_count(Some(PROBES));
     options
 }
 

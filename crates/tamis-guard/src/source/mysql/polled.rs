@@ -210,13 +210,7 @@ impl PolledDatabase for MysqlTable {
         };
         let mut read = self.runtime.wait(start)?;
         // The read has connections of its own, and the polls go on over this one.
-        self.runtime.alternate(
-            async || {
-                run.count(read.finish().await?);
-                Ok(())
-            },
-            pause,
-        )
+        self.runtime.alternate(run, async || read.finish().await, pause)
     }
 
     fn rows(&self) -> Result<u64, SourceError> {

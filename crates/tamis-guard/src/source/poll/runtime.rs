@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 use crate::source::error::SourceError;
 use crate::source::run::Run;
 use crate::source::runtime::{no_answer, runtime};
+use crate::source::status::Rows;
 
 /// How often a wait tests whether the source is stopped, and how long a turn of `alternate` is.
 const TICK: Duration = Duration::from_millis(100);
@@ -86,16 +87,20 @@ impl PollRuntime {
         }
     }
 
-    /// Runs work and `pause` in turns, until the work ends or `pause` returns false. A call of `work`
-    /// may be cut off, and the next one goes on.
+    /// Runs `read` and `pause` in turns, until the read ends or `pause` returns false. Counts the rows
+    /// of a read that has ended. A call of `read` may be cut off, and the next one goes on.
     pub(in crate::source) fn alternate(
         &self,
-        mut work: impl AsyncFnMut() -> Result<(), SourceError>,
+        run: &Run,
+        mut read: impl AsyncFnMut() -> Result<Rows, SourceError>,
         pause: &mut dyn FnMut() -> Result<bool, SourceError>,
     ) -> Result<(), SourceError> {
         loop {
-            match self.runtime().block_on(async { timeout(TICK, work()).await }) {
-                Ok(result) => return result,
+            match self.runtime().block_on(async { timeout(TICK, read()).await }) {
+                Ok(rows) => {
+                    run.count(rows?);
+                    return Ok(());
+                }
                 Err(_) if pause()? => {}
                 Err(_) => return Ok(()),
             }

@@ -308,13 +308,7 @@ impl PolledDatabase for PostgresTable {
         let start = FullRead::start(run, address, *host, column, snapshot, generation);
         let mut read = self.runtime.wait(start)?;
         // The read has connections of its own, and the polls go on over this one.
-        self.runtime.alternate(
-            async || {
-                run.count(read.finish().await?);
-                Ok(())
-            },
-            pause,
-        )
+        self.runtime.alternate(run, async || read.finish().await, pause)
     }
 
     fn rows(&self) -> Result<u64, SourceError> {
