@@ -23,7 +23,9 @@ use crate::source::postgres::definition::TREE;
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::full_read::{FullRead, Snapshot};
 use crate::source::postgres::options::PostgresOptions;
-use crate::source::postgres::preflight::{TableName, check_version, find_table};
+use crate::source::postgres::preflight::{
+    TableName, check_text_encoding, check_version, find_table,
+};
 use crate::source::postgres::server::{SERVER_IDENTITY, connect, rows};
 use crate::source::postgres::table::{ChangeColumn, IdColumn, check_change_column, check_column};
 use crate::source::run::Run;
@@ -72,6 +74,9 @@ pub(super) async fn find(
     check_version(&client, OLDEST).await?;
     let name = find_table(&client, &options.table).await?;
     let column = check_column(&client, &name, options, id).await?;
+    if matches!(column.kind, ColumnKind::Text | ColumnKind::Padded) {
+        check_text_encoding(&client).await?;
+    }
     Ok(Found { client, host, name, column })
 }
 

@@ -45,6 +45,21 @@ pub(super) async fn check_version(client: &Client, oldest: i32) -> Result<(), So
     refuse(format!("the server is PostgreSQL {version}; {oldest} or newer is needed"))
 }
 
+/// Refuses a database that sends texts as they were stored: the same id may have other bytes in a
+/// request. Every other encoding is converted to UTF-8 by the server.
+pub(super) async fn check_text_encoding(client: &Client) -> Result<(), SourceError> {
+    let sql = "SELECT current_setting('server_encoding') = 'SQL_ASCII'";
+    let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
+    if !row.get::<_, bool>(0) {
+        return Ok(());
+    }
+    refuse(
+        "the encoding of the database is SQL_ASCII, so the server does not convert text to UTF-8; \
+         use an integer or uuid column, or a database with another encoding"
+            .to_owned(),
+    )
+}
+
 /// Refuses a server that cannot send changes, or that would keep its whole log for a permanent slot.
 pub(super) async fn check_settings(
     client: &Client,
