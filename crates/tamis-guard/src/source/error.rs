@@ -82,6 +82,8 @@ pub enum SourceError {
         /// What is wrong.
         error: RedisSourceError,
     },
+    /// The reader panicked: the source has sent malformed data, or the program has a bug.
+    Panicked,
     /// The read was stopped.
     Stopped,
 }
@@ -131,6 +133,10 @@ impl fmt::Display for SourceError {
             ),
             #[cfg(feature = "redis")]
             Self::Redis { name, error } => write!(f, "{name}: {error}"),
+            Self::Panicked => f.write_str(
+                "the reader of the source panicked, and starts again; \
+                 the panic is in the log of the guard",
+            ),
             Self::Stopped => f.write_str("the source was stopped"),
         }
     }

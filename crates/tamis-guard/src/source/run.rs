@@ -1,5 +1,6 @@
 //! A running source: its loop, and what its reader reports.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -80,14 +81,23 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Reads until the source is stopped.
-    pub(super) fn work(&self, reader: &mut impl Reader) {
+    /// Reads until the source is stopped. After a panic, a new reader begins.
+    ///
+    /// The drivers of databases panic on some malformed answers.
+    pub(super) fn work<R: Reader>(&self, new_reader: &dyn Fn() -> R) {
+        let mut reader = new_reader();
         let mut pause = self.options.interval;
         while !self.is_stopped() {
-            match reader.read(self) {
+            let read = catch_unwind(AssertUnwindSafe(|| reader.read(self)));
+            match read.unwrap_or(Err(SourceError::Panicked)) {
                 Ok(()) => pause = self.options.interval,
                 Err(SourceError::Stopped) => break,
                 Err(error) => {
+                    if matches!(error, SourceError::Panicked) {
+                        // A change may be applied in part.
+                        self.lost();
+                        reader = new_reader();
+                    }
                     self.ids.abandon_generation();
                     self.progress.lock().fail(&error);
                     self.sleep(pause);
