@@ -115,7 +115,7 @@ fn start_threads(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -150,7 +150,9 @@ mod tests {
     fn threads_end_when_they_are_dropped() {
         let job = Arc::new(Endless);
         drop(ReadThreads::start(&job, 4).unwrap());
+        let end = Instant::now() + Duration::from_secs(30);
         while Arc::strong_count(&job) > 1 {
+            assert!(Instant::now() < end, "the threads go on");
             std::thread::sleep(TICK);
         }
     }

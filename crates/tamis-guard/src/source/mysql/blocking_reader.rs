@@ -149,7 +149,8 @@ fn is_timeout(error: &mysql::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::io::{Read as _, Write as _};
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::time::Instant;
 
     use super::*;
@@ -174,5 +175,110 @@ mod tests {
         let refused = SocketAddr::from(([127, 0, 0, 2], address.port()));
         assert!(connect(&opts, [refused, address].into_iter()).is_err());
         assert!(server.join().unwrap());
+    }
+    /// An answer without columns.
+    const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
+
+    /// Puts the header of the protocol before a message.
+    fn packet(number: u8, message: &[u8]) -> Vec<u8> {
+        let length = (message.len() as u32).to_le_bytes();
+        [&length[..3], &[number], message].concat()
+    }
+
+    /// Reads a message of the client.
+    fn receive(stream: &mut TcpStream) -> io::Result<()> {
+        let mut header = [0; 4];
+        stream.read_exact(&mut header)?;
+        let length = u32::from_le_bytes([header[0], header[1], header[2], 0]);
+        stream.read_exact(&mut vec![0; length as usize])
+    }
+
+    /// Lets a client log in, and answers its query with `answer`.
+    fn serve(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
+        let greeting = [
+            b"\x0a11.0\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15".as_slice(),
+            &[0; 10],
+            b"ijklmnopqrst\0mysql_native_password\0",
+        ];
+        stream.write_all(&packet(0, &greeting.concat()))?;
+        receive(&mut stream)?;
+        stream.write_all(&packet(2, &OK))?;
+        for _ in SETTINGS {
+            receive(&mut stream)?;
+            stream.write_all(&packet(1, &OK))?;
+        }
+        receive(&mut stream)?;
+        stream.write_all(answer)?;
+        // The client may stop before it has read everything.
+        stream.shutdown(Shutdown::Write)?;
+        stream.read_to_end(&mut Vec::new()).map(drop)
+    }
+
+    /// Reads the ids that a server sends with these bytes.
+    fn read(answer: &[u8]) -> Result<Vec<Option<Vec<u8>>>, SourceError> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let url =
+            format!("mysql://guard@localhost:{}/shop?max_allowed_packet=65536", address.port());
+        let options = MysqlOptions { url, ..MysqlOptions::new("", "shop", "id") };
+        let opts = opts(&options.url).unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| serve(listener.accept().unwrap().0, answer));
+            let connection = connect(&opts, [address].into_iter()).unwrap();
+            let mut reader = BlockingReader { connection, options };
+            let mut ids = Vec::new();
+            reader.each_row("SELECT id FROM shop", ColumnKind::Text, |id| {
+                ids.push(id.map(<[u8]>::to_vec));
+                Ok(())
+            })?;
+            Ok(ids)
+        })
+    }
+
+    /// The answer with the rows `7` and NULL.
+    fn rows() -> Vec<Vec<u8>> {
+        let column = b"\x03def\0\0\0\x02id\0\x0c\x2d\0\x14\0\0\0\xfd\0\0\0\0\0";
+        let end = b"\xfe\0\0\x02\0";
+        vec![
+            packet(1, b"\x01"),
+            packet(2, column),
+            packet(3, end),
+            packet(4, b"\x017"),
+            packet(5, b"\xfb"),
+            packet(6, end),
+        ]
+    }
+
+    #[test]
+    fn rows_end_with_the_answer_that_says_so() {
+        assert_eq!(read(&rows().concat()).unwrap(), [Some(b"7".to_vec()), None]);
+        for length in 0..rows().concat().len() {
+            assert!(read(&rows().concat()[..length]).is_err(), "{length} bytes");
+        }
+        let error = read(&packet(1, &OK)).unwrap_err().to_string();
+        assert!(error.contains("without rows"), "{error}");
+    }
+
+    #[test]
+    fn hostile_bytes_are_an_error() {
+        for bytes in [
+            // 2^60 bytes in a row.
+            [&rows()[..3].concat()[..], &packet(4, b"\xfe\0\0\0\0\0\0\0\x10")].concat(),
+            b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+        ] {
+            assert!(read(&bytes).is_err(), "{bytes:?}");
+        }
+        let mut random = 1_u64;
+        for _ in 0..500 {
+            let mut bytes = rows().concat();
+            for _ in 0..3 {
+                // Knuth's generator (The Art of Computer Programming, volume 2, section 3.3.4).
+                random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let at = (random >> 33) as usize % bytes.len();
+                bytes[at] = (random >> 25) as u8;
+            }
+            // Changed bytes may be valid.
+            _ = read(&bytes);
+        }
     }
 }
