@@ -1,7 +1,7 @@
 //! Rows that the log and the read show in an unusual way. None of them is lost.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tamis_guard::source::MysqlOptions;
 use tamis_guard::{IdType, SyncState};
@@ -189,6 +189,21 @@ fn a_transaction_that_was_prepared_before_the_read_is_not_lost() {
     shop.session.run("INSERT INTO products VALUES ('last', 71)");
     wait_until(&source, "both phases", || knows(&ids, 70) && knows(&ids, 71));
     assert_eq!(source.status().generations, generations);
+}
+
+#[test]
+fn the_first_read_waits_for_a_commit_that_may_not_be_visible_yet() {
+    let mut shop = shop();
+    shop.session.run("XA START 'first'");
+    shop.session.run("INSERT INTO products VALUES ('first', 1)");
+    shop.session.run("XA END 'first'");
+    shop.session.run("XA PREPARE 'first'");
+    shop.session.run("XA COMMIT 'first'");
+    let begun = Instant::now();
+    let ids = id_set(integers());
+    wait_synced(&start(&ids, &shop.options));
+    // The storage engine has a second for the commit after the log has it.
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(super) struct Follower {
     deleted: HashSet<Vec<u8>>,
     /// The transactions in two phases whose rows the newest generation has.
     prepared: HashSet<String>,
-    /// When the stream had the last `XA COMMIT`.
+    /// When the log may have got the last `XA COMMIT`.
     last_xa_commit: Option<Instant>,
     /// True if the definition of the table may be another one.
     must_open: bool,
@@ -216,6 +216,10 @@ impl Follower {
             None => {
                 self.lose(run);
                 self.position = server.position().await?;
+                // The last one may be in the log before the position, and not yet committed.
+                if server.has_xa_commits().await? {
+                    self.last_xa_commit = Some(Instant::now());
+                }
                 *self.known.lock() = Some(LogPlace {
                     server: server.identity.clone(),
                     created: None,

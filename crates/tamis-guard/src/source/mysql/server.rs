@@ -96,4 +96,14 @@ impl Server {
         }
         Ok(Position { file, offset })
     }
+
+    /// Tests whether the server has executed an `XA COMMIT` since it was started.
+    pub(super) async fn has_xa_commits(&mut self) -> Result<bool, SourceError> {
+        let count =
+            self.connection.query_first("SHOW GLOBAL STATUS LIKE 'Com\\_xa\\_commit'").await;
+        let count: Option<(String, u64)> =
+            count.map_err(|error| explained(&error, &self.options))?;
+        // An unknown count may be any.
+        Ok(count.is_none_or(|(_, count)| count > 0))
+    }
 }
