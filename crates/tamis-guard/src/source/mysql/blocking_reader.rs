@@ -8,7 +8,7 @@
 
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
-use std::mem;
+use std::mem::ManuallyDrop;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -75,22 +75,19 @@ impl BlockingReader {
                 explained_row(&error, &self.options)
             }
         };
-        let mut rows = self.connection.query_iter(sql).map_err(broken)?;
+        // Dropping `rows` would read all remaining rows. After an error or a panic of the driver they are
+        // not dropped: the connection closes with the reader.
+        let mut rows = ManuallyDrop::new(self.connection.query_iter(sql).map_err(broken)?);
         if rows.columns().as_ref().len() != 1 {
-            mem::forget(rows);
             let message = "the server has answered a query for rows without rows";
             return Err(SourceError::Connect(message.to_owned()));
         }
-        let result = rows.by_ref().try_for_each(|row| {
+        rows.by_ref().try_for_each(|row| {
             let row = row.map_err(broken)?;
             each(row.as_ref(0).and_then(|value| kind.text(value)).as_deref())
-        });
-        if result.is_err() {
-            // Dropping `rows` would read all remaining rows. The connection closes when the reader is
-            // dropped.
-            mem::forget(rows);
-        }
-        result
+        })?;
+        drop(ManuallyDrop::into_inner(rows));
+        Ok(())
     }
 }
 
@@ -176,6 +173,7 @@ mod tests {
         assert!(connect(&opts, [refused, address].into_iter()).is_err());
         assert!(server.join().unwrap());
     }
+
     /// An answer without columns.
     const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
 
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_with_the_answer_that_says_so() {
+    fn rows_without_an_end_are_an_error() {
         assert_eq!(read(&rows().concat()).unwrap(), [Some(b"7".to_vec()), None]);
         for length in 0..rows().concat().len() {
             assert!(read(&rows().concat()[..length]).is_err(), "{length} bytes");
@@ -268,6 +266,10 @@ mod tests {
         ] {
             assert!(read(&bytes).is_err(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn changed_bytes_cause_no_panic() {
         let mut random = 1_u64;
         for _ in 0..500 {
             let mut bytes = rows().concat();
