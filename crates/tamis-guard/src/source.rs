@@ -88,7 +88,7 @@ impl Source {
     /// If the system cannot start a thread.
     #[must_use]
     pub fn file(ids: Arc<IdSet>, file: FileOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, move || file::FileReader::new(file.clone()))
+        Self::start(ids, options, file::FileReader::new(file))
     }
 
     /// Starts a source that reads ids from an SQLite database and looks for changes.
@@ -99,7 +99,7 @@ impl Source {
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub fn sqlite(ids: Arc<IdSet>, sqlite: SqliteOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, move || sqlite::SqliteReader::new(sqlite.clone()))
+        Self::start(ids, options, sqlite::SqliteReader::new(sqlite))
     }
 
     /// Starts a source that reads ids from a table of MySQL or MariaDB, and follows the binary log
@@ -113,12 +113,10 @@ impl Source {
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         match mysql.poll.clone() {
             Some(poll) => {
-                let reader = move || {
-                    poll::ServerReader::<mysql::MysqlTable>::new(mysql.clone(), poll.clone())
-                };
+                let reader = poll::ServerReader::<mysql::MysqlTable>::new(mysql, poll);
                 Self::start(ids, options, reader)
             }
-            None => Self::start(ids, options, move || mysql::MysqlReader::new(mysql.clone())),
+            None => Self::start(ids, options, mysql::MysqlReader::new(mysql)),
         }
     }
 
@@ -133,17 +131,10 @@ impl Source {
     pub fn postgres(ids: Arc<IdSet>, postgres: PostgresOptions, options: SourceOptions) -> Self {
         match postgres.poll.clone() {
             Some(poll) => {
-                let reader = move || {
-                    poll::ServerReader::<postgres::PostgresTable>::new(
-                        postgres.clone(),
-                        poll.clone(),
-                    )
-                };
+                let reader = poll::ServerReader::<postgres::PostgresTable>::new(postgres, poll);
                 Self::start(ids, options, reader)
             }
-            None => {
-                Self::start(ids, options, move || postgres::PostgresReader::new(postgres.clone()))
-            }
+            None => Self::start(ids, options, postgres::PostgresReader::new(postgres)),
         }
     }
 
@@ -155,7 +146,7 @@ impl Source {
     #[cfg(feature = "proxy")]
     #[must_use]
     pub fn leader(ids: Arc<IdSet>, leader: LeaderOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, move || leader::LeaderReader::new(leader.clone()))
+        Self::start(ids, options, leader::LeaderReader::new(leader))
     }
 
     /// Starts a source that keeps a copy of a filter on a Redis server.
@@ -166,15 +157,10 @@ impl Source {
     #[cfg(feature = "redis")]
     #[must_use]
     pub fn redis(ids: Arc<IdSet>, redis: RedisOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, move || redis::RedisReader::new(redis.clone()))
+        Self::start(ids, options, redis::RedisReader::new(redis))
     }
 
-    /// Starts a source with the reader that `reader` returns.
-    fn start<R: Reader>(
-        ids: Arc<IdSet>,
-        options: SourceOptions,
-        reader: impl Fn() -> R + Send + 'static,
-    ) -> Self {
+    fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {
         let run = Arc::new(Run {
             ids,
             options,
@@ -192,7 +178,7 @@ impl Source {
             Builder::new().name(name.to_owned()).spawn(work).expect("the system starts a thread")
         };
         let threads = vec![
-            spawn("guard-source", Box::new(move || worker.work(&reader))),
+            spawn("guard-source", Box::new(move || worker.work(&mut reader))),
             spawn("guard-watch", Box::new(move || watcher.watch())),
         ];
         Self { run, threads: Mutex::new(threads) }
@@ -242,25 +228,28 @@ impl Drop for Source {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, channel};
     use std::time::{Duration, Instant};
 
     use super::*;
     use crate::id::{IdType, IntegerForm};
     use crate::id_set_options::IdSetOptions;
+    use crate::source::error::SourceError;
     use crate::state::SyncState;
 
-    /// A reader that panics in its second read, unless it is the third one.
+    /// A reader that reads once, and panics at the next read when the test allows it.
     struct Panicking {
-        number: u64,
-        reads: u64,
+        allowed: Option<Receiver<()>>,
     }
 
     impl Reader for Panicking {
         fn read(&mut self, run: &Run) -> Result<(), SourceError> {
-            self.reads += 1;
-            assert!(self.reads == 1 || self.number == 3, "malformed answer");
-            run.known_until(Instant::now());
-            Ok(())
+            if let Some(allowed) = self.allowed.take() {
+                run.known_until(Instant::now());
+                allowed.recv().unwrap();
+                return Ok(());
+            }
+            panic!("malformed answer");
         }
     }
 
@@ -273,23 +262,22 @@ mod tests {
     }
 
     #[test]
-    fn after_a_panic_the_set_is_stale_until_a_new_reader_has_read() {
+    fn after_a_panic_the_set_is_stale_and_the_status_says_why() {
         let id = IdType::Integer { min: 1, max: 9, form: IntegerForm::default() };
         let ids = Arc::new(IdSet::new(IdSetOptions::new(id)).unwrap());
-        let readers = AtomicU64::new(0);
-        let interval = Duration::from_millis(300);
-        let options = SourceOptions { interval, max_pause: interval, ..SourceOptions::default() };
-        let source = Source::start(Arc::clone(&ids), options, move || Panicking {
-            number: readers.fetch_add(1, Ordering::Relaxed) + 1,
-            reads: 0,
-        });
+        let (allow, allowed) = channel();
+        let options = SourceOptions {
+            interval: Duration::ZERO,
+            stale_after: Duration::from_secs(3600),
+            ..SourceOptions::default()
+        };
+        let reader = Panicking { allowed: Some(allowed) };
+        let source = Source::start(Arc::clone(&ids), options, reader);
         wait("synced", || ids.state() == SyncState::Synced);
-        let is_reported = || source.status().last_error.is_some_and(|it| it.contains("panicked"));
-        wait("a panic", is_reported);
-        assert_eq!(ids.state(), SyncState::Stale);
-        wait("two panics", || source.status().failures == 2);
-        wait("synced again", || ids.state() == SyncState::Synced);
-        drop(source);
+        allow.send(()).unwrap();
+        wait("an error", || source.status().last_error.is_some());
+        let error = source.status().last_error.unwrap();
+        assert!(error.contains("panicked"), "{error}");
         assert_eq!(ids.state(), SyncState::Stale);
     }
 }

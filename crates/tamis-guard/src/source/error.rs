@@ -82,7 +82,8 @@ pub enum SourceError {
         /// What is wrong.
         error: RedisSourceError,
     },
-    /// The reader panicked: the source has sent malformed data, or the program has a bug.
+    /// The reader panicked: the source has sent malformed data, or the program has a bug. Nothing is
+    /// read until a new source is started.
     Panicked,
     /// The read was stopped.
     Stopped,
@@ -134,8 +135,8 @@ impl fmt::Display for SourceError {
             #[cfg(feature = "redis")]
             Self::Redis { name, error } => write!(f, "{name}: {error}"),
             Self::Panicked => f.write_str(
-                "the reader of the source panicked, and starts again; \
-                 the panic is in the log of the guard",
+                "the reader of the source panicked and has ended; restart the guard, and report the \
+                 panic on standard error",
             ),
             Self::Stopped => f.write_str("the source was stopped"),
         }

@@ -81,23 +81,23 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Reads until the source is stopped. After a panic, a new reader begins.
-    ///
-    /// The drivers of databases panic on some malformed answers.
-    pub(super) fn work<R: Reader>(&self, new_reader: &dyn Fn() -> R) {
-        let mut reader = new_reader();
+    /// Reads until the source is stopped, or until the reader panics: the drivers of databases panic
+    /// at some malformed answers. Then a change may be applied in part, so the set stays stale.
+    pub(super) fn work(&self, reader: &mut impl Reader) {
+        if catch_unwind(AssertUnwindSafe(|| self.read_until_stopped(reader))).is_err() {
+            self.ids.abandon_generation();
+            self.lost();
+            self.progress.lock().fail(&SourceError::Panicked);
+        }
+    }
+
+    fn read_until_stopped(&self, reader: &mut impl Reader) {
         let mut pause = self.options.interval;
         while !self.is_stopped() {
-            let read = catch_unwind(AssertUnwindSafe(|| reader.read(self)));
-            match read.unwrap_or(Err(SourceError::Panicked)) {
+            match reader.read(self) {
                 Ok(()) => pause = self.options.interval,
                 Err(SourceError::Stopped) => break,
                 Err(error) => {
-                    if matches!(error, SourceError::Panicked) {
-                        // A change may be applied in part.
-                        self.lost();
-                        reader = new_reader();
-                    }
                     self.ids.abandon_generation();
                     self.progress.lock().fail(&error);
                     self.sleep(pause);
