@@ -11,7 +11,7 @@ use tamis_guard::source::Source;
 use tamis_guard::{IdSet, SyncState};
 
 use crate::changes::{Changes, Database};
-use crate::checker::{Committed, check, has, id_set, integers, knows, wait, wait_until};
+use crate::checker::{Committed, check, has, id_set, integers, knows, wait_until};
 use crate::tcp_proxy::TcpProxy;
 
 /// Runs `lives` guards after each other, with `steps` changes and faults in each life.
@@ -83,8 +83,9 @@ fn step(changes: &mut Changes, database: &mut impl Database, proxy: &TcpProxy, s
 /// at once.
 fn wait_caught_up(source: &Source) {
     let start = Instant::now();
-    wait(source, "caught up", |status| {
-        let is_current = status.lag.is_some_and(|lag| lag < start.elapsed());
-        status.state == SyncState::Synced && is_current
+    wait_until(source, "caught up", || {
+        let elapsed = start.elapsed();
+        let status = source.status();
+        status.state == SyncState::Synced && status.lag.is_some_and(|lag| lag < elapsed)
     });
 }
