@@ -311,6 +311,7 @@ fn texts_need_a_database_that_knows_their_encoding() {
     let postgres = items(&mut shop, 10, "updated_at", 10);
     wait_synced(&start(&id_set(integers()), &postgres));
     let names = PostgresOptions { column: "name".to_owned(), ..postgres };
+    wait_synced(&start(&id_set(IdType::Uuid), &names));
     let source = start(&id_set(text()), &names);
     wait(&source, "a refusal", |status| {
         status.last_error.as_deref().is_some_and(|it| it.contains("SQL_ASCII"))

@@ -74,7 +74,7 @@ pub(super) async fn find(
     check_version(&client, OLDEST).await?;
     let name = find_table(&client, &options.table).await?;
     let column = check_column(&client, &name, options, id).await?;
-    if matches!(column.kind, ColumnKind::Text | ColumnKind::Padded) {
+    if matches!(id, IdType::Text { .. }) {
         check_text_encoding(&client).await?;
     }
     Ok(Found { client, host, name, column })
