@@ -148,6 +148,7 @@ fn is_timeout(error: &mysql::Error) -> bool {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::panic::catch_unwind;
     use std::time::Instant;
 
     use super::*;
@@ -265,6 +266,19 @@ mod tests {
             b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
         ] {
             assert!(read(&bytes).is_err(), "{bytes:?}");
+        }
+    }
+
+    /// Version 28 of the driver panics at both answers.
+    #[test]
+    fn a_panic_of_the_driver_does_not_abort_the_process() {
+        for bytes in [
+            // 2^60 columns.
+            packet(1, b"\xfe\0\0\0\0\0\0\0\x10"),
+            // A row without bytes, and one more.
+            [&rows()[..3].concat()[..], &packet(4, b""), &packet(5, b"")].concat(),
+        ] {
+            assert!(!matches!(catch_unwind(|| read(&bytes)), Ok(Ok(_))), "{bytes:?}");
         }
     }
 
