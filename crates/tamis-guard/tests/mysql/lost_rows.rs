@@ -154,16 +154,18 @@ fn a_deletion_that_is_rolled_back_in_the_log_deletes_nothing() {
     wait_until(&source, "deleted", || !has(&ids, 5));
 }
 
+/// Inserts an id in a transaction in two phases, and ends the first phase.
+fn prepare(session: &mut Session, id: u64) {
+    session.run(&format!("XA START 'before{id}'"));
+    session.run(&format!("INSERT INTO products VALUES ('prepared', {id})"));
+    session.run(&format!("XA END 'before{id}'"));
+    session.run(&format!("XA PREPARE 'before{id}'"));
+}
+
 #[test]
 fn a_transaction_that_was_prepared_before_the_read_is_not_lost() {
     let mut shop = shop();
     shop.fill(1, 10);
-    let prepare = |session: &mut Session, id: u64| {
-        session.run(&format!("XA START 'before{id}'"));
-        session.run(&format!("INSERT INTO products VALUES ('prepared', {id})"));
-        session.run(&format!("XA END 'before{id}'"));
-        session.run(&format!("XA PREPARE 'before{id}'"));
-    };
     prepare(&mut shop.session, 50);
     let ids = id_set(integers());
     let source = start(&ids, &shop.options);
@@ -194,11 +196,8 @@ fn a_transaction_that_was_prepared_before_the_read_is_not_lost() {
 #[test]
 fn the_first_read_waits_for_a_commit_that_may_not_be_visible_yet() {
     let mut shop = shop();
-    shop.session.run("XA START 'first'");
-    shop.session.run("INSERT INTO products VALUES ('first', 1)");
-    shop.session.run("XA END 'first'");
-    shop.session.run("XA PREPARE 'first'");
-    shop.session.run("XA COMMIT 'first'");
+    prepare(&mut shop.session, 80);
+    shop.session.run("XA COMMIT 'before80'");
     let begun = Instant::now();
     let ids = id_set(integers());
     wait_synced(&start(&ids, &shop.options));

@@ -301,13 +301,11 @@ fn what_cannot_be_polled_is_refused() {
 #[test]
 fn texts_need_a_database_that_knows_their_encoding() {
     let mut shop = shop();
-    let (utf8, ascii) = (shop.name.clone(), format!("ascii{}", shop.name));
+    let ascii = format!("ascii{}", shop.name);
     shop.session
         .run(&format!("CREATE DATABASE {ascii} ENCODING SQL_ASCII LOCALE 'C' TEMPLATE template0"));
-    shop.name = ascii;
-    let url = shop.options.url.replace(&utf8, &shop.name);
-    shop.session = Session::open(&url);
-    shop.options.url = url;
+    shop.options.url = shop.options.url.replace(&shop.name, &ascii);
+    shop.session = Session::open(&shop.options.url);
     let postgres = items(&mut shop, 10, "updated_at", 10);
     wait_synced(&start(&id_set(integers()), &postgres));
     let names = PostgresOptions { column: "name".to_owned(), ..postgres };
