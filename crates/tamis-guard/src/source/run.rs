@@ -82,7 +82,7 @@ pub(super) struct Run {
 
 impl Run {
     /// Reads until the source is stopped, or until the reader panics: the drivers of databases panic
-    /// at some malformed answers. Then a change may be applied in part, so the set stays stale.
+    /// at some malformed answers. Then a change may be applied in part, so the set is not synced again.
     pub(super) fn work(&self, reader: &mut impl Reader) {
         if catch_unwind(AssertUnwindSafe(|| self.read_until_stopped(reader))).is_err() {
             self.ids.abandon_generation();

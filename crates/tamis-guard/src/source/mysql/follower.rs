@@ -216,7 +216,7 @@ impl Follower {
             None => {
                 self.lose(run);
                 self.position = server.position().await?;
-                // The last one may be in the log before the position, and not yet committed.
+                // An `XA COMMIT` may be in the log before the position, and queries may not see its rows yet.
                 if server.has_xa_commits().await? {
                     self.last_xa_commit = Some(Instant::now());
                 }

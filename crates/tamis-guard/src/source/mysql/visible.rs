@@ -44,7 +44,7 @@ const LONGEST_SECOND_PHASE: Duration = Duration::from_secs(1);
 pub(super) struct Visible {
     /// The place of the stream at the start of the generation.
     pub(super) place: Position,
-    /// When the stream had the last commit of a transaction in two phases (`XA`). The storage engine may
+    /// When the log may have got the last commit of a transaction in two phases (`XA`). The storage engine may
     /// commit it up to [`LONGEST_SECOND_PHASE`] after it is in the log.
     pub(super) last_xa_commit: Option<Instant>,
 }
