@@ -1,0 +1,85 @@
+//! The lines that a process writes.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Instant;
+
+use crate::DEADLINE;
+
+/// The lines of a stream, without their ends. A thread reads them, so that the writer never waits
+/// for the test.
+///
+/// The iterator waits for each line for at most [`DEADLINE`], and panics then.
+pub struct Lines {
+    lines: Receiver<String>,
+    /// What the test has read, for its messages.
+    read: String,
+}
+
+impl Lines {
+    /// Starts the thread that reads a stream.
+    pub fn of(stream: impl Read + Send + 'static) -> Self {
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+                // A test that no longer reads does not end the writer: its stream stays open.
+                _ = sender.send(String::from_utf8_lossy(&line).into_owned());
+            }
+        });
+        Self { lines, read: String::new() }
+    }
+
+    /// Reads up to a line that contains `text`, and returns the line.
+    ///
+    /// # Panics
+    ///
+    /// Panics after [`DEADLINE`] or at the end of the stream.
+    #[track_caller]
+    pub fn line_with(&mut self, text: &str) -> String {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            match self.line_before(end) {
+                Some(line) if line.contains(text) => return line,
+                Some(_) => {}
+                None => panic!("the stream ended without a line with {text:?}:\n{}", self.read),
+            }
+        }
+    }
+
+    /// Reads up to the end of the stream, and returns the text.
+    ///
+    /// # Panics
+    ///
+    /// Panics after [`DEADLINE`].
+    #[track_caller]
+    pub fn rest(&mut self) -> String {
+        let (end, start) = (Instant::now() + DEADLINE, self.read.len());
+        while self.line_before(end).is_some() {}
+        self.read[start..].to_owned()
+    }
+
+    /// Returns the next line, or `None` at the end of the stream.
+    #[track_caller]
+    fn line_before(&mut self, end: Instant) -> Option<String> {
+        match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => {
+                self.read += &line;
+                self.read.push('\n');
+                Some(line)
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("waited in vain for a line; these were written:\n{}", self.read)
+            }
+        }
+    }
+}
+
+impl Iterator for Lines {
+    type Item = String;
+
+    #[track_caller]
+    fn next(&mut self) -> Option<String> {
+        self.line_before(Instant::now() + DEADLINE)
+    }
+}

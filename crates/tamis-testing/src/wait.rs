@@ -1,0 +1,78 @@
+//! Waits for conditions, threads and channels.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The longest time that a test waits for one event. A test that passes takes a small part of it,
+/// also on a machine with little free CPU time.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The pause between two looks at a condition.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Waits until `is_so` returns true. `what` completes the sentence "waited in vain until".
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`].
+#[track_caller]
+pub fn wait_until(what: impl Display, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < DEADLINE, "waited in vain until {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until `find` returns a value, and returns the value.
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`].
+#[track_caller]
+pub fn wait_for<T>(what: impl Display, mut find: impl FnMut() -> Option<T>) -> T {
+    let mut found = None;
+    wait_until(what, || {
+        found = find();
+        found.is_some()
+    });
+    found.expect("wait_until has seen it")
+}
+
+/// Waits for the end of a thread, and returns its result.
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`], and with the panic of the thread if it panicked.
+#[track_caller]
+pub fn join<T>(what: impl Display, thread: JoinHandle<T>) -> T {
+    wait_until(format_args!("{what} ends"), || thread.is_finished());
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Waits for a message, and returns it.
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`], or when no sender is left.
+#[track_caller]
+pub fn receive<T>(what: impl Display, receiver: &Receiver<T>) -> T {
+    match receiver.recv_timeout(DEADLINE) {
+        Ok(message) => message,
+        Err(RecvTimeoutError::Timeout) => panic!("waited in vain for {what}"),
+        Err(RecvTimeoutError::Disconnected) => panic!("the sender has ended without {what}"),
+    }
+}
+
+/// Sets a flag when it is dropped. Threads that run until the flag is set then also end after a
+/// failed assertion, which would otherwise wait for them in [`std::thread::scope`].
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
