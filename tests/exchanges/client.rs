@@ -1,9 +1,10 @@
 //! A client that waits for its replies. Included by the tests that start servers.
 
-use std::io::{Read, Write};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 
 use tamis_resp::Reply;
+use tamis_testing::{connect, read};
 
 pub struct Client {
     pub stream: TcpStream,
@@ -12,7 +13,7 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).unwrap(), input: Vec::new() }
+        Self { stream: connect(address), input: Vec::new() }
     }
 
     pub fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) {
@@ -38,7 +39,7 @@ impl Client {
                 return Some(reply);
             }
             let mut piece = vec![0; 1 << 20];
-            let len = self.stream.read(&mut piece).unwrap_or(0);
+            let len = read(&mut self.stream, &mut piece);
             if len == 0 {
                 return None;
             }

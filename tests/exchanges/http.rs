@@ -1,8 +1,9 @@
 //! Requests over HTTP, byte by byte. Included by the tests that start servers.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use tamis_testing::{connect, read_to_end};
 
 /// An answer: status, the head's lines in small letters, and the body.
 pub struct Answer {
@@ -14,13 +15,10 @@ pub struct Answer {
 
 /// Sends bytes and reads until the server closes the connection.
 pub fn send(address: SocketAddr, request: &[u8]) -> Option<Answer> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut stream = connect(address);
     // The server may have refused before all is sent.
     _ = stream.write_all(request);
-    let mut bytes = Vec::new();
-    _ = stream.read_to_end(&mut bytes);
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = String::from_utf8_lossy(&read_to_end(&mut stream)).into_owned();
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
     Some(Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() })

@@ -10,11 +10,12 @@
 mod program;
 
 use std::fs::File;
-use std::io::{BufWriter, Read as _, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use program::Folder;
+use tamis_testing::{CommandExt as _, Process, wait_until};
 
 const MB: u64 = 1 << 20;
 
@@ -22,12 +23,16 @@ const MB: u64 = 1 << 20;
 ///
 /// Until the other program starts, the system counts the memory of this process, so this process
 /// must stay small.
-fn wait(child: &Child) -> (ExitStatus, u64) {
+fn wait(child: &Process) -> (ExitStatus, u64) {
     // SAFETY: `rusage` consists of integers, and all of them may be zero.
     let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
     let id = child.id() as libc::pid_t;
-    // SAFETY: both pointers are valid, and no other code waits for this child.
-    assert_eq!(unsafe { libc::wait4(id, &mut status, 0, &mut usage) }, id);
+    wait_until("the program ends", || {
+        // SAFETY: both pointers are valid, and no other code waits for this child.
+        let ended = unsafe { libc::wait4(id, &mut status, libc::WNOHANG, &mut usage) };
+        assert!([0, id].contains(&ended), "{ended}");
+        ended == id
+    });
     (ExitStatus::from_raw(status), usage.ru_maxrss as u64 * 1024)
 }
 
@@ -42,20 +47,18 @@ fn within(
 ) -> (i32, String) {
     let stdin =
         stdin.map_or_else(Stdio::null, |name| File::open(folder.path(name)).unwrap().into());
-    // `wait4` waits for this child.
-    #[allow(clippy::zombie_processes)]
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(line.split_whitespace())
         .arg(format!("--memory={limit}M"))
         .current_dir(folder.path("."))
         .stdin(stdin)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    let (status, bytes) = wait(&child);
+        .start();
+    let stderr = process.stderr_lines().rest();
+    let (status, bytes) = wait(&process);
+    // The process has ended, and its number may be that of another one.
+    std::mem::forget(process);
     let status = status.code().expect("no signal");
     assert!([0, 2, 3].contains(&status), "{line}: {status}: {stderr}");
     // A program that is built for tests has up to 5 MB more code in memory.

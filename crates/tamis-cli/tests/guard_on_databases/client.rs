@@ -2,10 +2,8 @@
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// The longest time to an answer on a busy machine.
-const LIMIT: Duration = Duration::from_secs(10);
+use tamis_testing::{DEADLINE, try_connect};
 
 /// A client with a connection.
 pub struct Client {
@@ -52,7 +50,7 @@ impl Client {
         if let Err(error) = &answer {
             self.stream = None;
             let is_late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-            assert!(!is_late, "no answer in {LIMIT:?}");
+            assert!(!is_late, "no answer in {DEADLINE:?}");
         }
         answer
     }
@@ -61,9 +59,8 @@ impl Client {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
-                let stream = TcpStream::connect(self.address)?;
+                let stream = try_connect(self.address)?;
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(LIMIT))?;
                 none.insert(BufReader::new(stream))
             }
         };

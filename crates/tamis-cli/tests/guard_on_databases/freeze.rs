@@ -1,8 +1,9 @@
 //! Stops processes for a while, as a hypervisor or a full disk would.
 
-use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use tamis_testing::CommandExt as _;
 
 /// Stops processes, and runs `meanwhile`. They continue after `pause`.
 pub fn freeze(processes: &[u32], pause: Duration, meanwhile: impl FnOnce()) {
@@ -15,9 +16,9 @@ pub fn freeze(processes: &[u32], pause: Duration, meanwhile: impl FnOnce()) {
         .args(processes.iter().map(ToString::to_string))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    shell.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+        .start();
+    // The shell closes its stdout when the processes stand still.
+    shell.stdout_lines().rest();
     meanwhile();
-    assert!(shell.wait().unwrap().success());
+    assert!(shell.wait().success());
 }

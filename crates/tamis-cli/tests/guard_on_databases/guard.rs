@@ -1,23 +1,22 @@
 //! A process of `tamis guard` that is killed and started again.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tamis_testing::{CommandExt as _, Process, wait_until};
 
 use crate::checker::Dir;
 use crate::client::Client;
 use crate::upstream::upstream;
-
-/// The longest time to the end of a start, a reload or a stop on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
 
 /// The sync delay of the configuration.
 pub const STALE_AFTER: Duration = Duration::from_secs(1);
@@ -30,7 +29,7 @@ pub struct Guard {
     upstream: SocketAddr,
     addresses: Addresses,
     /// The shell that runs the guard, and the guard.
-    process: Option<(Child, Pid)>,
+    process: Option<(Process, Pid)>,
     /// The number of reloads.
     reloads: u64,
     life: Life,
@@ -99,10 +98,8 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            .start();
+        let line = shell.stdout_lines().next().expect("a line");
         let process = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
         self.process = Some((shell, process));
         self.wait_for_log(before, "the console and the metrics are available");
@@ -113,27 +110,16 @@ impl Guard {
     pub fn kill(&mut self) {
         self.life.end();
         if let Some((mut shell, _)) = self.process.take() {
-            drop(shell.stdin.take());
-            shell.wait().unwrap();
+            shell.wait();
         }
     }
 
     /// Stops the process with a TERM signal, and waits until it ends.
     pub fn stop(&mut self) {
         self.life.end();
-        let (mut shell, process) = self.process.take().unwrap();
+        let (mut shell, _) = self.process.take().unwrap();
         shell.stdin.as_mut().unwrap().write_all(b"TERM\n").unwrap();
-        let end = Instant::now() + LIMIT;
-        let status = loop {
-            if let Some(status) = shell.try_wait().unwrap() {
-                break status;
-            }
-            if Instant::now() > end {
-                _ = kill_process(process, Signal::KILL);
-                panic!("the guard does not stop: {}", self.log_end());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let status = shell.wait();
         assert!(status.success(), "{status}: {}", self.log_end());
     }
 
@@ -165,11 +151,8 @@ impl Guard {
     }
 
     fn wait_for_log(&self, before: usize, text: &str) {
-        let end = Instant::now() + LIMIT;
-        while !self.log()[before..].contains(text) {
-            assert!(Instant::now() < end, "no line has {text:?}: {}", self.log_end());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let what = fmt::from_fn(|f| write!(f, "a line has {text:?}:\n{}", self.log_end()));
+        wait_until(what, || self.log()[before..].contains(text));
     }
 
     fn write_config(&self) {

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tamis_testing::join;
 
 use crate::client::{Answer, Client};
 use crate::guard::{Addresses, Life, STALE_AFTER, status};
@@ -73,7 +74,7 @@ impl Checker {
     /// Ends the checker. Returns an error if the promise was broken.
     pub fn end(mut self) -> Result<Counts, String> {
         self.is_done.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
+        join("the checker", self.thread.take().unwrap())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Random changes, and faults of a guard, its database and the network between them, in an order that
 //! a seed decides.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use crate::freeze::freeze;
 use crate::guard::{Guard, STALE_AFTER, status};
 use crate::promise::{Checker, MARGIN, NEVER};
 use crate::tcp_proxy::TcpProxy;
+use tamis_testing::wait_until;
 
 /// A database in front of which a guard stands.
 pub trait Attacked: Database {
@@ -62,9 +64,6 @@ impl Fault {
 
 /// How often each fault happens.
 const ROUNDS: u32 = 2;
-
-/// The longest time until a guard knows exactly the ids that exist, on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a guard in front of a database, with all faults, and checks the promise meanwhile.
 pub fn run(database: &mut impl Attacked, seed: u64) {
@@ -248,7 +247,7 @@ impl<D: Attacked> Story<'_, D> {
     fn wait_until_in_use(&self) {
         let mut client = Client::new(self.guard.addresses().proxy);
         let mut absent = NEVER;
-        self.wait("synced", || {
+        self.wait("the guard is synced and refuses an absent id", || {
             absent -= 1;
             self.is_synced() && has_status(&mut client, absent, 404)
         });
@@ -270,15 +269,12 @@ impl<D: Attacked> Story<'_, D> {
         status(&mut admin).is_ok_and(|status| status["state"] == "synced")
     }
 
-    fn wait(&self, what: &str, mut is_done: impl FnMut() -> bool) {
-        let end = Instant::now() + LIMIT;
-        while !is_done() {
-            if Instant::now() > end {
-                let status = status(&mut Client::new(self.guard.addresses().admin));
-                panic!("not {what}: {status:?}\n{}", self.guard.log_end());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    fn wait(&self, what: &str, is_done: impl FnMut() -> bool) {
+        let what = fmt::from_fn(|f| {
+            let status = status(&mut Client::new(self.guard.addresses().admin));
+            write!(f, "{what}: {status:?}\n{}", self.guard.log_end())
+        });
+        wait_until(what, is_done);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use tamis_testing::CommandExt as _;
+
 use crate::program::{Folder, lines};
 
 #[test]
@@ -38,8 +40,7 @@ fn equal_items_are_equal_bytes_in_any_order_and_from_anywhere() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["build", "up.txt", "-o", "-"])
         .current_dir(folder.path("."))
-        .output()
-        .unwrap();
+        .run();
     std::fs::write(out, &output.stdout).unwrap();
     assert!(folder.read("standard.tamis") == expected);
 }

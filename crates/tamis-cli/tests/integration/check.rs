@@ -1,7 +1,9 @@
 //! `tamis check` as a user runs it.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
+
+use tamis_testing::CommandExt as _;
 
 use crate::program::{Folder, lines};
 
@@ -95,22 +97,14 @@ fn answers_come_as_soon_as_questions_do() {
         .current_dir(folder.path("."))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut questions = child.stdin.take().unwrap();
-    let answers = BufReader::new(child.stdout.take().unwrap()).lines();
-    let (sender, answers_so_far) = std::sync::mpsc::channel();
-    std::thread::spawn(move || answers.for_each(|line| drop(sender.send(line.unwrap()))));
+        .start();
+    let (mut questions, mut answers) = (child.stdin.take().unwrap(), child.stdout_lines());
     for question in ["4", "8"] {
         writeln!(questions, "{question}").unwrap();
-        let answer = answers_so_far.recv_timeout(std::time::Duration::from_secs(30));
-        if answer.as_deref() != Ok(question) {
-            child.kill().unwrap();
-            panic!("{question} was asked; the answer within 30 s is {answer:?}");
-        }
+        assert_eq!(answers.next().as_deref(), Some(question));
     }
     drop(questions);
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait().success());
 }
 
 #[test]
@@ -122,10 +116,9 @@ fn a_reader_that_has_enough_is_a_quiet_success() {
         .current_dir(folder.path("."))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .start();
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let output = child.output();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 

@@ -1,6 +1,7 @@
 //! Filters that delete, count, grow or expire items, from the shell.
 
 use crate::program::{Ended, Folder};
+use tamis_testing::CommandExt as _;
 
 fn numbers(from: u64, to: u64) -> String {
     (from..to).map(|n| format!("{n}\n")).collect()
@@ -322,7 +323,7 @@ fn a_window_of_time_forgets_by_the_clock() {
     let run = |line: &str, seconds: u64| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
         command.args(line.split_whitespace()).current_dir(folder.path("."));
-        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).output().unwrap();
+        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).run();
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
@@ -349,7 +350,7 @@ fn a_window_from_the_future_is_refused() {
     let run = |line: &str, seconds: u64| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
         command.args(line.split_whitespace()).current_dir(folder.path("."));
-        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).output().unwrap();
+        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).run();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let (now, future) = (1_700_000_000, 1_900_000_000);

@@ -1,15 +1,15 @@
 //! `tamis guard` as a program, between a client and an upstream of the test.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+
+use tamis_testing::wait_until;
+use tamis_testing::{CommandExt as _, Lines, Process, accept, connect, join, read_to_end, receive};
 
 use crate::upstream::{ok, read_path, upstream};
-
-pub const LIMIT: Duration = Duration::from_secs(30);
 
 pub fn guard(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
@@ -19,7 +19,7 @@ pub fn guard(arguments: &[&str]) -> Command {
 
 /// Returns the error lines of a command that must fail.
 pub fn refused(arguments: &[&str]) -> String {
-    let output = guard(arguments).output().unwrap();
+    let output = guard(arguments).run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
     assert!(text.starts_with("tamis: ") && !text.contains("os error"), "{text}");
@@ -28,8 +28,8 @@ pub fn refused(arguments: &[&str]) -> String {
 }
 
 pub struct Running {
-    pub child: Child,
-    stderr: BufReader<ChildStderr>,
+    pub process: Process,
+    stderr: Lines,
     address: SocketAddr,
 }
 
@@ -39,56 +39,29 @@ impl Running {
     }
 
     pub fn start_command(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let line = line_with(&mut stderr, "ready");
+        let mut process = command.stderr(Stdio::piped()).start();
+        let mut stderr = process.stderr_lines();
+        let line = stderr.line_with("ready");
         let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
-        Self { child, stderr, address: address.parse().unwrap() }
+        Self { address: address.parse().unwrap(), process, stderr }
     }
 
     /// Reads the log up to a line with a text.
     pub fn wait_for(&mut self, text: &str) -> String {
-        line_with(&mut self.stderr, text)
+        self.stderr.line_with(text)
     }
 
     /// Returns the answer to a request.
     pub fn get(&self, path: &str) -> String {
         get(self.address, path)
     }
-
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
 }
 
 fn get(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut stream = connect(address);
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-fn line_with(stderr: &mut BufReader<ChildStderr>, text: &str) -> String {
-    let mut all = String::new();
-    loop {
-        let mut line = String::new();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "no line has {text:?}: {all}");
-        if line.contains(text) {
-            return line;
-        }
-        all += &line;
-    }
+    String::from_utf8(read_to_end(&mut stream)).unwrap()
 }
 
 pub fn config(folder: &Path, text: &str) -> String {
@@ -137,7 +110,7 @@ fn a_filter_file_is_a_source_and_a_shadow_refuses_nothing() {
     let (ids, filter) = (folder.path().join("ids.txt"), folder.path().join("ids.tamis"));
     std::fs::write(&ids, "a\nb\n").unwrap();
     let mut build = Command::new(env!("CARGO_BIN_EXE_tamis"));
-    assert!(build.arg("build").arg("-o").args([&filter, &ids]).status().unwrap().success());
+    assert!(build.arg("build").arg("-o").args([&filter, &ids]).run().status.success());
     let upstream = format!("http://{}", upstream());
     let arguments = [
         "--listen",
@@ -179,21 +152,17 @@ fn a_hangup_reloads_the_configuration_and_a_wrong_one_is_not_used() {
     running.wait_for("synced");
     assert!(running.get("/products/7").ends_with("\"first\"}"));
     config(folder.path(), &text.replace("first", "second"));
-    running.signal(rustix::process::Signal::HUP);
+    running.process.signal("HUP");
     running.wait_for("is reloaded");
     assert!(running.get("/products/7").ends_with("\"second\"}"));
     config(folder.path(), &text.replace("first", "third").replace("message", "massage"));
-    running.signal(rustix::process::Signal::HUP);
+    running.process.signal("HUP");
     let line = running.wait_for("cannot be reloaded");
     assert!(line.contains("unknown field `massage`"), "{line}");
     assert!(running.get("/products/7").ends_with("\"second\"}"));
     // The ids file is read again when it changes.
     std::fs::write(folder.path().join("ids.txt"), "1\n7\n").unwrap();
-    let end = Instant::now() + LIMIT;
-    while !running.get("/products/7").starts_with("HTTP/1.1 200 ") {
-        assert!(Instant::now() < end, "the file is not read again");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for_status(&running, "/products/7", 200);
 }
 
 #[test]
@@ -205,9 +174,9 @@ fn a_signal_ends_the_guard_after_the_requests_in_progress() {
     let upstream = format!("http://{}", listener.local_addr().unwrap());
     let ((arrived_in, arrived), (answer, answered)) = (mpsc::channel(), mpsc::channel());
     std::thread::spawn(move || {
-        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut stream = BufReader::new(accept("the guard", &listener));
         arrived_in.send(read_path(&mut stream).unwrap()).unwrap();
-        let body: &str = answered.recv().unwrap();
+        let body: &str = receive("the body of the answer", &answered);
         stream.get_mut().write_all(ok(body).as_bytes()).unwrap();
     });
     let ids = ids.to_str().unwrap();
@@ -224,42 +193,40 @@ fn a_signal_ends_the_guard_after_the_requests_in_progress() {
         ids,
     ]);
     running.wait_for("synced");
-    let answer = std::thread::scope(|threads| {
-        let address = running.address;
-        let request = threads.spawn(move || get(address, "/slow"));
-        assert_eq!(arrived.recv_timeout(LIMIT).unwrap(), "/slow");
-        running.signal(rustix::process::Signal::INT);
-        running.wait_for("finishes the requests in progress");
-        answer.send("late").unwrap();
-        request.join().unwrap()
-    });
+    let address = running.address;
+    let request = std::thread::spawn(move || get(address, "/slow"));
+    assert_eq!(receive("the request", &arrived), "/slow");
+    running.process.signal("INT");
+    running.wait_for("finishes the requests in progress");
+    answer.send("late").unwrap();
+    let answer = join("the request", request);
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("late"), "{answer}");
-    assert!(running.child.wait().unwrap().success());
+    assert!(running.process.wait().success());
 }
 
 #[test]
 fn the_example_is_a_configuration_and_check_reads_its_sources() {
     let folder = tempfile::tempdir().unwrap();
-    let example = guard(&["example"]).output().unwrap();
+    let example = guard(&["example"]).run();
     assert!(example.status.success());
     let path = config(folder.path(), std::str::from_utf8(&example.stdout).unwrap());
     let text = refused(&["check", "--config", &path]);
     assert!(text.contains("ids.products: cannot read ") && text.contains("ids.txt"), "{text}");
     std::fs::write(folder.path().join("ids.txt"), "1\n2\nx\n").unwrap();
-    let output = guard(&["check", "--config", &path]).output().unwrap();
+    let output = guard(&["check", "--config", &path]).run();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(words[..4], ["products", "synced", "2", "1"], "{text}");
-    let output = guard(&["check", "--json", "--config", &path]).output().unwrap();
+    let output = guard(&["check", "--json", "--config", &path]).run();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json[0]["items"], &json[0]["state"]), (&2.into(), &"synced".into()));
-    let output = guard(&["audit", "--json", "--config", &path]).output().unwrap();
+    let output = guard(&["audit", "--json", "--config", &path]).run();
     assert!(output.status.success(), "{output:?}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json[0]["present_checked"], &json[0]["present_refused"]), (&2.into(), &0.into()));
     assert_eq!(json[0]["is_rate_kept"], true, "{json}");
-    let output = guard(&["audit", "--absent", "1000", "--config", &path]).output().unwrap();
+    let output = guard(&["audit", "--absent", "1000", "--config", &path]).run();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("ids       present  refused"), "{text}");
 }
@@ -301,11 +268,9 @@ fn wrong_options_are_refused_in_one_line() {
 
 /// Waits until a request gets a status.
 fn wait_for_status(running: &Running, path: &str, status: u16) {
-    let end = Instant::now() + LIMIT;
-    while !running.get(path).starts_with(&format!("HTTP/1.1 {status} ")) {
-        assert!(Instant::now() < end, "{path} does not get {status}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(format_args!("{path} gets {status}"), || {
+        running.get(path).starts_with(&format!("HTTP/1.1 {status} "))
+    });
 }
 
 #[test]
@@ -355,11 +320,11 @@ fn a_leader_and_two_followers_answer_alike_also_after_a_kill_of_each() {
     };
     check(&followers);
     // An id that a program pushes to the leader.
-    let mut stream = TcpStream::connect(&*admin).unwrap();
+    let mut stream = connect(admin.parse().unwrap());
     let push = "POST /ids/products HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
                 authorization: Bearer program\r\ncontent-length: 3\r\n\r\n500";
     stream.write_all(push.as_bytes()).unwrap();
-    stream.read_to_string(&mut String::new()).unwrap();
+    read_to_end(&mut stream);
     for follower in &followers {
         wait_for_status(follower, "/products/500", 200);
     }
@@ -384,12 +349,12 @@ fn a_leader_and_two_followers_answer_alike_also_after_a_kill_of_each() {
     std::fs::write(&token, "fleet").unwrap();
     let copy = folder.path().join("copy");
     pull.arg("pull").arg(format!("http://{admin}/filters/products")).arg("-o").arg(&copy);
-    let output = pull.arg("--token-file").arg(&token).output().unwrap();
+    let output = pull.arg("--token-file").arg(&token).run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("is the set of a guard") && text.contains("kind = \"leader\""), "{text}");
     assert!(output.status.code() == Some(2) && !copy.exists());
     // It can be checked, and has no list of its ids.
-    let output = guard(&["check", "--config", &follower_config]).output().unwrap();
+    let output = guard(&["check", "--config", &follower_config]).run();
     assert!(output.status.success(), "{output:?}");
     let text = refused(&["audit", "--config", &follower_config]);
     assert!(text.contains("a leader sends no list of its ids"), "{text}");

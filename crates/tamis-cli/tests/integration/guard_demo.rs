@@ -1,17 +1,12 @@
 //! `tamis guard --demo` as a program.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-#[cfg(unix)]
-use rustix::process::Signal;
 use serde_json::Value;
+use tamis_testing::{CommandExt as _, wait_until};
 
-#[cfg(unix)]
-use crate::program::KilledOnDrop;
+use crate::http::get;
 
 /// Returns the command of a demo that keeps its files below `folder`.
 fn demo(folder: &Path, arguments: &[&str]) -> Command {
@@ -27,7 +22,7 @@ fn is_empty(folder: &Path) -> bool {
 #[test]
 fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their_answers() {
     let folder = tempfile::tempdir().unwrap();
-    let output = demo(folder.path(), &["--demo-seconds", "5", "--json"]).output().unwrap();
+    let output = demo(folder.path(), &["--demo-seconds", "5", "--json"]).run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -60,29 +55,20 @@ fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their
 fn a_signal_ends_the_demo_and_removes_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = demo(folder.path(), &[]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map(KilledOnDrop).unwrap();
-    let mut log = BufReader::new(child.0.stderr.take().unwrap());
-    let mut line = String::new();
-    log.read_line(&mut line).unwrap();
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
+    let line = process.stderr_lines().next().expect("a line");
     assert!(line.contains("the console of the demo is available"), "{line}");
-    let console = line.split("url=http://").nth(1).unwrap().trim_end().trim_end_matches('/');
-    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
+    let console = line.split("url=http://").nth(1).unwrap().trim_end_matches('/').parse().unwrap();
+    let mut lines = process.stdout_lines();
+    let first = lines.next().expect("a line");
     assert!(first.contains(" s: database queries a second: ") && first.contains("with"), "{first}");
     assert!(!is_empty(folder.path()));
-    let status = get(console, "/api/status");
+    let status = get(console, "/api/status").body;
     assert!(status.contains(r#""demo":{"#) && status.contains(r#""attack_per_second":1000"#));
-    assert!(get(console, "/").contains("content-security-policy: default-src 'self'"));
-    // The log is read, so that the demo does not wait for this test.
-    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-    child.signal(Signal::INT);
-    let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    assert!(
-        rest.iter().any(|line| line.starts_with("  of these reached the database")),
-        "{rest:?}"
-    );
-    assert!(child.0.wait().unwrap().success());
+    assert!(get(console, "/").head.contains("content-security-policy: default-src 'self'"));
+    process.signal("INT");
+    lines.line_with("  of these reached the database");
+    assert!(process.wait().success());
     assert!(is_empty(folder.path()), "the folder of the demo is removed");
 }
 
@@ -91,29 +77,13 @@ fn a_signal_ends_the_demo_and_removes_its_folder() {
 fn a_signal_during_the_creation_of_the_shop_ends_the_demo_and_removes_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = demo(folder.path(), &["--json"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let mut child = child.map(KilledOnDrop).unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
-    while is_empty(folder.path()) {
-        assert!(Instant::now() < end, "the demo creates no folder");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.signal(Signal::INT);
-    let mut summary = String::new();
-    child.0.stdout.take().unwrap().read_to_string(&mut summary).unwrap();
-    assert!(child.0.wait().unwrap().success());
-    assert_eq!(summary, "", "the attack has not begun");
+    let process = command.stdout(Stdio::piped()).stderr(Stdio::null()).start();
+    wait_until("the demo creates its folder", || !is_empty(folder.path()));
+    process.signal("INT");
+    let output = process.output();
+    assert!(output.status.success());
+    assert_eq!(output.stdout, b"", "the attack has not begun");
     assert!(is_empty(folder.path()), "the folder of the demo is removed");
-}
-
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }
 
 #[test]
@@ -127,7 +97,7 @@ fn options_without_an_effect_on_the_demo_are_refused() {
         (&["--demo", "--demo-seconds", "0"], "--demo-seconds"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-        let output = command.arg("guard").args(arguments).current_dir(&folder).output().unwrap();
+        let output = command.arg("guard").args(arguments).current_dir(&folder).run();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(text.starts_with("tamis: ") && text.contains(option), "{text}");

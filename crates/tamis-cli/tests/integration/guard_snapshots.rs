@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use tamis_testing::{CommandExt as _, DEADLINE, wait_until};
 
-use crate::guard::{LIMIT, Running, config, guard, refused};
+use crate::guard::{Running, config, guard, refused};
 use crate::upstream::upstream;
 
 /// Writes a configuration with an SQLite database of some products and a folder for snapshots.
@@ -27,15 +27,6 @@ fn shop(folder: &Path, products: u64) -> String {
     )
 }
 
-/// Waits until a file exists.
-fn wait_for_file(path: &Path) {
-    let end = Instant::now() + LIMIT;
-    while !path.exists() {
-        assert!(Instant::now() < end, "no {}", path.display());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_stopped_guard_leaves_a_snapshot_and_a_folder_has_one_guard() {
     let folder = tempfile::tempdir().unwrap();
@@ -45,10 +36,10 @@ fn a_stopped_guard_leaves_a_snapshot_and_a_folder_has_one_guard() {
     let text = refused(&["--config", &path]);
     assert!(text.contains("snapshots.folder: another guard uses "), "{text}");
     // These read the source, and leave the folder alone.
-    let check = guard(&["check", "--config", &path]).output().unwrap();
+    let check = guard(&["check", "--config", &path]).run();
     assert!(check.status.success(), "{check:?}");
-    running.signal(Signal::TERM);
-    assert!(running.child.wait().unwrap().success());
+    running.process.signal("TERM");
+    assert!(running.process.wait().success());
     let snapshot = folder.path().join("state/products.snapshot");
     let written = std::fs::metadata(&snapshot).unwrap();
     #[cfg(unix)]
@@ -87,7 +78,7 @@ fn a_guard_that_is_killed_while_it_writes_loses_no_id() {
         let new = folder.path().join("new.txt");
         std::fs::write(&new, lines).unwrap();
         std::fs::rename(new, folder.path().join("ids.txt")).unwrap();
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + DEADLINE;
         let is_written = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(".tamis");
         loop {
             let names = std::fs::read_dir(&state).unwrap().flatten().map(|it| it.file_name());
@@ -106,7 +97,8 @@ fn a_guard_that_is_killed_while_it_writes_loses_no_id() {
     let mut running = Running::start(&["--config", &path]);
     running.wait_for("synced");
     assert!(running.get("/products/13000").starts_with("HTTP/1.1 200 "));
-    wait_for_file(&state.join("products.snapshot"));
+    let snapshot = state.join("products.snapshot");
+    wait_until("the snapshot is written", || snapshot.exists());
     let names = std::fs::read_dir(&state).unwrap().flatten();
     let left = names.filter(|it| it.file_name().to_string_lossy().starts_with(".tamis")).count();
     assert!(left <= 1, "unfinished files are removed at the start");
@@ -130,8 +122,8 @@ fn a_full_disk_is_reported_and_the_old_file_stays() {
     let path = shop(folder.path(), 1000);
     let mut running = Running::start(&["--config", &path]);
     running.wait_for("synced");
-    running.signal(Signal::TERM);
-    running.child.wait().unwrap();
+    running.process.signal("TERM");
+    running.process.wait();
     let snapshot = folder.path().join("state/products.snapshot");
     let old = std::fs::read(&snapshot).unwrap();
     // A limit for files is an error of each write beyond it, as that of a full disk.

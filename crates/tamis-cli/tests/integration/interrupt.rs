@@ -1,14 +1,16 @@
 //! Ctrl-C, `kill` and a closed terminal leave no temporary files.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tamis_testing::{CommandExt as _, Process, wait_until};
 
 use crate::program::Folder;
 
 /// Starts `tamis` under `env` with its `options`, and writes lines to its stdin without closing it.
-fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Child {
+fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Process {
     let mut child = Command::new("env")
         .args(options.split_whitespace())
         .arg(env!("CARGO_BIN_EXE_tamis"))
@@ -17,24 +19,9 @@ fn start(folder: &Folder, options: &str, line: &str, input: &str) -> Child {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .start();
     child.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
     child
-}
-
-/// Waits until `is_so` returns true.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn send(signal: &str, child: &Child) {
-    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
 }
 
 fn temporary_files(folder: &Folder) -> usize {
@@ -59,8 +46,8 @@ fn an_interrupted_run_leaves_the_old_file_and_no_other() {
             // Keep stdin open: at the end of its input the program could finish before the signal
             // arrives.
             let stdin = child.stdin.take();
-            send(signal, &child);
-            let status = child.wait().unwrap();
+            child.signal(signal);
+            let status = child.wait();
             drop(stdin);
             // The shell sees that the signal ended the program: `$?` is 130 after Ctrl-C, and loops
             // end.
@@ -79,11 +66,10 @@ fn an_interrupted_run_with_a_state_can_be_given_again() {
     let part = || std::fs::metadata(folder.path(".out.tamis-part")).map_or(0, |file| file.len());
     wait_until("lines are in the part", || part() > 0);
     let stdin = child.stdin.take();
-    send("INT", &child);
-    assert_eq!(child.wait().unwrap().signal(), Some(2));
+    child.signal("INT");
+    assert_eq!(child.wait().signal(), Some(2));
     drop(stdin);
-    let mut hint = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut hint).unwrap();
+    let hint = child.stderr_lines().rest();
     assert!(
         hint.contains("run the same command again to continue") && hint.contains("--restart"),
         "{hint}"
@@ -109,8 +95,7 @@ fn two_runs_with_a_state_do_not_share_an_output() {
         "{}",
         ended.stderr
     );
-    drop(child.stdin.take());
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait().success());
     assert_eq!(folder.read("out"), b"1\n2\n");
     folder.write("three", "3\n");
     folder.ok("dedup --state other -o out three");
@@ -122,9 +107,8 @@ fn a_run_under_nohup_goes_on() {
     let folder = Folder::new();
     let mut child = start(&folder, "--ignore-signal=HUP", "dedup -o out", "1\n2\n");
     wait_until("there is a temporary file", || temporary_files(&folder) == 1);
-    send("HUP", &child);
+    child.send("HUP");
     std::thread::sleep(Duration::from_millis(50));
-    drop(child.stdin.take());
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait().success());
     assert_eq!(folder.read("out"), b"1\n2\n");
 }

@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 
+use tamis_testing::{CommandExt as _, join};
+
 use crate::program::{file, ints, ints_command};
 
 /// Runs a job that must fail, and returns its line on stderr.
@@ -171,7 +173,7 @@ fn a_full_disk_is_one_clear_line() {
 
 #[test]
 fn a_broken_pipe_is_a_quiet_success() {
-    let mut child = ints_command(&["uniq"]).spawn().unwrap();
+    let mut child = ints_command(&["uniq"]).start();
     let mut stdin = child.stdin.take().unwrap();
     let feeder = std::thread::spawn(move || {
         for i in 0..3_000_000_u32 {
@@ -181,21 +183,19 @@ fn a_broken_pipe_is_a_quiet_success() {
         }
     });
     let mut stdout = child.stdout.take().unwrap();
-    stdout.read_exact(&mut [0; 10]).unwrap();
-    drop(stdout);
-    let output = child.wait_with_output().unwrap();
-    feeder.join().unwrap();
+    let reader = std::thread::spawn(move || stdout.read_exact(&mut [0; 10]).unwrap());
+    join("the reader of the first bytes", reader);
+    let output = child.output();
+    join("the thread that writes", feeder);
     assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
 }
 
 #[test]
 fn results_of_a_slow_input_are_shown_as_they_come() {
-    let mut child = ints_command(&["uniq"]).spawn().unwrap();
+    let mut child = ints_command(&["uniq"]).start();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"4242\n").unwrap();
-    let mut shown = [0; 5];
-    child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
-    assert_eq!(&shown, b"4242\n");
+    assert_eq!(child.stdout_lines().next().as_deref(), Some("4242"));
     drop(stdin);
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait().success());
 }

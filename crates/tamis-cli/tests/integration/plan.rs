@@ -1,7 +1,10 @@
 //! `tamis plan`, `tamis completions` and `tamis man` as a user runs them.
 
+use std::process::Stdio;
+
 use crate::program::Folder;
 use serde_json::Value;
+use tamis_testing::CommandExt as _;
 
 #[test]
 fn any_two_of_three_give_the_third() {
@@ -105,7 +108,7 @@ fn help_that_cannot_be_written_is_said_so() {
     for line in [&["--help"][..], &["dedup", "--help"], &["--version"]] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut tamis = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-        let ended = tamis.args(line).stdout(full).output().unwrap();
+        let ended = tamis.args(line).stdout(full).stderr(Stdio::piped()).start().output();
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{line:?}");
         assert_eq!(said, "tamis: standard output: no space left on device\n", "{line:?}");

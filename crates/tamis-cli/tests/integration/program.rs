@@ -1,8 +1,9 @@
 //! Runs the program as a user does, in its own folder.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+
+use tamis_testing::CommandExt as _;
 
 /// The result of a run.
 #[derive(Debug, PartialEq)]
@@ -52,22 +53,11 @@ impl Folder {
 
     /// Runs a line of arguments, split at spaces, with `stdin`.
     pub fn feed(&self, line: &str, stdin: impl AsRef<[u8]>) -> Ended {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
             .args(line.split_whitespace())
             .current_dir(self.folder.path())
             .env_remove("SOURCE_DATE_EPOCH")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut pipe = child.stdin.take().unwrap();
-        let bytes = stdin.as_ref().to_vec();
-        // A separate thread writes, because both pipes may fill. A failing program closes its stdin
-        // early.
-        let feeder = std::thread::spawn(move || drop(pipe.write_all(&bytes)));
-        let output = child.wait_with_output().unwrap();
-        feeder.join().unwrap();
+            .feed(stdin.as_ref());
         Ended {
             status: output.status.code().expect("no signal"),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -108,24 +98,6 @@ impl Folder {
     }
 }
 
-/// A process that ends with the test, also if an assertion fails.
-pub struct KilledOnDrop(pub Child);
-
-impl KilledOnDrop {
-    #[cfg(unix)]
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for KilledOnDrop {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
-}
-
 /// Returns numbers as lines of text.
 pub fn lines(numbers: impl IntoIterator<Item = u64>) -> String {
     numbers.into_iter().map(|number| format!("{number}\n")).collect()
@@ -141,16 +113,7 @@ pub fn ints_command(args: &[&str]) -> Command {
 
 /// Runs `tamis ints` on `stdin`.
 pub fn ints(args: &[&str], stdin: &[u8]) -> Output {
-    let mut child = ints_command(args).spawn().unwrap();
-    let mut to_child = child.stdin.take().unwrap();
-    let stdin = stdin.to_vec();
-    let feeder = std::thread::spawn(move || {
-        // A rejected command closes the pipe early.
-        let _ = to_child.write_all(&stdin);
-    });
-    let output = child.wait_with_output().unwrap();
-    feeder.join().unwrap();
-    output
+    ints_command(args).feed(stdin)
 }
 
 /// Writes a file, and returns its path as an argument.

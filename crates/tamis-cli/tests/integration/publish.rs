@@ -2,42 +2,31 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode};
-use rustix::process::Signal;
+use tamis_testing::{CommandExt as _, Process, connect, read_to_end, receive, wait_until};
 
-use crate::program::{Folder, KilledOnDrop, lines};
-
-const LIMIT: Duration = Duration::from_secs(30);
+use crate::program::{Folder, lines};
 
 /// A server that runs.
 struct Publisher {
-    child: KilledOnDrop,
-    stderr: BufReader<ChildStderr>,
+    process: Process,
     address: SocketAddr,
 }
 
 impl Publisher {
     fn start(folder: &Folder, line: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
             .args(["publish", "--listen", "127.0.0.1:0"])
             .args(line.split_whitespace())
             .current_dir(folder.path(""))
             .stderr(Stdio::piped())
-            .spawn()
-            .map(KilledOnDrop)
-            .unwrap();
-        let mut stderr = BufReader::new(child.0.stderr.take().unwrap());
-        let mut text = String::new();
-        while !text.contains("address=") {
-            text.clear();
-            assert!(stderr.read_line(&mut text).unwrap() > 0, "the server has ended");
-        }
+            .start();
+        let text = process.stderr_lines().line_with("address=");
         let address = text.split("address=").nth(1).unwrap().split(' ').next().unwrap();
-        Self { child, stderr, address: address.parse().unwrap() }
+        Self { process, address: address.parse().unwrap() }
     }
 
     fn url(&self, name: &str) -> String {
@@ -45,12 +34,10 @@ impl Publisher {
     }
 
     fn get(&self, path: &str, more: &str) -> (u16, String, Vec<u8>) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = connect(self.address);
         let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{more}\r\n");
         stream.write_all(head.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
+        let mut bytes = read_to_end(&mut stream);
         let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
         let body = bytes.split_off(end + 4);
         let head = String::from_utf8(bytes).unwrap();
@@ -58,10 +45,8 @@ impl Publisher {
     }
 
     fn stop(mut self) -> i32 {
-        self.child.signal(Signal::TERM);
-        let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).unwrap();
-        self.child.0.wait().unwrap().code().unwrap()
+        self.process.signal("TERM");
+        self.process.wait().code().unwrap()
     }
 }
 
@@ -69,14 +54,6 @@ impl Publisher {
 fn build(folder: &Folder, name: &str, numbers: std::ops::Range<u64>) {
     folder.feed(&format!("build -o {name} --rate 1e-6 --force"), lines(numbers));
     assert!(folder.names().contains(&name.to_owned()));
-}
-
-fn wait_until(what: &str, is_done: impl Fn() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !is_done() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -144,7 +121,7 @@ fn proxies_exchange_digests_of_their_caches() {
     let (second, _) = &proxies[1];
     second.write("removed.txt", (400..700).map(|it| url(it) + "\n").collect::<String>());
     second.ok("remove own.tamis removed.txt");
-    wait_until("the new digest", || {
+    wait_until("the first proxy has the new digest", || {
         pull(0);
         asked(0, 400..700).len() < 30
     });
@@ -301,8 +278,7 @@ fn a_client_never_gets_a_mix_of_two_files() {
     assert!(old.len() > 16 << 20 && old.len() == new.len() && old != new);
     let server = Publisher::start(&folder, "a.tamis");
     let begin = || {
-        let mut stream = TcpStream::connect(server.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = connect(server.address);
         let head = "GET /filters/a.tamis HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
         stream.write_all(head.as_bytes()).unwrap();
         let mut first = [0; 1000];
@@ -313,19 +289,19 @@ fn a_client_never_gets_a_mix_of_two_files() {
     // Renamed into place: who has begun gets the old one, and others the new one.
     let (mut stream, mut body) = begin();
     std::fs::rename(folder.path("b.tamis"), folder.path("a.tamis")).unwrap();
-    stream.read_to_end(&mut body).unwrap();
+    body.extend(read_to_end(&mut stream));
     assert!(body == old);
     assert!(server.get("/filters/a.tamis", "").2 == new);
     // Written in place: who has begun gets an incomplete answer.
     let (mut stream, mut body) = begin();
     std::fs::write(folder.path("a.tamis"), &old).unwrap();
-    _ = stream.read_to_end(&mut body);
+    body.extend(read_to_end(&mut stream));
     assert!(body.len() < old.len(), "the answer is incomplete");
     assert!(new.starts_with(&body), "{}", body.len());
     // It is served again when it has stayed the same for a while. The write may have taken longer.
     let (status, _, body) = server.get("/filters/a.tamis", "");
     assert!(status == 503 || body == old, "{status}");
-    wait_until("the old file", || server.get("/filters/a.tamis", "").2 == old);
+    wait_until("the old file is served", || server.get("/filters/a.tamis", "").2 == old);
     // What is no filter is not served.
     folder.write("c", "no filter");
     std::fs::rename(folder.path("c"), folder.path("a.tamis")).unwrap();
@@ -342,7 +318,7 @@ fn a_client_that_takes_nothing_hinders_nobody_else() {
     let request = "GET /filters/a.tamis HTTP/1.1\r\nhost: a\r\n\r\n".repeat(50);
     let _slow: Vec<TcpStream> = (0..100)
         .map(|_| {
-            let mut stream = TcpStream::connect(server.address).unwrap();
+            let mut stream = connect(server.address);
             stream.write_all(request.as_bytes()).unwrap();
             stream
         })
@@ -361,24 +337,21 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
         .current_dir(folder.path(""))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .spawn()
-        .map(KilledOnDrop)
-        .unwrap();
+        .start();
     let is_same = || {
         folder.names().contains(&"copy".to_owned()) && folder.read("copy") == folder.read("a.tamis")
     };
-    wait_until("the first copy", is_same);
+    wait_until("the first copy is written", is_same);
     build(&folder, "b.tamis", 100..300);
     std::fs::rename(folder.path("b.tamis"), folder.path("a.tamis")).unwrap();
-    wait_until("the second copy", is_same);
+    wait_until("the second copy is written", is_same);
     let address = server.address;
     drop(server);
-    let mut line = String::new();
-    BufReader::new(follower.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let line = follower.stderr_lines().next().expect("a line");
     assert!(line.contains(&format!("http://{address}/filters/a.tamis: ")), "{line}");
-    assert!(follower.0.try_wait().unwrap().is_none(), "it goes on");
-    follower.signal(Signal::TERM);
-    follower.0.wait().unwrap();
+    assert!(follower.try_wait().unwrap().is_none(), "it goes on");
+    follower.signal("TERM");
+    follower.wait();
     assert_eq!(folder.names(), ["a.tamis", "copy"]);
 }
 
@@ -425,17 +398,15 @@ fn a_damaged_copy_of_a_server_with_other_tags_is_repaired() {
     let _follower = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["pull", &url, "-o", "copy", "--every", "10ms", "--quiet"])
         .current_dir(folder.path(""))
-        .spawn()
-        .map(KilledOnDrop)
-        .unwrap();
-    let is_unchanged = |request: &String| request.contains("\"67-5\"");
-    let mut requests = requests.iter();
-    requests.find(is_unchanged).expect("the copy is up to date");
+        .start();
+    let next = |what: &str, is_unchanged: bool| {
+        while receive(what, &requests).contains("\"67-5\"") != is_unchanged {}
+    };
+    next("a request that finds the copy up to date", true);
     assert_eq!(folder.read("copy"), folder.read("a.tamis"));
     folder.write("copy", "damaged");
-    wait_until("the repaired copy", || folder.read("copy") == folder.read("a.tamis"));
+    wait_until("the copy is repaired", || folder.read("copy") == folder.read("a.tamis"));
     // Its tag counts again.
-    let is_download = |request: &String| !is_unchanged(request);
-    requests.find(is_download).expect("the copy is downloaded again");
-    requests.find(is_unchanged).expect("the copy is up to date again");
+    next("a download of the damaged copy", false);
+    next("a request that finds the repaired copy up to date", true);
 }

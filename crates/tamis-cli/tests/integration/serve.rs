@@ -1,15 +1,15 @@
 //! `tamis serve` as a program: options, signals, and the end by `kill -9`.
 
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::client::Client;
 use crate::server::Program;
 use tamis_resp::Reply;
+use tamis_testing::{CommandExt as _, Process, wait_until};
 
 fn refused(arguments: &[&str]) -> String {
     refused_with(arguments, &[])
@@ -25,8 +25,7 @@ fn refused_words(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(arguments)
         .envs(environment.iter().copied())
-        .output()
-        .unwrap();
+        .run();
     assert_eq!(output.status.code(), Some(2), "{arguments:?} {environment:?}");
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -130,8 +129,7 @@ fn a_variable_that_is_not_text_is_named() {
             .env("TAMIS_PORT", bytes)
             // A path need not be text.
             .env("TAMIS_CONFIG", bytes)
-            .output()
-            .unwrap();
+            .run();
         assert_eq!(output.status.code(), Some(2));
         assert_eq!(output.stderr, b"tamis: TAMIS_PORT: its value is not valid UTF-8\n");
     }
@@ -139,8 +137,7 @@ fn a_variable_that_is_not_text_is_named() {
 
 #[test]
 fn every_option_is_a_flag() {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_tamis")).args(["serve", "--help"]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tamis")).args(["serve", "--help"]).run();
     let help = String::from_utf8(output.stdout).unwrap();
     for option in tamis_server::Config::options() {
         assert!(help.contains(&format!("      --{} <", option.name)), "{}", option.name);
@@ -196,14 +193,9 @@ fn a_signal_ends_it_and_everything_is_kept() {
     for signal in ["TERM", "INT"] {
         let mut program = Program::start(dir.path(), &["--appendfsync", "no"]);
         program.client().say(&["BF.ADD", "seen", signal]);
-        let id = program.child.id().to_string();
-        assert!(
-            Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success()
-        );
-        assert!(program.child.wait().unwrap().success());
-        let mut rest = String::new();
-        program.stderr.read_to_string(&mut rest).unwrap();
-        assert!(rest.contains("has stopped"), "{rest}");
+        program.process.signal(signal);
+        assert!(program.process.wait().success());
+        program.stderr.line_with("has stopped");
     }
     let program = Program::start(dir.path(), &[]);
     let found = program.client().say(&["BF.MEXISTS", "seen", "TERM", "INT", "HUP"]);
@@ -215,13 +207,8 @@ fn a_hangup_reloads_certificates_and_ends_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut program = Program::start(dir.path(), &[]);
     program.client().say(&["PING"]);
-    let id = program.child.id().to_string();
-    assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-    let mut line = String::new();
-    while !line.contains("reloaded") {
-        line.clear();
-        assert!(program.stderr.read_line(&mut line).unwrap() > 0, "it has ended");
-    }
+    program.process.signal("HUP");
+    let line = program.stderr.line_with("reloaded");
     assert!(line.contains("TLS is off"), "{line}");
     assert_eq!(program.client().say(&["PING"]), Reply::simple("PONG"));
 }
@@ -229,25 +216,21 @@ fn a_hangup_reloads_certificates_and_ends_nothing() {
 #[test]
 fn events_are_lines_of_json_if_asked_for() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["serve", "--port", "0", "--log-format", "json", "--loglevel", "debug", "--dir"])
         .arg(dir.path())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        .start();
     let mut events: Vec<serde_json::Value> = Vec::new();
-    let mut line = String::new();
-    while stderr.read_line(&mut line).unwrap() > 0 {
+    for line in process.stderr_lines() {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
         if event["message"].as_str().unwrap().contains("ready") {
             let address = event["address"].as_str().unwrap().parse().unwrap();
             Client::connect(address).send(&["SHUTDOWN"]);
         }
         events.push(event);
-        line.clear();
     }
-    assert!(child.wait().unwrap().success());
+    assert!(process.wait().success());
     for event in &events {
         // Values that differ between events are fields, so the text of an event is constant.
         let message = event["message"].as_str().unwrap();
@@ -310,8 +293,7 @@ fn kill_rounds(rounds: u32, sync: &str) {
                 client.say(&["BGSAVE"]);
             }
             std::thread::sleep(lasting);
-            program.child.kill().unwrap();
-            program.child.wait().unwrap();
+            program.process.kill();
         });
         for (writer, answered) in answered.iter().enumerate() {
             safe[writer] = answered.load(Ordering::Acquire);
@@ -340,20 +322,12 @@ fn what_was_answered_survives_hundreds_of_kills() {
 }
 
 /// Starts a server and returns it with the address of its console.
-fn with_console(dir: &Path, mut command: Command) -> (Child, SocketAddr) {
+fn with_console(dir: &Path, mut command: Command) -> (Process, SocketAddr) {
     command.args(["--port", "0", "--http-port", "0", "--dir"]).arg(dir);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("url=http://") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "there is no console");
-    }
+    let mut process = command.stderr(Stdio::piped()).start();
+    let line = process.stderr_lines().line_with("url=http://");
     let address = line.trim_end().rsplit_once("http://").unwrap().1.trim_end_matches('/');
-    let address = address.parse().unwrap();
-    // A thread reads the rest of stderr, so that the server never blocks on a full pipe.
-    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-    (child, address)
+    (process, address.parse().unwrap())
 }
 
 #[test]
@@ -361,13 +335,11 @@ fn the_console_is_where_the_program_says() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
     command.arg("serve");
-    let (mut child, address) = with_console(dir.path(), command);
+    let (_process, address) = with_console(dir.path(), command);
     assert!(crate::http::get(address, "/").body.contains("<title>Tamis</title>"));
     let taken = ["--port", "0", "--appendonly", "no", "--http-port", &address.port().to_string()];
     let text = refused(&taken);
     assert!(text.contains("for the console"), "{text}");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[cfg(unix)]
@@ -378,7 +350,7 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
     let mut command = Command::new("bash");
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tamis"), "serve"]);
-    let (mut child, address) = with_console(dir.path(), command);
+    let (_process, address) = with_console(dir.path(), command);
     assert_eq!(crate::http::get(address, "/healthz").body, "ok\n");
     let overview = crate::http::get(address, "/api/overview.json").body;
     let port = overview.split("\"port\":").nth(1).unwrap().split(',').next().unwrap();
@@ -389,13 +361,7 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
         _ = client.try_send(&["SET", key, &value]);
         _ = client.try_receive();
     }
-    let began = Instant::now();
-    while crate::http::get(address, "/healthz").status != 503 {
-        assert!(began.elapsed() < Duration::from_secs(20), "/healthz still answers ok");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("/healthz answers 503", || crate::http::get(address, "/healthz").status == 503);
     let expected = crate::http::get(address, "/healthz").body;
     assert!(expected.starts_with("the log cannot be written: "), "{expected}");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

@@ -1,15 +1,15 @@
 //! `tamis serve` on disks that are full, lose written data or are read-only, and with hostile
 //! clients.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::client::Client;
 use crate::server::Program;
 use tamis_resp::Reply;
+use tamis_testing::{CommandExt as _, connect, read, try_connect, wait_for, wait_until};
 
 /// Adds numbered items until the server rejects one. Returns the number of accepted items and the
 /// error.
@@ -48,14 +48,13 @@ impl SmallDisk {
     fn mount(at: &Path, size: &str) -> Option<Self> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tamis-test"]).arg(at);
-        let mounted = mount.output().is_ok_and(|output| output.status.success());
-        mounted.then(|| Self(at.to_owned()))
+        mount.run().status.success().then(|| Self(at.to_owned()))
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        _ = Command::new("umount").arg("--lazy").arg(&self.0).run();
     }
 }
 
@@ -86,11 +85,7 @@ fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
             }
             // After space is freed, the server accepts writes again without a restart.
             std::fs::remove_file(&ballast).unwrap();
-            let begun = Instant::now();
-            while client.say(&["SET", "a", "1"]) != Reply::ok() {
-                assert!(begun.elapsed() < Duration::from_secs(10), "it stays refused");
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            wait_until("a change is accepted", || client.say(&["SET", "a", "1"]) == Reply::ok());
         }
         assert!(taken > 1000, "{taken}");
     }
@@ -127,8 +122,8 @@ fn a_sync_that_fails_is_never_taken_for_done() {
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &source])
         .arg("-ldl")
-        .status();
-    assert!(built.is_ok_and(|status| status.success()), "cc builds a library");
+        .run();
+    assert!(built.status.success(), "cc builds a library: {built:?}");
     let (fault, dir) = (folder.path().join("fault"), folder.path().join("data"));
     let environment = [("LD_PRELOAD", library.as_path()), ("FAULT", fault.as_path())];
     let mut items = 0;
@@ -175,15 +170,9 @@ fn a_folder_that_is_deleted_under_the_server_stops_changes() {
     assert_eq!(client.say(&["BF.ADD", "seen", "a"]), Reply::Integer(1));
     std::fs::rename(&dir, &moved).unwrap();
     let wait = |client: &mut Client, is_done: fn(&Reply) -> bool| {
-        let begun = Instant::now();
-        loop {
-            let reply = client.say(&["SET", "b", "1"]);
-            if is_done(&reply) {
-                return reply;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(300), "{reply:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for("the server notices the change of the folder", || {
+            Some(client.say(&["SET", "b", "1"])).filter(is_done)
+        })
     };
     let refused = wait(&mut client, |reply| matches!(reply, Reply::Error(_)));
     let Reply::Error(why) = refused else { unreachable!() };
@@ -205,8 +194,7 @@ fn a_folder_that_cannot_be_written_is_reported_in_one_line() {
     let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["serve", "--port", "0", "--dir"])
         .arg(folder.path().join("data"))
-        .output()
-        .unwrap();
+        .run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("Read-only file system") && text.contains("--dir"), "{text}");
@@ -218,9 +206,9 @@ fn ten_thousand_connections_are_served() {
     const MANY: usize = 10_000;
     let folder = tempfile::tempdir().unwrap();
     let program = Program::start(folder.path(), &["--appendonly", "no", "--maxclients", "10001"]);
-    let mut streams: Vec<TcpStream> = Vec::new();
+    let mut streams = Vec::new();
     for _ in 0..MANY {
-        match TcpStream::connect(program.address) {
+        match try_connect(program.address) {
             Ok(stream) => streams.push(stream),
             // The limit of open files of this test process may be lower; then fewer connections are
             // enough.
@@ -234,7 +222,7 @@ fn ten_thousand_connections_are_served() {
     }
     for stream in &mut streams {
         let mut reply = [0; 4];
-        stream.read_exact(&mut reply).unwrap();
+        std::io::Read::read_exact(stream, &mut reply).unwrap();
         assert!([b":1\r\n", b":0\r\n"].contains(&&reply), "{reply:?}");
     }
     let memory = resident_bytes(&program) / streams.len() as u64;
@@ -247,19 +235,15 @@ fn ten_thousand_connections_are_served() {
         assert!(over.try_receive().is_none_or(|reply| reply == refused));
     }
     drop(streams);
-    let begun = Instant::now();
-    let mut client = loop {
+    let mut client = wait_for("a connection is accepted", || {
         let mut client = Client::connect(program.address);
-        if client.try_send(&["PING"]).is_ok() && client.try_receive() == Some(Reply::simple("PONG"))
-        {
-            break client;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20));
-    };
-    while !info(&mut client).contains("connected_clients:1\r\n") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "connections stay behind");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        let is_served = client.try_send(&["PING"]).is_ok()
+            && client.try_receive() == Some(Reply::simple("PONG"));
+        is_served.then_some(client)
+    });
+    wait_until("no other connection is left", || {
+        info(&mut client).contains("connected_clients:1\r\n")
+    });
 }
 
 fn info(client: &mut Client) -> String {
@@ -270,7 +254,7 @@ fn info(client: &mut Client) -> String {
 }
 
 fn resident_bytes(program: &Program) -> u64 {
-    let path = format!("/proc/{}/status", program.child.id());
+    let path = format!("/proc/{}/status", program.process.id());
     let Ok(text) = std::fs::read_to_string(path) else { return 0 };
     let kib = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
     kib.map_or(0, |kib| kib.parse::<u64>().unwrap() * 1024)
@@ -282,7 +266,7 @@ fn a_pipeline_of_a_million_commands_takes_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let program = Program::start(folder.path(), &["--appendonly", "no"]);
     let before = resident_bytes(&program);
-    let mut reader = TcpStream::connect(program.address).unwrap();
+    let mut reader = connect(program.address);
     let mut writer = reader.try_clone().unwrap();
     std::thread::scope(|threads| {
         threads.spawn(move || {
@@ -299,7 +283,7 @@ fn a_pipeline_of_a_million_commands_takes_little_memory() {
         assert_eq!(other.say(&["PING"]), Reply::simple("PONG"));
         let (mut left, mut piece) = (MANY * 7, vec![0; 1 << 16]);
         while left > 0 {
-            let len = reader.read(&mut piece).unwrap();
+            let len = read(&mut reader, &mut piece);
             assert!(len > 0 && len <= left);
             left -= len;
         }
@@ -320,7 +304,7 @@ fn hostile_clients_hurt_only_themselves() {
         b"PIN".to_vec(),
         Vec::new(),
     ] {
-        let mut stream = TcpStream::connect(program.address).unwrap();
+        let mut stream = connect(program.address);
         stream.write_all(&bytes).unwrap();
         half_open.push(stream);
     }

@@ -16,6 +16,7 @@ use crate::random_commands::{Argv, Generator, ITEMS, Random, is_random, item, ma
 use crate::server::Program;
 use tamis_commands::{COMMANDS, Settings};
 use tamis_resp::Reply;
+use tamis_testing::CommandExt as _;
 
 /// The unit that a client sends: a command, or a transaction.
 #[derive(Clone)]
@@ -223,9 +224,9 @@ impl<'d> World<'d> {
             dir,
             random,
             generator: Generator::new(),
-            client: patient(&program),
+            client: program.client(),
             program: Some(program),
-            steady: patient(&steady),
+            steady: steady.client(),
             steady_program: steady,
             settings: BTreeMap::new(),
             succeeded: BTreeSet::new(),
@@ -350,12 +351,11 @@ impl<'d> World<'d> {
         match how {
             0 => {
                 self.client.send(&["SHUTDOWN"]);
-                program.child.wait().unwrap();
+                program.process.wait();
             }
             1 => {
-                let pid = rustix::process::Pid::from_child(&program.child);
-                rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-                program.child.wait().unwrap();
+                program.process.signal("TERM");
+                program.process.wait();
             }
             2 => drop(program),
             _ => {
@@ -376,13 +376,11 @@ impl<'d> World<'d> {
             }
         }
         while self.random.one_in(4) {
-            let mut child = command(self.dir, &mut self.random).spawn().unwrap();
+            let _killed = command(self.dir, &mut self.random).start();
             std::thread::sleep(Duration::from_millis(self.random.below(40) as u64));
-            child.kill().unwrap();
-            child.wait().unwrap();
         }
         let program = start(self.dir, &mut self.random);
-        self.client = patient(&program);
+        self.client = program.client();
         self.program = Some(program);
         for (name, value) in &self.settings {
             assert_eq!(self.client.say(&["CONFIG", "SET", name, value]), Reply::ok());
@@ -405,13 +403,6 @@ impl<'d> World<'d> {
             self.follow(&unit, None)?;
         }
     }
-}
-
-/// Connects a client with a time limit for replies.
-fn patient(program: &Program) -> Client {
-    let client = program.client();
-    client.stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
-    client
 }
 
 fn command(dir: &Path, random: &mut Random) -> std::process::Command {
@@ -489,10 +480,8 @@ fn explore(seed: u64, steps: usize) -> BTreeSet<Vec<u8>> {
 
 /// Stops a server, and returns its stderr.
 fn end_of_log(mut program: Program) -> String {
-    _ = program.child.kill();
-    let mut log = String::new();
-    _ = std::io::Read::read_to_string(&mut program.stderr, &mut log);
-    log
+    program.process.kill();
+    program.stderr.rest()
 }
 
 #[test]

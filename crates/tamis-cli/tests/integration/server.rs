@@ -1,15 +1,16 @@
 //! `tamis serve` as a child process that is killed on drop.
 
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use tamis_testing::{CommandExt as _, Lines, Process};
 
 use crate::client::Client;
 
 pub struct Program {
-    pub child: Child,
-    pub stderr: BufReader<ChildStderr>,
+    pub process: Process,
+    pub stderr: Lines,
     pub address: SocketAddr,
 }
 
@@ -20,32 +21,20 @@ impl Program {
 
     /// Starts the server with other environment variables.
     pub fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
             .args(["serve", "--port", "0", "--http-port", "no", "--dir"])
             .arg(dir)
             .args(arguments)
             .envs(environment.iter().copied())
             .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("ready") {
-            line.clear();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "the server did not start");
-        }
+            .start();
+        let mut stderr = process.stderr_lines();
+        let line = stderr.line_with("ready");
         let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
-        Self { child, stderr, address: address.trim().parse().unwrap() }
+        Self { address: address.parse().unwrap(), process, stderr }
     }
 
     pub fn client(&self) -> Client {
         Client::connect(self.address)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
     }
 }

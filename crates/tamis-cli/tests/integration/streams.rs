@@ -2,8 +2,10 @@
 //! reads them.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
+
+use tamis_testing::{CommandExt as _, join};
 
 use crate::program::{Ended, Folder, lines};
 
@@ -12,9 +14,7 @@ fn shell(folder: &Folder, line: &str) -> Ended {
     let output = Command::new("sh")
         .args(["-c", &format!("tamis() {{ {} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_tamis"))])
         .current_dir(folder.path("."))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+        .run();
     Ended {
         status: output.status.code().expect("no signal"),
         stdout: String::from_utf8(output.stdout).unwrap(),
@@ -163,14 +163,11 @@ fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .start();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"7\n").unwrap();
-        let mut answers = BufReader::new(child.stdout.take().unwrap());
-        let mut answer = String::new();
-        answers.read_line(&mut answer).unwrap();
-        assert_eq!(answer, "7\n");
+        let mut answers = child.stdout_lines();
+        assert_eq!(answers.next().as_deref(), Some("7"));
         if is_cut {
             File::create(folder.path("live")).unwrap();
         } else {
@@ -179,9 +176,8 @@ fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
         }
         _ = stdin.write_all(lines(0..1000).as_bytes());
         drop(stdin);
-        let mut rest = String::new();
-        answers.read_to_string(&mut rest).unwrap();
-        let ended = child.wait_with_output().unwrap();
+        let rest = answers.rest();
+        let ended = child.output();
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");
         let stderr = String::from_utf8(ended.stderr).unwrap();
         assert!(stderr.contains("overwritten while it was in use"), "{stderr}");
@@ -227,8 +223,8 @@ fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
         .stdin(Stdio::null())
         .stdout(terminal)
         .stderr(Stdio::piped())
-        .output()
-        .unwrap();
+        .start()
+        .output();
     let stderr = String::from_utf8(output.stderr).unwrap();
     Ended { status: output.status.code().unwrap(), stdout: String::new(), stderr }
 }
@@ -243,8 +239,7 @@ fn drawn(folder: &Folder, line: &str) -> String {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(terminal)
-        .spawn()
-        .unwrap();
+        .start();
     // A thread reads during the run: when the terminal's few kilobytes are full, the program waits.
     let reader = std::thread::spawn(move || {
         // The read fails when no program has the terminal open.
@@ -258,8 +253,8 @@ fn drawn(folder: &Folder, line: &str) -> String {
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
     drop(stdin);
-    assert!(child.wait().unwrap().code().is_some_and(|code| code < 2), "{line}");
-    reader.join().unwrap()
+    assert!(child.wait().code().is_some_and(|code| code < 2), "{line}");
+    join("the reader of the terminal", reader)
 }
 
 #[test]
@@ -317,7 +312,6 @@ fn binary_output_does_not_go_to_a_terminal() {
     let built = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["build", "list", "-o", "-"])
         .current_dir(folder.path("."))
-        .output()
-        .unwrap();
+        .run();
     assert!(built.stdout == folder.read("list.tamis"));
 }

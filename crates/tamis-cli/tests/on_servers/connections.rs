@@ -1,7 +1,8 @@
 //! Passwords, databases, TLS, Sentinels, clusters, and servers that do not answer.
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use tamis_testing::{CommandExt as _, wait_for};
 
 use crate::program::Folder;
 use crate::support::cluster::Cluster;
@@ -14,9 +15,7 @@ fn run_with(folder: &Folder, name: &str, value: &str, line: &str) -> (i32, Strin
         .args(line.split(' '))
         .current_dir(folder.path("."))
         .env(name, value)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+        .run();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap(), String::from_utf8(text).unwrap())
 }
@@ -178,26 +177,18 @@ fn sentinels_name_the_primary() {
         primary.port
     );
     folder.write("sentinel.conf", config);
-    let mut sentinel = Command::new("redis-server")
+    let _sentinel = Command::new("redis-server")
         .arg(folder.path("sentinel.conf"))
         .arg("--sentinel")
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .start();
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{port}/mine/2/f");
-    let started = Instant::now();
-    let built = loop {
-        let built = folder.run(&format!("build n.txt -o {url}"));
-        if built.status == 0 || started.elapsed() > Duration::from_secs(20) {
-            break built;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let built = wait_for("the sentinel names the primary", || {
+        Some(folder.run(&format!("build n.txt -o {url}"))).filter(|built| built.status == 0)
+    });
     let checked = folder.run(&format!("check -c {url} n.txt"));
     let unknown = folder.run(&format!("info {}", url.replace("mine", "other")));
-    sentinel.kill().unwrap();
-    sentinel.wait().unwrap();
-    assert_eq!((built.status, built.stderr.as_str()), (0, ""));
+    assert_eq!(built.stderr, "");
     assert_eq!(checked.stdout, "10000\n", "{checked:?}");
     assert_eq!((unknown.status, unknown.stderr.lines().count()), (2, 1), "{unknown:?}");
     let mut connection = primary.connection();

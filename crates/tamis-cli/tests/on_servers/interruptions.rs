@@ -1,43 +1,37 @@
 //! Ctrl-C in the middle of a build leaves nothing behind.
 
+use std::fs;
 use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
 
 use tamis_redis::{RedisFilter, RedisPlan};
+use tamis_testing::{CommandExt as _, Process, wait_until};
 
 use crate::program::Folder;
 use crate::support::Server;
 use crate::{ask, count, folder, numbers, ok};
 
 /// Starts a build that waits for more input.
-fn start(folder: &Folder, line: &str) -> Child {
+fn start(folder: &Folder, line: &str) -> Process {
+    // The process that runs the tests may ignore the signal.
     let mut child = Command::new("env")
         .args(["--default-signal=INT", env!("CARGO_BIN_EXE_tamis")])
         .args(line.split(' '))
         .current_dir(folder.path("."))
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .start();
     child.stdin.as_mut().unwrap().write_all(numbers(0, 1000).as_bytes()).unwrap();
     child
 }
 
-fn interrupt(mut child: Child) {
+fn interrupt(mut child: Process) {
+    // At the end of its input, the program could finish before the signal arrives.
     let stdin = child.stdin.take();
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
-    child.wait().unwrap();
+    child.signal("INT");
+    child.wait();
     drop(stdin);
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -67,10 +61,9 @@ fn an_interrupted_rebuild_leaves_the_present_filter() {
 }
 
 /// Ends the input of a build, and returns its status.
-fn finish(mut child: Child, more: &str) -> i32 {
+fn finish(mut child: Process, more: &str) -> i32 {
     child.stdin.as_mut().unwrap().write_all(more.as_bytes()).unwrap();
-    drop(child.stdin.take());
-    child.wait().unwrap().code().unwrap()
+    child.wait().code().unwrap()
 }
 
 /// Returns the number of keys with bits.
@@ -82,7 +75,7 @@ fn shards(server: &Server) -> usize {
 fn a_build_never_deletes_the_filter_of_another_client() {
     let (folder, server) = (folder(), Server::start());
     // Another client creates the filter while a build runs, which is then interrupted or fails.
-    let endings: [fn(Child); 3] = [
+    let endings: [fn(Process); 3] = [
         interrupt,
         |child| assert_eq!(finish(child, ""), 2, "the key exists"),
         |child| assert_eq!(finish(child, &numbers(0, 20_000)), 2, "over its rate"),
@@ -129,7 +122,13 @@ fn a_build_for_java_programs_leaves_nothing_after_a_failure() {
             format!("build --to {format} --items 10K --to-funnel long -o {}/f", server.url());
         let child = start(&folder, &build);
         assert_eq!(finish(child, "no number\n"), 2);
-        interrupt(start(&folder, &build));
+        // The build has nothing on the server yet, so the signal ends it without a handler.
+        let mut child = start(&folder, &build);
+        let program = fs::canonicalize(env!("CARGO_BIN_EXE_tamis")).unwrap();
+        let exe = format!("/proc/{}/exe", child.id());
+        wait_until("the build runs", || fs::read_link(&exe).unwrap() == program);
+        child.send("INT");
+        assert_eq!(child.wait().signal(), Some(2));
         let small = build.replace("10K", "10");
         assert_eq!(finish(start(&folder, &small), ""), 2, "over its rate");
         assert_eq!(ask::<Vec<String>>(&server, "KEYS *"), [""; 0], "{format}");

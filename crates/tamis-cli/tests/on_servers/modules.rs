@@ -1,49 +1,40 @@
 //! Filters of modules, here those of `tamis serve`.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use tamis_testing::{CommandExt as _, Process};
 
 use crate::folder;
 use crate::program::Folder;
-use crate::support::{Server, free_port};
+use crate::support::{self, Server, free_port};
 
-struct Serve(Child, String);
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
+struct Serve {
+    _process: Process,
+    url: String,
 }
 
 fn serve(folder: &Folder) -> Serve {
     let port = free_port().to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
+    let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
         .args(["serve", "--http-port", "no", "--port", &port, "--dir"])
         .arg(folder.path("data"))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-    let is_ready = |line: &String| line.contains(&port);
-    assert!(log.by_ref().map_while(Result::ok).any(|line| is_ready(&line)), "the server starts");
-    std::thread::spawn(move || log.for_each(drop));
-    Serve(child, format!("redis://127.0.0.1:{port}"))
+        .start();
+    process.stderr_lines().line_with(&port);
+    Serve { _process: process, url: format!("redis://127.0.0.1:{port}") }
 }
 
 fn say(server: &Serve, line: &str) {
-    let mut connection = redis::Client::open(&*server.1).unwrap().get_connection().unwrap();
-    let mut command = redis::Cmd::new();
-    command.arg(line.split(' ').collect::<Vec<_>>());
-    command.query::<()>(&mut connection).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    support::ask::<()>(&mut support::connect(&server.url), &words);
 }
 
 #[test]
 fn filters_of_modules_take_and_find_items() {
     let folder = folder();
     let server = serve(&folder);
-    let url = &server.1;
+    let url = &server.url;
     for create in [
         "BF.RESERVE bloom 0.001 20000",
         "CF.RESERVE cuckoo 40000",

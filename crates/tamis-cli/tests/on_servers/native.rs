@@ -1,6 +1,7 @@
 //! Filters of `tamis-redis`.
 
 use tamis_redis::{RedisFilter, RedisPlan};
+use tamis_testing::wait_until;
 
 use crate::support::Server;
 use crate::{ask, count, folder, numbers, ok, refused};
@@ -111,11 +112,8 @@ fn filters_grow_and_forget() {
     let text = ok(&folder, &server, "info @/window");
     assert!(text.contains("window        2s; lookups test 2 slices"), "{text}");
     assert!(text.contains("rate planned  0.01\n"), "{text}");
-    let started = std::time::Instant::now();
-    while folder.run(&format!("check -q {}/window n.txt", server.url())).status != 1 {
-        assert!(started.elapsed().as_secs() < 30, "the window forgets");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    let check = format!("check -q {}/window n.txt", server.url());
+    wait_until("the window forgets", || folder.run(&check).status == 1);
 }
 
 #[test]

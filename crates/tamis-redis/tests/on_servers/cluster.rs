@@ -2,14 +2,15 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::cluster::{Cluster, redis_cli};
-use crate::support::{Server, ask, assert_at_most, free_port, naming_sentinel, patience};
+use crate::support::{Server, ask, assert_at_most, connect, free_port, naming_sentinel, patience};
 use tamis_redis::{
     ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
     RedissonFilter, SentinelNode,
 };
+use tamis_testing::{CommandExt as _, SetOnDrop, wait_until};
 
 fn nodes(cluster: &Cluster) -> ClusterNodes {
     let patience = Patience { retries: 8, ..patience() };
@@ -97,6 +98,7 @@ fn slots_that_move_under_load_lose_nothing() {
             }
             known
         });
+        let end = SetOnDrop(is_over);
         let id = |i: usize| -> String {
             ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
         };
@@ -113,7 +115,7 @@ fn slots_that_move_under_load_lose_nothing() {
             "--cluster-yes",
         ]);
         assert!(output.contains("Moving slot"), "{output}");
-        is_over.store(true, Ordering::Relaxed);
+        drop(end);
         writer.join().unwrap()
     });
     assert!(known.len() > 1000, "{}", known.len());
@@ -151,17 +153,12 @@ fn a_client_follows_a_sentinel_to_the_new_primary() {
         primary.port
     );
     std::fs::write(&file, config).unwrap();
-    let mut process = Command::new("redis-server")
+    let _sentinel = Command::new("redis-server")
         .args([&file, "--sentinel"])
         .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let sentinel = format!("redis://127.0.0.1:{port}");
-    let result = std::panic::catch_unwind(|| follow_failover(&sentinel, &primary, &replica));
-    process.kill().unwrap();
-    process.wait().unwrap();
+        .start();
+    follow_failover(port, &primary, &replica);
     let _ = std::fs::remove_file(&file);
-    result.unwrap();
 }
 
 #[test]
@@ -191,20 +188,13 @@ fn a_client_does_not_read_from_a_replica_that_a_sentinel_names() {
     }
 }
 
-fn follow_failover(sentinel: &str, primary: &Server, replica: &Server) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mut redis = loop {
-        let client = redis::Client::open(sentinel).unwrap();
-        if let Ok(connection) = client.get_connection() {
-            break connection;
-        }
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    while !ask::<String>(&mut redis, &["INFO", "sentinel"]).contains("slaves=1") {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(100));
-    }
+fn follow_failover(port: u16, primary: &Server, replica: &Server) {
+    let sentinel = &format!("redis://127.0.0.1:{port}");
+    wait_until("the sentinel starts", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let mut redis = connect(sentinel);
+    wait_until("the sentinel knows the replica", || {
+        ask::<String>(&mut redis, &["INFO", "sentinel"]).contains("slaves=1")
+    });
     let dead = "redis://127.0.0.1:1";
     let node =
         SentinelNode::new([dead, sentinel], "mine", "redis://localhost", patience()).unwrap();
@@ -220,21 +210,16 @@ fn follow_failover(sentinel: &str, primary: &Server, replica: &Server) {
     // The Sentinel refuses until it has seen that the replica is connected.
     let mut failover = redis::cmd("SENTINEL");
     failover.arg("FAILOVER").arg("mine");
-    while failover.query::<String>(&mut redis).is_err() {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    while !ask::<Vec<String>>(&mut redis, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mine"])
-        .contains(&replica.port.to_string())
-    {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    while !ask::<String>(&mut primary.connection(), &["INFO", "replication"]).contains("role:slave")
-    {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the sentinel has seen the replica", || {
+        failover.query::<String>(&mut redis).is_ok()
+    });
+    wait_until("the sentinel names the new primary", || {
+        ask::<Vec<String>>(&mut redis, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mine"])
+            .contains(&replica.port.to_string())
+    });
+    wait_until("the old primary is a replica", || {
+        ask::<String>(&mut primary.connection(), &["INFO", "replication"]).contains("role:slave")
+    });
     // The old primary refuses the insert, or has closed the connection.
     assert_eq!(filter.insert(&5000_u64), Ok(true));
     assert_eq!(count(&filter.contains_each(&items)), items.len());

@@ -10,6 +10,7 @@ use tamis_redis::{
     NodeReply, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan,
     RedisRebuildError, RedisWindow, SendError, SingleNode, Transport,
 };
+use tamis_testing::SetOnDrop;
 
 fn plan(items: u64) -> RedisPlan {
     RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap()
@@ -54,6 +55,7 @@ fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
                     })
                 })
                 .collect();
+            let end = SetOnDrop(is_over);
             let mut filter = RedisFilter::open(server.node(), name).unwrap();
             for round in 0..3 {
                 std::thread::sleep(Duration::from_millis(50));
@@ -64,7 +66,7 @@ fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
                 std::thread::sleep(Duration::from_millis(50));
                 rebuild.swap().unwrap();
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(end);
             writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
         });
         let mut filter = RedisFilter::open(server.node(), &name).unwrap();

@@ -11,6 +11,7 @@ use tamis_redis::{
     NodeReply, NodeRequest, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError,
     RedisPlan, SendError, SingleNode, Transport,
 };
+use tamis_testing::wait_for;
 
 fn acknowledged<T: Transport>(filter: &mut RedisFilter<T>, items: &[u64]) -> HashSet<u64> {
     let results = filter.insert_each(items);
@@ -315,11 +316,9 @@ fn a_cut_connection_in_the_middle_of_a_batch_loses_no_acknowledged_insert() {
     });
     let plan = RedisPlan::new(100_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
     RedisFilter::create(server.node(), "f", &plan).unwrap();
-    let mut filter = loop {
-        if let Ok(filter) = RedisFilter::open(node_at(proxy.port), "f") {
-            break filter;
-        }
-    };
+    let mut filter = wait_for("a connection that is not cut too early", || {
+        RedisFilter::open(node_at(proxy.port), "f").ok()
+    });
     let items: Vec<u64> = (0..60_000).collect();
     let mut known = HashSet::new();
     for items in items.chunks(777) {

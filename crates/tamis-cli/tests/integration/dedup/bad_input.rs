@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
+use tamis_testing::CommandExt as _;
+
 use super::program::{command, dedup, lines};
 
 #[test]
@@ -56,13 +58,13 @@ fn outputs_that_cannot_be_written_are_named() {
 fn a_full_disk_is_said_and_the_old_output_stays() {
     dedup(["-o", "/dev/full"], b"a\n").fails_with("/dev/full: no space left");
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = command([""; 0]).stdin(Stdio::null()).stdout(full).output().unwrap();
-    assert!(output.status.success(), "nothing to write is no failure");
+    let output = command([""; 0]).stdin(Stdio::null()).stdout(full).start().wait();
+    assert!(output.success(), "nothing to write is no failure");
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     fs::write(&input, lines(100_000, 100_000)).unwrap();
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let run = command([&input]).stdout(full).output().unwrap();
+    let run = command([&input]).stdout(full).stderr(Stdio::piped()).start().output();
     assert_eq!(run.status.code(), Some(2));
     assert!(String::from_utf8(run.stderr).unwrap().contains("standard output: no space left"));
     // A limit on the size of files simulates a disk that becomes full during the run.
@@ -73,7 +75,7 @@ fn a_full_disk_is_said_and_the_old_output_stays() {
         input.display(),
         output.display()
     );
-    let run = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    let run = std::process::Command::new("bash").args(["-c", &script]).run();
     assert_eq!(run.status.code(), Some(2), "{run:?}");
     assert_eq!(fs::read(&output).unwrap(), b"old");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary file is left");
@@ -87,9 +89,9 @@ fn a_reader_that_has_had_enough_is_a_quiet_success() {
     for options in [&[][..], &["--count"]] {
         let mut command = command(options);
         command.arg(&input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = command.start();
         drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
+        let output = child.output();
         assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
     }
 }

@@ -1,7 +1,9 @@
 //! The sources of records, and records of any length.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::Stdio;
+
+use tamis_testing::CommandExt as _;
 
 use super::program::{command, dedup, first_occurrences, lines};
 
@@ -112,19 +114,16 @@ fn a_record_may_be_longer_than_any_buffer() {
 fn a_slow_source_is_passed_on_at_once() {
     for threads in ["--threads=1", "--threads=2"] {
         let mut command = command([threads]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (mut source, mut sink) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut answer = [0; 2];
-        for line in [b"a\n", b"b\n"] {
-            source.write_all(line).unwrap();
-            sink.read_exact(&mut answer).unwrap();
-            assert_eq!(&answer, line);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).start();
+        let (mut source, mut sink) = (child.stdin.take().unwrap(), child.stdout_lines());
+        for line in ["a", "b"] {
+            writeln!(source, "{line}").unwrap();
+            assert_eq!(sink.next().as_deref(), Some(line));
         }
         // One read returns more lines than a batch can hold.
         source.write_all(&[&b"a\n".repeat(30_000)[..], b"c\n"].concat()).unwrap();
-        sink.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"c\n");
+        assert_eq!(sink.next().as_deref(), Some("c"));
         drop(source);
-        assert!(child.wait().unwrap().success());
+        assert!(child.wait().success());
     }
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use tamis_testing::CommandExt as _;
 
 /// The result of a run.
 #[derive(Debug)]
@@ -40,17 +42,7 @@ pub fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
 
 /// Runs `tamis dedup` on `stdin`.
 pub fn dedup<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &[u8]) -> Run {
-    let mut command = command(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut pipe = child.stdin.take().unwrap();
-    let output = std::thread::scope(|threads| {
-        threads.spawn(move || {
-            // A program that fails early closes its stdin, which is not an error here.
-            pipe.write_all(stdin).ok();
-        });
-        child.wait_with_output().unwrap()
-    });
+    let output = command(args).feed(stdin);
     Run {
         stdout: output.stdout,
         stderr: String::from_utf8(output.stderr).unwrap(),

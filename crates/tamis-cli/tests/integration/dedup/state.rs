@@ -4,7 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tamis_testing::{CommandExt as _, wait_until};
 
 use super::program::{Run, command, dedup, first_occurrences, lines};
 
@@ -74,7 +76,7 @@ fn the_same_run_given_again_has_the_same_output() {
             }
             To::Truncate => command.stdout(File::create(&output).unwrap()),
         };
-        assert!(command.output().unwrap().status.success());
+        assert!(command.start().wait().success());
         fs::read(&output).unwrap()
     };
     for to in [To::File, To::Append, To::Truncate] {
@@ -137,16 +139,12 @@ fn a_second_process_is_refused() {
     let mut first = command(["--state".as_ref(), state.as_os_str()])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while fs::metadata(&state).map_or(0, |metadata| metadata.len()) == 0 {
-        assert!(Instant::now() < deadline, "the first process makes the state");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        .start();
+    wait_until("the first process makes the state", || {
+        fs::metadata(&state).is_ok_and(|metadata| metadata.len() > 0)
+    });
     with_state(&state, &[], b"a\n").fails_with("another process");
-    drop(first.stdin.take());
-    assert!(first.wait().unwrap().success());
+    assert!(first.wait().success());
     assert_eq!(with_state(&state, &[], b"a\n").quietly(), b"a\n");
 }
 
@@ -184,10 +182,10 @@ fn run_through_kills(
             }
             To::Truncate => command.stdout(File::create(&output).unwrap()),
         };
-        let mut child = command.spawn().unwrap();
+        let mut child = command.start();
         std::thread::sleep(Duration::from_micros(delays.next().unwrap()));
-        child.kill().unwrap();
-        let ended = child.wait_with_output().unwrap();
+        child.kill();
+        let ended = child.output();
         match ended.status.code() {
             Some(status) => {
                 assert_eq!(status, 0, "{}", String::from_utf8_lossy(&ended.stderr));
@@ -255,16 +253,10 @@ fn a_killed_run_wants_its_own_input_or_to_be_forgotten() {
         .arg(&state)
         .stdin(Stdio::piped())
         .stdout(File::create(path("out")).unwrap())
-        .spawn()
-        .unwrap();
+        .start();
     child.stdin.as_mut().unwrap().write_all(b"a\nb\n").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while fs::metadata(path("out")).unwrap().len() < 4 {
-        assert!(Instant::now() < deadline, "the lines are passed on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    wait_until("the lines are passed on", || fs::metadata(path("out")).unwrap().len() == 4);
+    child.kill();
     fs::write(path("other"), "a\n").unwrap();
     with_state(&state, &[path("other").to_str().unwrap()], b"").fails_with("--restart");
     let other = [path("other").to_str().unwrap().to_string(), "--restart".into()];

@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
 use proptest::prelude::*;
+
+use tamis_testing::CommandExt as _;
 
 use super::program::{Run, command, dedup, first_occurrences, lines};
 
@@ -162,18 +164,16 @@ fn without_times_in_the_lines_the_clock_counts() {
 #[test]
 fn the_clock_makes_a_line_come_back() {
     let mut command = command(["--window=100ms", "--threads=1"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut line = [0; 2];
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).start();
+    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout_lines());
     for _ in 0..3 {
         to.write_all(b"a\n").unwrap();
-        from.read_exact(&mut line).expect("printed at once, since it was forgotten");
-        assert_eq!(&line, b"a\n");
+        assert_eq!(from.next().as_deref(), Some("a"), "printed at once, since it was forgotten");
         // The pause is longer than the window and one of its four slices.
         std::thread::sleep(Duration::from_millis(150));
     }
     drop(to);
-    assert!(child.wait().unwrap().success());
+    assert!(child.wait().success());
 }
 
 #[test]

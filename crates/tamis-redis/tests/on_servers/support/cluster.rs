@@ -1,7 +1,8 @@
 //! A cluster of three masters for a test.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+
+use tamis_testing::{CommandExt as _, wait_until};
 
 use super::{Server, ask};
 
@@ -10,7 +11,7 @@ pub struct Cluster {
 }
 
 pub fn redis_cli(arguments: &[&str]) -> String {
-    let output = Command::new("redis-cli").args(arguments).output().unwrap();
+    let output = Command::new("redis-cli").args(arguments).run();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -35,13 +36,11 @@ impl Cluster {
         let output = redis_cli(&arguments);
         assert!(output.contains("All 16384 slots covered"), "{output}");
         let cluster = Self { servers };
-        let deadline = Instant::now() + Duration::from_secs(20);
         for server in &cluster.servers {
             let mut redis = server.connection();
-            while !ask::<String>(&mut redis, &["CLUSTER", "INFO"]).contains("cluster_state:ok") {
-                assert!(Instant::now() < deadline, "the cluster does not start");
-                std::thread::sleep(Duration::from_millis(50));
-            }
+            wait_until("the cluster starts", || {
+                ask::<String>(&mut redis, &["CLUSTER", "INFO"]).contains("cluster_state:ok")
+            });
         }
         cluster
     }

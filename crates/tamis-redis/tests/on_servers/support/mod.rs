@@ -7,13 +7,14 @@ pub mod cluster;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tamis_redis::{NodeReply, NodeRequest, Patience, SingleNode, Transport};
+use tamis_testing::{CommandExt as _, DEADLINE, Process, wait_for};
 
 pub struct Server {
-    process: Child,
+    process: Process,
     pub port: u16,
     /// The directory of the server. It loads no files of another one.
     directory: PathBuf,
@@ -63,12 +64,11 @@ impl Server {
     }
 
     pub fn connection(&self) -> redis::Connection {
-        redis::Client::open(self.url()).unwrap().get_connection().unwrap()
+        connect(&self.url())
     }
 
     pub fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.process.kill();
     }
 }
 
@@ -84,27 +84,31 @@ fn program() -> PathBuf {
     files.find(|file| file.exists()).expect("run cargo xtask setup")
 }
 
+/// Connects to a server. No request waits longer than a test may wait.
+pub fn connect(url: &str) -> redis::Connection {
+    let client = redis::Client::open(url).unwrap();
+    let connection = client.get_connection_with_timeout(DEADLINE).unwrap();
+    connection.set_read_timeout(Some(DEADLINE)).unwrap();
+    connection.set_write_timeout(Some(DEADLINE)).unwrap();
+    connection
+}
+
 /// Starts a server and waits until it answers. Returns `None` if another process has the port.
-fn run(port: u16, directory: &Path, options: &[&str]) -> Option<Child> {
+fn run(port: u16, directory: &Path, options: &[&str]) -> Option<Process> {
     let mut process = Command::new(program())
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
         .args(["--appendonly", "no", "--dir"])
         .arg(directory)
         .args(options)
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{}: {error}", program().display()));
-    let deadline = Instant::now() + Duration::from_secs(10);
+        .start();
     let own = format!("process_id:{}\r\n", process.id());
-    loop {
-        match info(port) {
-            // A server with a password does not show its number.
-            Ok(info) if info.contains(&own) || info.contains("NOAUTH") => return Some(process),
-            _ if process.try_wait().unwrap().is_some() => return None,
-            _ => std::thread::sleep(Duration::from_millis(5)),
-        }
-        assert!(Instant::now() < deadline, "the server does not start");
-    }
+    let has_started = wait_for("the server starts", || match info(port) {
+        // A server with a password does not show its number.
+        Ok(info) if info.contains(&own) || info.contains("NOAUTH") => Some(true),
+        _ => process.try_wait().unwrap().map(|_| false),
+    });
+    has_started.then_some(process)
 }
 
 /// Returns the section `server` of a server's INFO, or its error.
@@ -132,8 +136,7 @@ pub fn patience() -> Patience {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.process.kill();
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
