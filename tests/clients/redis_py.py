@@ -37,6 +37,8 @@ def start_with_module(server, module, folder):
     words = [server, "--port", str(port), "--dir", folder, "--save", "", "--loadmodule", module]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     for _ in range(600):
+        if server.poll() is not None:
+            break
         try:
             if redis.Redis(port=port).ping():
                 return server, port

