@@ -145,7 +145,7 @@ fn descendants(of: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    const NEVER: AtomicBool = AtomicBool::new(false);
+    static NEVER: AtomicBool = AtomicBool::new(false);
 
     #[test]
     fn every_line_of_both_streams_arrives() {
