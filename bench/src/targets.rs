@@ -57,7 +57,7 @@ const TARGETS: &[Target] = &[
     target(guard::REBUILD, guard::rebuild::REBUILDING, Time(guard::rebuild::QUIET, 1.1)),
     target(guard::ATTACK, guard::attack::ATTACKED, Time(guard::attack::QUIET, 1.1)),
     target(guard::ATTACK, guard::attack::ATTACKED, Rate(0.001)),
-    target(guard::READ_MARIADB, guard::TAMIS, Time("mariadb --quick", 1.5)),
+    target(guard::READ_MARIADB, guard::TAMIS, Time("mariadb --quick", 2.2)),
     target(guard::READ_POSTGRES, guard::TAMIS, Time("psql COPY", 1.5)),
     target(guard::RESTART_MARIADB, guard::TAMIS, Nanos(1e9)),
     target(guard::RESTART_POSTGRES, guard::TAMIS, Nanos(1e9)),

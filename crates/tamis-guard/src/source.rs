@@ -169,8 +169,6 @@ impl Source {
             progress: Mutex::default(),
             wake: Condvar::new(),
             snapshots: Arc::default(),
-            #[cfg(feature = "mysql")]
-            read_threads: Arc::default(),
         });
         let worker = Arc::clone(&run);
         let watcher = Arc::clone(&run);

@@ -30,7 +30,6 @@
 //! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
 
 mod audit;
-mod blocking_reader;
 mod column;
 mod connect;
 mod explain;

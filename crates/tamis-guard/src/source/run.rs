@@ -75,9 +75,6 @@ pub(super) struct Run {
     pub(super) wake: Condvar,
     /// What the thread that writes snapshots reports.
     pub(super) snapshots: Arc<SnapshotRecord>,
-    /// Each thread of a read of all ids holds a clone.
-    #[cfg(feature = "mysql")]
-    pub(super) read_threads: Arc<()>,
 }
 
 impl Run {

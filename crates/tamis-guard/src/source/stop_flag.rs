@@ -20,12 +20,6 @@ impl StopFlag {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Fails if the thread must end.
-    #[cfg(feature = "mysql")]
-    pub(super) fn check(&self) -> Result<(), SourceError> {
-        if self.is_requested() { Err(SourceError::Stopped) } else { Ok(()) }
-    }
-
     /// Waits for the result of asynchronous work, or until the thread must end.
     pub(super) async fn until_requested<T>(
         &self,

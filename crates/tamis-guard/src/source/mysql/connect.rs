@@ -10,7 +10,7 @@ use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
 
 /// The settings of each session, whatever the defaults of the server are.
-pub(super) const SETTINGS: [&str; 3] = [
+const SETTINGS: [&str; 3] = [
     // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a
     // backslash escapes in texts.
     "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_mode = \
@@ -22,11 +22,11 @@ pub(super) const SETTINGS: [&str; 3] = [
 ];
 
 /// The query for the values of an identity.
-pub(super) const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
     ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
 
 /// TCP keepalive: the system probes a connection that has been silent for this time.
-pub(super) const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
@@ -105,13 +105,9 @@ pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError
 /// Returns the identity of the server: its host name, port, server id and UUID. Two servers behind one
 /// address have different identities.
 pub(super) async fn identity(connection: &mut Conn) -> Result<String, Error> {
-    Ok(identity_of(connection.query(IDENTITY).await?))
-}
-
-/// Returns the identity from the rows of [`IDENTITY`].
-pub(super) fn identity_of(mut rows: Vec<(String, String)>) -> String {
+    let mut rows: Vec<(String, String)> = connection.query(IDENTITY).await?;
     rows.sort();
-    rows.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" ")
+    Ok(rows.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

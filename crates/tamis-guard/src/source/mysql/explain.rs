@@ -9,19 +9,7 @@ use crate::source::mysql::options::MysqlOptions;
 pub(super) fn explained(error: &Error, options: &MysqlOptions) -> SourceError {
     match error {
         Error::Server(server) => {
-            let text = server.to_string();
-            explained_code(server.code, &server.message, text, options)
-        }
-        _ => SourceError::Connect(error.to_string()),
-    }
-}
-
-/// Converts an error of the driver `mysql`, as [`explained`].
-pub(super) fn explained_row(error: &mysql::Error, options: &MysqlOptions) -> SourceError {
-    match error {
-        mysql::Error::MySqlError(server) => {
-            let text = server.to_string();
-            explained_code(server.code, &server.message, text, options)
+            explained_code(server.code, &server.message, server.to_string(), options)
         }
         _ => SourceError::Connect(error.to_string()),
     }

@@ -126,7 +126,7 @@ impl Follower {
         // The end of the log after the read of all ids.
         let mut end: Option<Position> = None;
         loop {
-            if self.needs_read && full_read.is_none() && FullRead::may_start(run) {
+            if self.needs_read && full_read.is_none() {
                 (self.needs_read, self.is_reading, end) = (false, true, None);
                 self.prepared.clear();
                 let visible =

@@ -11,10 +11,8 @@
 //! do not fit the ids cost only time. A range that is read twice is harmless.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
-use tokio::time::sleep;
 
 use crate::generation::Generation;
 use crate::id_set::IdSet;
@@ -39,12 +37,6 @@ const FEW_ROWS: u64 = 50_000;
 /// The number of ranges. With more than threads, no thread waits long for the last one.
 const RANGES: u64 = 32;
 
-/// How long a read waits for the end of an earlier one.
-const LONGEST_END: Duration = Duration::from_secs(1);
-
-/// The time between two tests whether an earlier read has ended.
-const PAUSE: Duration = Duration::from_millis(10);
-
 /// A read of all ids in threads of its own. Dropping it stops them.
 #[derive(Debug)]
 pub(super) struct FullRead(ReadThreads);
@@ -61,8 +53,6 @@ struct Job {
     ranges: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
-    /// Counts the threads of the source.
-    _running: Arc<()>,
 }
 
 impl FullRead {
@@ -73,14 +63,6 @@ impl FullRead {
         generation: Arc<Generation>,
         visible: Option<Visible>,
     ) -> Result<Self, SourceError> {
-        let begun = Instant::now();
-        while !Self::may_start(run) {
-            if begun.elapsed() > LONGEST_END {
-                let message = "an earlier read of all ids still waits for the server";
-                return Err(SourceError::Connect(message.to_owned()));
-            }
-            sleep(PAUSE).await;
-        }
         let rows = server.rows().await;
         let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
         let job = Arc::new(Job {
@@ -91,15 +73,8 @@ impl FullRead {
             ranges: Ranges::new(ranges(&quoted(&server.table.column), &bounds)),
             generation,
             ids: Arc::clone(&run.ids),
-            _running: Arc::clone(&run.read_threads),
         });
         Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
-    }
-
-    /// Tests whether the threads of all earlier reads have ended. One may wait for a server that is silent.
-    /// Without this test, such a server would get more and more connections.
-    pub(super) fn may_start(run: &Run) -> bool {
-        Arc::strong_count(&run.read_threads) == 1
     }
 
     /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
@@ -164,12 +139,12 @@ impl Server {
 
 impl ReadJob for Job {
     fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
-        runtime()?.block_on(stop.until_requested(self.read_ranges(is_first, stop)))
+        runtime()?.block_on(stop.until_requested(self.read_ranges(is_first)))
     }
 }
 
 impl Job {
-    async fn read_ranges(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
+    async fn read_ranges(&self, is_first: bool) -> Result<Rows, SourceError> {
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
         let reader = RowReader::open(&self.options, &self.identity, self.visible.as_ref()).await;
         let mut reader = match reader {
@@ -179,13 +154,7 @@ impl Job {
             Err(error) => return Err(error),
         };
         while let Some(range) = self.ranges.take() {
-            let row = |text: Option<&[u8]>| {
-                // A blocking reader ends only here.
-                stop.check()?;
-                loader.row(text)
-            };
-            stop.check()?;
-            reader.each_row(&self.table, range, row).await?;
+            reader.each_row(&self.table, range, |text| loader.row(text)).await?;
         }
         loader.finish()
     }

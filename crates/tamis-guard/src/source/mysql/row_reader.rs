@@ -1,6 +1,7 @@
 //! A connection that reads the ids of a table.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use mysql_async::Conn;
@@ -8,7 +9,6 @@ use mysql_async::prelude::Queryable as _;
 use tokio::time::timeout;
 
 use crate::source::error::SourceError;
-use crate::source::mysql::blocking_reader::{BlockingReader, CONNECT_TIMEOUT};
 use crate::source::mysql::connect::connect_to;
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
@@ -16,11 +16,13 @@ use crate::source::mysql::table::{Table, quoted};
 use crate::source::mysql::visible::Visible;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error, with_timeout};
 
-/// A connection that reads the ids of a table. A plain connection over TCP waits for the server in the
-/// calling thread, which is faster; see [`BlockingReader`].
-pub(super) enum RowReader {
-    Blocking(BlockingReader),
-    Asynchronous(Conn, MysqlOptions),
+/// How long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection that reads the ids of a table.
+pub(super) struct RowReader {
+    connection: Conn,
+    options: MysqlOptions,
 }
 
 impl RowReader {
@@ -35,11 +37,7 @@ impl RowReader {
         if let Some(visible) = visible {
             with_timeout(ROW_TIMEOUT, visible.wait(&mut connection)).await?;
         }
-        if !BlockingReader::is_possible(connection.opts()) {
-            return Ok(Self::Asynchronous(connection, options.clone()));
-        }
-        _ = connection.disconnect().await;
-        Ok(Self::Blocking(BlockingReader::open(options, identity)?))
+        Ok(Self { connection, options: options.clone() })
     }
 
     /// Passes the id of each row that satisfies a condition to `each`, from one snapshot. `None` stands
@@ -52,14 +50,14 @@ impl RowReader {
     ) -> Result<(), SourceError> {
         let (column, from) = (quoted(&table.column), table.quoted());
         let sql = format!("SELECT {column} FROM {from} WHERE {condition}");
-        let (connection, options) = match self {
-            Self::Blocking(reader) => return reader.each_row(&sql, table.kind, each),
-            Self::Asynchronous(connection, options) => (connection, options),
-        };
-        let broken = |error| explained(&error, options);
+        let broken = |error| explained(&error, &self.options);
         let late = |_| row_timeout_error();
-        let rows = timeout(ROW_TIMEOUT, connection.query_iter(sql)).await.map_err(late)?;
+        let rows = timeout(ROW_TIMEOUT, self.connection.query_iter(sql)).await.map_err(late)?;
         let mut rows = rows.map_err(broken)?;
+        if rows.columns_ref().len() != 1 {
+            let message = "the server has answered a query for rows without rows";
+            return Err(SourceError::Connect(message.to_owned()));
+        }
         let mut count = 0_u32;
         loop {
             let mut next = pin!(rows.next());
