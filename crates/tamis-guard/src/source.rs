@@ -88,7 +88,7 @@ impl Source {
     /// If the system cannot start a thread.
     #[must_use]
     pub fn file(ids: Arc<IdSet>, file: FileOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, file::FileReader::new(file))
+        Self::start(ids, options, move || file::FileReader::new(file.clone()))
     }
 
     /// Starts a source that reads ids from an SQLite database and looks for changes.
@@ -99,7 +99,7 @@ impl Source {
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub fn sqlite(ids: Arc<IdSet>, sqlite: SqliteOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, sqlite::SqliteReader::new(sqlite))
+        Self::start(ids, options, move || sqlite::SqliteReader::new(sqlite.clone()))
     }
 
     /// Starts a source that reads ids from a table of MySQL or MariaDB, and follows the binary log
@@ -112,11 +112,10 @@ impl Source {
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         match mysql.poll.clone() {
-            Some(poll) => {
-                let reader = poll::ServerReader::<mysql::MysqlTable>::new(mysql, poll);
-                Self::start(ids, options, reader)
-            }
-            None => Self::start(ids, options, mysql::MysqlReader::new(mysql)),
+            Some(poll) => Self::start(ids, options, move || {
+                poll::ServerReader::<mysql::MysqlTable>::new(mysql.clone(), poll.clone())
+            }),
+            None => Self::start(ids, options, move || mysql::MysqlReader::new(mysql.clone())),
         }
     }
 
@@ -130,11 +129,12 @@ impl Source {
     #[must_use]
     pub fn postgres(ids: Arc<IdSet>, postgres: PostgresOptions, options: SourceOptions) -> Self {
         match postgres.poll.clone() {
-            Some(poll) => {
-                let reader = poll::ServerReader::<postgres::PostgresTable>::new(postgres, poll);
-                Self::start(ids, options, reader)
+            Some(poll) => Self::start(ids, options, move || {
+                poll::ServerReader::<postgres::PostgresTable>::new(postgres.clone(), poll.clone())
+            }),
+            None => {
+                Self::start(ids, options, move || postgres::PostgresReader::new(postgres.clone()))
             }
-            None => Self::start(ids, options, postgres::PostgresReader::new(postgres)),
         }
     }
 
@@ -146,7 +146,7 @@ impl Source {
     #[cfg(feature = "proxy")]
     #[must_use]
     pub fn leader(ids: Arc<IdSet>, leader: LeaderOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, leader::LeaderReader::new(leader))
+        Self::start(ids, options, move || leader::LeaderReader::new(leader.clone()))
     }
 
     /// Starts a source that keeps a copy of a filter on a Redis server.
@@ -157,10 +157,15 @@ impl Source {
     #[cfg(feature = "redis")]
     #[must_use]
     pub fn redis(ids: Arc<IdSet>, redis: RedisOptions, options: SourceOptions) -> Self {
-        Self::start(ids, options, redis::RedisReader::new(redis))
+        Self::start(ids, options, move || redis::RedisReader::new(redis.clone()))
     }
 
-    fn start(ids: Arc<IdSet>, options: SourceOptions, mut reader: impl Reader) -> Self {
+    /// Starts the threads of a source. `reader` makes its reader, and another one after a panic.
+    fn start<R: Reader>(
+        ids: Arc<IdSet>,
+        options: SourceOptions,
+        reader: impl Fn() -> R + Send + 'static,
+    ) -> Self {
         let run = Arc::new(Run {
             ids,
             options,
@@ -176,7 +181,7 @@ impl Source {
             Builder::new().name(name.to_owned()).spawn(work).expect("the system starts a thread")
         };
         let threads = vec![
-            spawn("guard-source", Box::new(move || worker.work(&mut reader))),
+            spawn("guard-source", Box::new(move || worker.work(reader))),
             spawn("guard-watch", Box::new(move || watcher.watch())),
         ];
         Self { run, threads: Mutex::new(threads) }
@@ -242,12 +247,11 @@ mod tests {
 
     impl Reader for Panicking {
         fn read(&mut self, run: &Run) -> Result<(), SourceError> {
-            if let Some(allowed) = self.allowed.take() {
-                run.known_until(Instant::now());
-                allowed.recv().unwrap();
-                return Ok(());
-            }
-            panic!("malformed answer");
+            let allowed = self.allowed.take().expect("malformed answer");
+            run.known_until(Instant::now());
+            // The sender is gone at the end of the test.
+            _ = allowed.recv();
+            Ok(())
         }
     }
 
@@ -260,20 +264,29 @@ mod tests {
     }
 
     #[test]
-    fn after_a_panic_the_set_is_stale_and_the_status_says_why() {
+    fn after_a_panic_the_set_is_stale_until_another_reader_has_read() {
         let id = IdType::Integer { min: 1, max: 9, form: IntegerForm::default() };
         let ids = Arc::new(IdSet::new(IdSetOptions::new(id)).unwrap());
-        let (allow, allowed) = channel();
+        let (allow, receivers) = {
+            let channels = [channel(), channel()];
+            let [(first, one), (second, two)] = channels;
+            ([first, second], Mutex::new(vec![two, one]))
+        };
         let options = SourceOptions {
             interval: Duration::ZERO,
             stale_after: Duration::from_secs(3600),
+            max_pause: Duration::from_millis(200),
             ..SourceOptions::default()
         };
-        let reader = Panicking { allowed: Some(allowed) };
+        let reader = move || Panicking { allowed: receivers.lock().pop() };
         let source = Source::start(Arc::clone(&ids), options, reader);
         wait("synced", || ids.state() == SyncState::Synced);
-        allow.send(()).unwrap();
-        wait("an error", || source.status().last_error.is_some());
+        allow[0].send(()).unwrap();
+        wait("an error", || source.status().last_error.is_some() || source.status().failures > 0);
+        wait("read again", || ids.state() == SyncState::Synced && source.status().failures == 1);
+        allow[1].send(()).unwrap();
+        // No reader is left that reads.
+        wait("a second panic", || source.status().failures > 1);
         let error = source.status().last_error.unwrap();
         assert!(error.contains("panicked"), "{error}");
         assert_eq!(ids.state(), SyncState::Stale);

@@ -82,8 +82,7 @@ pub enum SourceError {
         /// What is wrong.
         error: RedisSourceError,
     },
-    /// The reader panicked: the source has sent malformed data, or the program has a bug. Nothing is
-    /// read until a new source is started.
+    /// The reader panicked: the source has sent malformed data, or the program has a bug. Another reader is started.
     Panicked,
     /// The read was stopped.
     Stopped,
@@ -135,8 +134,8 @@ impl fmt::Display for SourceError {
             #[cfg(feature = "redis")]
             Self::Redis { name, error } => write!(f, "{name}: {error}"),
             Self::Panicked => f.write_str(
-                "the reader of the source panicked and has ended; restart the guard, and report the \
-                 panic on standard error",
+                "the reader of the source panicked, and the guard has started another one; report the panic \
+                 on standard error",
             ),
             Self::Stopped => f.write_str("the source was stopped"),
         }

@@ -248,17 +248,17 @@ impl FileReader {
         })?;
         let rows = loader.finish()?;
         run.count(rows);
-        self.check(rows, generation.items())?;
+        self.check(run, rows, generation.items())?;
         Ok(generation)
     }
 
     /// Tests whether a list may be complete.
-    fn check(&self, rows: Rows, items: u64) -> Result<(), SourceError> {
+    fn check(&self, run: &Run, rows: Rows, items: u64) -> Result<(), SourceError> {
         let all = rows.ids + rows.invalid;
         if rows.invalid as f64 > all as f64 * self.options.max_invalid {
             return Err(SourceError::Invalid { invalid: rows.invalid, rows: all });
         }
-        let before = self.published.map_or(0, |(_, items)| items);
+        let before = self.published.map_or_else(|| run.published_items(), |(_, items)| items);
         let least = (before as f64 * self.options.min_share).ceil() as u64;
         let least = least.max(self.options.min_items);
         if items < least { Err(SourceError::TooFew { items, least }) } else { Ok(()) }

@@ -99,7 +99,7 @@ impl RedisReader {
 
     fn publish(&mut self, run: &Run, base: Base, start: Instant) -> Result<(), RedisSourceError> {
         let items = base.items;
-        let before = self.items.unwrap_or(0) as f64;
+        let before = self.items.unwrap_or_else(|| run.published_items()) as f64;
         let least = (before * self.options.min_share).ceil() as u64;
         let least = least.max(self.options.min_items);
         if items < least {

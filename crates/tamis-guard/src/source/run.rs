@@ -63,6 +63,9 @@ pub(super) trait Reader: Send + 'static {
     fn stop(&mut self, _: &Run) {}
 }
 
+/// The shortest pause after a panic of a reader.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
 /// A running source, as its reader sees it.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -78,13 +81,26 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Reads until the source is stopped, or until the reader panics: the drivers of databases panic
-    /// at some malformed answers. Then a change may be applied in part, so the set is not synced again.
-    pub(super) fn work(&self, reader: &mut impl Reader) {
-        if catch_unwind(AssertUnwindSafe(|| self.read_until_stopped(reader))).is_err() {
+    /// Reads until the source is stopped. After a panic, another reader goes on: the drivers of databases panic at
+    /// malformed answers. The state of the old one is lost, so the set is stale until the new one has read.
+    pub(super) fn work<R: Reader>(&self, reader: impl Fn() -> R) {
+        let least = self.options.interval.max(LEAST_PAUSE);
+        let mut pause = least;
+        while !self.is_stopped() {
+            let begun = Instant::now();
+            let ended = catch_unwind(AssertUnwindSafe(|| self.read_until_stopped(&mut reader())));
+            if ended.is_ok() {
+                return;
+            }
             self.ids.abandon_generation();
             self.lost();
             self.progress.lock().fail(&SourceError::Panicked);
+            // A reader that has read for long may read for as long again.
+            if begun.elapsed() > self.options.max_pause {
+                pause = least;
+            }
+            self.sleep(pause);
+            pause = (2 * pause).min(self.options.max_pause).max(least);
         }
     }
 
@@ -238,6 +254,12 @@ impl Run {
         progress.built = Some(Built::now(age));
     }
 
+    /// Returns how many ids the generation in use has; 0 before the first. Another reader may have published it.
+    pub(super) fn published_items(&self) -> u64 {
+        let is_published = self.progress.lock().generations > 0;
+        if is_published { self.ids.generation().items() } else { 0 }
+    }
+
     /// Returns when the ids of the generation in use were read; `None` before the first.
     pub(super) fn built(&self) -> Option<SystemTime> {
         let age = self.progress.lock().built?.age();
@@ -248,6 +270,23 @@ impl Run {
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
         canonical_row(&self.ids.options().id, text)
+    }
+
+    /// Inserts the id of a row that the log of a database has. Counts a row whose id is none of the type.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(super) fn insert_live(
+        &self,
+        text: &[u8],
+        before: impl FnOnce(&[u8]),
+    ) -> Result<(), SourceError> {
+        match self.canonical(text) {
+            Some(id) => {
+                before(&id);
+                self.ids.insert(&id)?;
+            }
+            None => self.count(Rows { ids: 0, invalid: 1 }),
+        }
+        Ok(())
     }
 
     /// Returns what loads the rows of a read into a generation.

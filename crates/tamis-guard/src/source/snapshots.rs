@@ -34,7 +34,8 @@ impl Snapshots {
 
     /// Reads the snapshot at the first call.
     pub(super) fn load(&mut self, run: &Run) -> Option<Snapshot> {
-        if std::mem::replace(&mut self.is_loaded, true) {
+        // After a panic of its reader, a source has newer ids than its snapshot.
+        if std::mem::replace(&mut self.is_loaded, true) || run.published_items() > 0 {
             return None;
         }
         match self.store.as_ref()?.load(&self.source, run.ids.options()) {
