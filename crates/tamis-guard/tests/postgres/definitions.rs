@@ -1,11 +1,12 @@
 //! What happens to the definition of the table. The stream does not have it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tamis_guard::source::Source;
+use tamis_guard::source::{PollOptions, PostgresOptions, Source, SourceOptions};
 use tamis_guard::{IdSet, SyncState};
 
-use crate::checker::{id_set, integers, wait, wait_synced, wait_until};
+use crate::checker::{id_set, integers, options, wait, wait_synced, wait_until};
 use crate::server::{Session, Shop, has, start, start_patient};
 use crate::stories::shop;
 
@@ -185,4 +186,55 @@ fn a_deletion_while_the_index_is_missing_removes_no_id() {
     wait(&source, "read again", |status| status.generations > before);
     wait_synced(&source);
     assert!(has(&ids, 2));
+}
+
+#[test]
+fn a_deletion_right_after_a_constraint_is_dropped_removes_no_id() {
+    let (mut shop, _, source) = loose();
+    drop(source);
+    // The source looks at the catalog long after the deletion.
+    let rare = SourceOptions {
+        interval: Duration::from_secs(3),
+        stale_after: Duration::from_secs(60),
+        ..options()
+    };
+    let ids = id_set(integers());
+    let source = Source::postgres(Arc::clone(&ids), shop.table("loose"), rare);
+    wait_synced(&source);
+    shop.session.run("DELETE FROM loose WHERE id = 1");
+    wait_until(&source, "deleted", || !has(&ids, 1));
+    let before = source.status().generations;
+    for sql in [
+        "DROP INDEX one",
+        "INSERT INTO loose VALUES (2)",
+        "DELETE FROM loose WHERE ctid = (SELECT min(ctid) FROM loose WHERE id = 2)",
+        "INSERT INTO loose VALUES (3)",
+    ] {
+        shop.session.run(sql);
+    }
+    wait_until(&source, "a later row", || has(&ids, 3));
+    assert!(has(&ids, 2));
+    wait(&source, "read again", |status| status.generations > before);
+    wait_synced(&source);
+    assert!(has(&ids, 2));
+}
+
+#[test]
+fn a_generated_column_is_refused() {
+    let mut shop = shop();
+    shop.session.run(
+        "CREATE TABLE computed (a bigint PRIMARY KEY, id bigint GENERATED ALWAYS AS (a + 100) STORED UNIQUE NOT NULL);
+        ALTER TABLE computed REPLICA IDENTITY FULL;
+        ALTER PUBLICATION tamis_guard ADD TABLE computed;
+        INSERT INTO computed (a) VALUES (1)",
+    );
+    let computed = PostgresOptions { table: "computed".to_owned(), ..shop.options.clone() };
+    let source = start(&id_set(integers()), &computed);
+    wait(&source, "refused", |status| {
+        status.last_error.as_ref().is_some_and(|error| error.contains("is a generated column"))
+    });
+    let poll = Some(PollOptions::default());
+    let ids = id_set(integers());
+    wait_synced(&start(&ids, &PostgresOptions { poll, ..computed }));
+    assert!(has(&ids, 101));
 }

@@ -241,6 +241,15 @@ impl<'r> Follower<'r> {
                             drop(reached);
                             self.require_read();
                         }
+                        Effect::Defined => {
+                            drop(reached);
+                            // Before the next deletion. A later command is defined again.
+                            let moment = Instant::now();
+                            let state = self.connection.server.state(&self.slot).await?;
+                            if !self.compare(moment, &state) {
+                                return Ok(false);
+                            }
+                        }
                         Effect::OtherTable => return Ok(false),
                     }
                 }

@@ -60,6 +60,13 @@ pub(super) async fn check_table(
     let check = Check { client, name, options, quoted: quoted(client, name, options).await? };
     let is_partitioned = check.kind()?;
     let column = check.column(id).await?;
+    if column.is_generated {
+        let Quoted { table, column, .. } = &check.quoted;
+        return refuse(format!(
+            "{table}.{column} is a generated column, whose values are not in the stream of changes; name a column \
+             from which it is computed, or set follow = \"poll\""
+        ));
+    }
     check.grants().await?;
     let relations = check.relations().await?;
     check.publication(is_partitioned, &relations).await?;
@@ -166,6 +173,7 @@ struct Check<'c> {
 struct Column {
     type_number: u32,
     kind: ColumnKind,
+    is_generated: bool,
 }
 
 /// A column of the catalog.
@@ -177,6 +185,7 @@ struct Described {
     full: String,
     /// True if different texts are never equal.
     is_exact: bool,
+    is_generated: bool,
 }
 
 /// What is known about the table and its partitions.
@@ -226,7 +235,8 @@ impl Check<'_> {
 
     async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
         let column = &self.quoted.column;
-        let Described { type_number, base, full, is_exact } = self.described().await?;
+        let Described { type_number, base, full, is_exact, is_generated } =
+            self.described().await?;
         let Some(kind) = ColumnKind::of(&base).filter(|kind| kind.fits(id)) else {
             return refuse(format!(
                 "the column {column} is {full}, which holds no ids of the configured type; \
@@ -239,14 +249,15 @@ impl Check<'_> {
                  the guard compares bytes; use a deterministic collation, such as \"C\""
             ));
         }
-        Ok(Column { type_number, kind })
+        Ok(Column { type_number, kind, is_generated })
     }
 
     /// Finds the column of the settings.
     async fn described(&self) -> Result<Described, SourceError> {
         let Quoted { table, column, .. } = &self.quoted;
         let sql = "SELECT a.attname, a.atttypid, b.typname::text,
-              format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true)
+              format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true),
+              a.attgenerated <> ''
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             JOIN pg_type t ON t.oid = a.atttypid
@@ -265,6 +276,7 @@ impl Check<'_> {
             base: row.get(2),
             full: row.get(3),
             is_exact: row.get(4),
+            is_generated: row.get(5),
         })
     }
 

@@ -19,6 +19,9 @@ pub(super) enum Effect {
     Committed(Lsn),
     /// Ids are known that may not exist any more. All must be read again.
     NeedsRead,
+    /// The stream has defined the table. It does so before its first change, and again after each command that alters the
+    /// table: two rows may now have one id.
+    Defined,
     /// The stream no longer has the ids of the table.
     OtherTable,
 }
@@ -85,7 +88,7 @@ impl<'r> Transaction<'r> {
         let column = (self.table.column.as_bytes(), self.table.column_type);
         let columns = relation.columns.iter();
         self.column = columns.map(|(name, kind)| (&**name, *kind)).position(|it| it == column);
-        if self.column.is_some() { Effect::None } else { Effect::OtherTable }
+        if self.column.is_some() { Effect::Defined } else { Effect::OtherTable }
     }
 
     /// Returns the value of the column of ids.
@@ -116,11 +119,9 @@ impl<'r> Transaction<'r> {
         {
             self.deleted.insert(id.into_owned());
         }
-        if let Value::Text(new) = new
-            && let Some(id) = self.run.canonical(kind.id_text(&new))
-        {
-            self.deleted.remove(&*id);
-            self.run.ids.insert(&id)?;
+        if let Value::Text(new) = new {
+            let Self { run, deleted, .. } = self;
+            run.insert_live(kind.id_text(&new), |id| _ = deleted.remove(id))?;
         }
         if self.deleted.len() > MAX_DELETED {
             // The ids pass until all are read again.
