@@ -12,7 +12,7 @@ mod base;
 #[cfg(feature = "proxy")]
 mod bearer_token;
 mod body;
-#[cfg(feature = "proxy")]
+#[cfg(any(feature = "postgres", feature = "proxy"))]
 mod certificates;
 mod change_kind;
 mod change_log;

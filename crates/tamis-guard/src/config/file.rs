@@ -206,6 +206,7 @@ pub(super) enum Source {
     },
     Mysql {
         url: SecretUrl,
+        ca: Option<PathBuf>,
         table: String,
         column: String,
         server_id: Option<u32>,
@@ -218,6 +219,7 @@ pub(super) enum Source {
     },
     Postgres {
         url: SecretUrl,
+        ca: Option<PathBuf>,
         table: String,
         column: String,
         publication: Option<String>,

@@ -89,6 +89,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         #[cfg(feature = "mysql")]
         file::Source::Mysql {
             url,
+            ca,
             table,
             column,
             server_id,
@@ -99,6 +100,10 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             reread,
         } => {
             let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
+            options.ca = ca.as_ref().map(|ca| folder.join(ca));
+            if *server_id == Some(0) {
+                return Err(invalid("server_id", "the smallest number is 1"));
+            }
             options.server_id = *server_id;
             options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
             if options.poll.is_some() && server_id.is_some() {
@@ -109,6 +114,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         #[cfg(feature = "postgres")]
         file::Source::Postgres {
             url,
+            ca,
             table,
             column,
             publication,
@@ -120,6 +126,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             reread,
         } => {
             let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
+            options.ca = ca.as_ref().map(|ca| folder.join(ca));
             set_to(&mut options.publication, publication.clone());
             if slot.as_ref().is_some_and(|slot| !is_slot_name(slot)) {
                 let message = "write a name that begins with tamis_guard and has at most 63 lower-case \

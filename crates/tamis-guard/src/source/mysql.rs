@@ -26,12 +26,14 @@
 //! same server, if its file was created at the same time, and if it has the end of the snapshot. If
 //! not, or if the table has other columns or unique indexes, the source reads all ids.
 //!
-//! InnoDB does not log rows that a foreign key deletes (`ON DELETE CASCADE`). Such an id passes until
-//! all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions).
+//! InnoDB does not log what a foreign key changes. A row that it deletes (`ON DELETE CASCADE`) has an id that passes
+//! until all ids are read again: see [`SourceOptions::rebuild_after`](crate::source::SourceOptions). A column that it
+//! changes (`ON UPDATE CASCADE`) is refused, as is all else that `definition.rs` and `log_filter.rs` find.
 
 mod audit;
 mod column;
 mod connect;
+mod definition;
 mod explain;
 mod follower;
 mod full_read;
@@ -40,6 +42,8 @@ mod log_place;
 mod options;
 mod polled;
 mod preflight;
+mod replica;
+mod row_events;
 mod row_reader;
 mod server;
 mod statement;

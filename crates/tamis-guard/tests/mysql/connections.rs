@@ -11,7 +11,7 @@ use crate::tcp_proxy::TcpProxy;
 
 #[test]
 fn rows_and_log_are_read_over_tls() {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let dir = Dir::new();
     std::fs::write(dir.path("cert.pem"), made.cert.pem()).unwrap();
     std::fs::write(dir.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
@@ -34,6 +34,26 @@ fn rows_and_log_are_read_over_tls() {
     assert!((1..=1000).all(|id| knows(&ids, id)) && !has(&ids, 1001));
     shop.session.run("INSERT INTO products VALUES ('new', 2000)");
     wait_until(&source, "the log", || has(&ids, 2000));
+
+    // A private CA, which also turns TLS on.
+    let with_ca = |name: &str| MysqlOptions {
+        url: url(""),
+        ca: Some(dir.path(name)),
+        ..shop.options.clone()
+    };
+    wait_synced(&start(&id_set(integers()), &with_ca("cert.pem")));
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(dir.path("other.pem"), other.cert.pem()).unwrap();
+    for (name, message) in [
+        ("other.pem", "invalid peer certificate"),
+        ("key.pem", "key.pem: has no certificate in PEM"),
+        ("missing.pem", "missing.pem: "),
+    ] {
+        let source = start(&id_set(integers()), &with_ca(name));
+        wait(&source, message, |status| {
+            status.last_error.as_ref().is_some_and(|error| error.contains(message))
+        });
+    }
 
     for (parameters, message) in
         [("", "Access denied"), ("?require_ssl=true", "invalid peer certificate")]

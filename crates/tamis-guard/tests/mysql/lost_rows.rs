@@ -40,7 +40,7 @@ fn a_uuid_that_ends_in_zeros_is_an_id() {
 }
 
 /// Tests that a source refuses a database, with a text in its error.
-fn refuses(mysql: &MysqlOptions, expected: &str) {
+pub fn refuses(mysql: &MysqlOptions, expected: &str) {
     let ids = id_set(integers());
     let source = start(&ids, mysql);
     let status = wait(&source, expected, |status| status.failures > 0);

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask test` installs `mariadbd` and runs them.
 
+mod accounts;
 #[path = "../support/changes.rs"]
 mod changes;
 #[path = "../support/chaos.rs"]
@@ -17,6 +18,7 @@ mod lost_rows;
 mod polling;
 mod polls;
 mod random_faults;
+mod replicas;
 mod restarts;
 mod server;
 mod shop;
@@ -32,3 +34,4 @@ mod stories;
 mod tcp_proxy;
 #[path = "../support/transactions.rs"]
 mod transactions;
+mod unlogged;

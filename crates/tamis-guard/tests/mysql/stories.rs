@@ -270,7 +270,8 @@ fn a_server_that_does_not_tell_all_changes_is_refused_with_the_sql_that_mends_it
     let user = format!("u{}", shop.name);
     let as_user = url(good.url.replace("root@", &format!("{user}:geheim@")));
     shop.session.run(&format!("CREATE USER {user} IDENTIFIED BY 'geheim'"));
-    refusal(as_user.clone(), integers(), "GRANT SELECT ON products");
+    let grant = format!("GRANT SELECT ON {}.products TO", shop.name);
+    refusal(as_user.clone(), integers(), &grant);
     shop.session.run(&format!("GRANT SELECT ON products TO {user}"));
     refusal(as_user.clone(), integers(), "GRANT REPLICATION CLIENT ON *.*");
     shop.session.run(&format!("GRANT REPLICATION CLIENT ON *.* TO {user}"));

@@ -1,12 +1,13 @@
 //! What the source refuses, and whether the SQL in its messages mends it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use tamis_guard::source::{PostgresOptions, Source, SourceStatus};
 use tamis_guard::{IdType, SyncState};
 
-use crate::checker::{id_set, integers, options, wait, wait_synced, wait_until};
-use crate::server::{Server, Session, has, start, text};
+use crate::checker::{Dir, id_set, integers, options, wait, wait_synced, wait_until};
+use crate::server::{Server, Session, give_away, has, start, text};
 use crate::stories::shop;
 
 /// Returns the message with which a source refuses.
@@ -246,4 +247,37 @@ fn a_standby_is_refused() {
         shop.options.url.replace(&server.address().to_string(), &standby.address().to_string());
     let postgres = PostgresOptions { url, ..shop.options.clone() };
     refusal(&postgres, integers(), "is a standby");
+}
+
+#[test]
+fn a_private_ca_is_trusted_by_option() {
+    let dir = Dir::new();
+    let made =
+        [(); 2].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
+    std::fs::write(dir.path("cert.pem"), made[0].cert.pem()).unwrap();
+    std::fs::write(dir.path("other.pem"), made[1].cert.pem()).unwrap();
+    std::fs::write(dir.path("key.pem"), made[0].signing_key.serialize_pem()).unwrap();
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(dir.path("key.pem"), private).unwrap();
+    for name in ["", "cert.pem", "key.pem"] {
+        give_away(&dir.path(name));
+    }
+    let file = |name: &str| dir.path(name).display().to_string();
+    let settings = [
+        "ssl=on".to_owned(),
+        format!("ssl_cert_file={}", file("cert.pem")),
+        format!("ssl_key_file={}", file("key.pem")),
+    ];
+    let server = Server::start_with(&settings.each_ref().map(String::as_str));
+    let mut shop = server.shop();
+    shop.fill(1, 10);
+    let with_ca = |name: &str| PostgresOptions { ca: Some(dir.path(name)), ..shop.options.clone() };
+    let ids = id_set(integers());
+    let source = start(&ids, &with_ca("cert.pem"));
+    wait_synced(&source);
+    assert!(has(&ids, 10) && !has(&ids, 11));
+    drop(source);
+    refusal(&with_ca("other.pem"), integers(), "invalid peer certificate");
+    refusal(&with_ca("key.pem"), integers(), "key.pem: has no certificate in PEM");
+    refusal(&with_ca("missing.pem"), integers(), "missing.pem: cannot be read");
 }

@@ -270,7 +270,7 @@ fn as_user(program: &Path) -> Vec<String> {
 }
 
 /// Makes a folder one of the server.
-fn give_away(folder: &Path) {
+pub fn give_away(folder: &Path) {
     if is_root() {
         let (user, group) = server_user();
         std::os::unix::fs::chown(folder, Some(user), Some(group)).unwrap();

@@ -1,10 +1,12 @@
 //! Connections to a server.
 
+use std::path::Path;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Error, Opts, OptsBuilder, UrlError};
+use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
+use crate::plain_io::PlainIo;
 use crate::source::error::SourceError;
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
@@ -12,8 +14,9 @@ use crate::source::mysql::options::MysqlOptions;
 /// The settings of each session, whatever the defaults of the server are.
 const SETTINGS: [&str; 3] = [
     // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a
-    // backslash escapes in texts.
-    "SET autocommit = 1, sql_select_limit = 18446744073709551615, sql_mode = \
+    // backslash escapes in texts. A table of MariaDB that keeps its old rows is read as it is now.
+    "SET /*M!100301 SESSION system_versioning_asof = DEFAULT, */ autocommit = 1, \
+     sql_quote_show_create = 1, sql_select_limit = 18446744073709551615, sql_mode = \
      REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
     // Queries do not see uncommitted rows.
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -31,11 +34,27 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
     // Only over the address in the URL: it may be that of a tunnel.
-    let opts = OptsBuilder::from_opts(opts(&options.url)?)
+    let opts = opts(&options.url)?;
+    let tls = match &options.ca {
+        Some(ca) => Some(with_ca(opts.ssl_opts().cloned().unwrap_or_default(), ca)?),
+        None => opts.ssl_opts().cloned(),
+    };
+    let opts = OptsBuilder::from_opts(opts)
+        .ssl_opts(tls)
         .prefer_socket(false)
         .tcp_keepalive(Some(KEEPALIVE))
         .setup(SETTINGS.to_vec());
     Conn::new(opts).await.map_err(|error| explained(&error, options))
+}
+
+/// Trusts the certificates in a file, and no others.
+fn with_ca(tls: SslOpts, ca: &Path) -> Result<SslOpts, SourceError> {
+    let refuse = |why: &str| SourceError::Preflight(format!("{}: {why}", ca.display()));
+    let bytes = std::fs::read(ca).map_err(|error| refuse(&PlainIo(&error).to_string()))?;
+    if !bytes.windows(17).any(|window| window == b"BEGIN CERTIFICATE") {
+        return Err(refuse("has no certificate in PEM"));
+    }
+    Ok(tls.with_root_certs(vec![bytes.into()]).with_disable_built_in_roots(true))
 }
 
 /// Parses the URL of the database.

@@ -32,7 +32,7 @@ pub(super) fn explained_stream(error: &Error, options: &MysqlOptions) -> SourceE
 
 /// Converts an error by its code. `text` is the whole error.
 fn explained_code(code: u16, message: &str, text: String, options: &MysqlOptions) -> SourceError {
-    let (user, table) = (user(options), &options.table);
+    let (user, table) = (user(options), options.named_table());
     let sql = match code {
         // Access denied to a database or a table. 1227: a privilege is missing.
         1044 | 1142 | 1143 => format!("GRANT SELECT ON {table} TO '{user}'@'%'"),
@@ -43,7 +43,7 @@ fn explained_code(code: u16, message: &str, text: String, options: &MysqlOptions
 }
 
 /// Returns the user of the URL.
-fn user(options: &MysqlOptions) -> String {
+pub(super) fn user(options: &MysqlOptions) -> String {
     let opts = Opts::from_url(&options.url).ok();
     opts.as_ref().and_then(Opts::user).unwrap_or("USER").to_owned()
 }

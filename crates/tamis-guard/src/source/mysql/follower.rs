@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use mysql_async::binlog::events::{Event, EventData, QueryEvent, RowsEventData};
+use mysql_async::binlog::events::{Event, EventData, QueryEvent};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{BinlogStream, BinlogStreamRequest};
 use parking_lot::Mutex;
@@ -20,6 +20,7 @@ use crate::source::mysql::explain::explained_stream;
 use crate::source::mysql::full_read::FullRead;
 use crate::source::mysql::log_place::{LogPlace, Position};
 use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::row_events::{TableMaps, has_rows};
 use crate::source::mysql::server::Server;
 use crate::source::mysql::statement::{Statement, meaning};
 use crate::source::mysql::table::Table;
@@ -31,9 +32,20 @@ use crate::source::snapshots::Snapshots;
 /// The deletions of a transaction that wait for its commit. With more, all ids are read again.
 const MAX_DELETED: usize = 1 << 20;
 
-/// The types of events of MariaDB that change no rows: annotations, checkpoints, GTIDs, lists of
-/// GTIDs, and the start of encryption. Others, such as compressed rows, are not understood.
-const HARMLESS_OF_MARIADB: [u8; 5] = [160, 161, 162, 163, 164];
+/// The type of the last event of a file before the server is stopped.
+const STOP: u8 = 3;
+
+/// The type of table maps.
+const TABLE_MAP: u8 = 19;
+
+/// The types of events that change no rows: the end of a file, values for statements that follow, heartbeats, the
+/// texts of statements, GTIDs and lists of GTIDs, and what group replication writes; of MariaDB (from 160 on)
+/// annotations, checkpoints, GTIDs, lists of GTIDs, and the start of encryption.
+const HARMLESS: [u8; 19] =
+    [3, 5, 13, 14, 27, 28, 29, 33, 34, 35, 36, 37, 41, 42, 160, 161, 162, 163, 164];
+
+/// The flag of events that a reader may ignore.
+const IGNORABLE: u16 = 0x80;
 
 /// How the position moves after an event.
 enum Step {
@@ -63,12 +75,18 @@ pub(super) struct Follower {
     snapshot_end: Option<LogPlace>,
     /// True from the load of the snapshot until the set is synced.
     is_resuming: bool,
+    /// The table maps of the present transaction.
+    maps: TableMaps,
     /// The deletions of the present transaction.
     deleted: HashSet<Vec<u8>>,
     /// The transactions in two phases whose rows the newest generation has.
     prepared: HashSet<String>,
     /// When the log may have got the last `XA COMMIT`.
     last_xa_commit: Option<Instant>,
+    /// True if the last event was the end of a file.
+    is_file_closed: bool,
+    /// True if the server syncs each transaction in its log before it commits it.
+    is_log_synced: bool,
     /// True if the definition of the table may be another one.
     must_open: bool,
     /// The end of a compressed transaction whose events are being applied.
@@ -98,9 +116,12 @@ impl Follower {
             shape: String::new(),
             snapshot_end: None,
             is_resuming: false,
+            maps: TableMaps::default(),
             deleted: HashSet::new(),
             prepared: HashSet::new(),
             last_xa_commit: None,
+            is_file_closed: false,
+            is_log_synced: false,
             must_open: false,
             payload_end: None,
             is_current: false,
@@ -142,7 +163,7 @@ impl Follower {
                     let event = event.map_err(|error| self.broken(run, &error))?;
                     // A large transaction arrives for longer than the limit.
                     answered = Instant::now();
-                    self.apply(run, &event, &stream, &server.table)?;
+                    self.apply(run, &event, &server.table)?;
                 }
                 rows = async { full_read.as_mut().expect("tested").finish().await }, if full_read.is_some() => {
                     run.count(rows?);
@@ -156,13 +177,16 @@ impl Follower {
                         self.snapshots.save(run, position, end);
                     }
                     if asked.is_none() {
-                        let moment = Instant::now();
+                        let now = Instant::now();
+                        // Before the position: what a replica has applied is in its log.
+                        let lag = with_timeout(limit, server.lag()).await?;
                         let at = with_timeout(limit, server.position()).await?;
                         if !at.has_reached(&newest) {
                             return Err(self.begun_again(run));
                         }
                         newest.clone_from(&at);
-                        asked = Some((moment, at));
+                        // A clock that is younger than the lag proves nothing.
+                        asked = now.checked_sub(lag).map(|moment| (moment, at));
                         answered = Instant::now();
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));
@@ -202,8 +226,11 @@ impl Follower {
     /// Sets the position at which the stream begins.
     async fn find_start(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
         self.deleted.clear();
+        self.maps.clear();
         self.payload_end = None;
         self.created = None;
+        self.is_file_closed = false;
+        self.is_log_synced = server.is_log_synced;
         if !self.shape.is_empty() && self.shape != server.table.shape {
             // Rows of the log that are older than the change have other columns.
             *self.known.lock() = None;
@@ -262,6 +289,15 @@ impl Follower {
     /// Returns the error of a broken stream.
     fn broken(&mut self, run: &Run, error: &mysql_async::Error) -> SourceError {
         if let mysql_async::Error::Server(server) = error
+            && is_same_id(server)
+        {
+            let id = self.server_id;
+            return SourceError::Preflight(format!(
+                "another reader of the binary log uses server_id {id}, and the server keeps only the newer one; give \
+                 each guard and each replica a `server_id` of its own, or remove it from the configuration"
+            ));
+        }
+        if let mysql_async::Error::Server(server) = error
             && server.code == 1236
         {
             // The server has deleted this part of the log.
@@ -276,16 +312,10 @@ impl Follower {
     }
 
     /// Applies an event, and moves the position to its end.
-    fn apply(
-        &mut self,
-        run: &Run,
-        event: &Event,
-        stream: &BinlogStream,
-        table: &Table,
-    ) -> Result<(), SourceError> {
+    fn apply(&mut self, run: &Run, event: &Event, table: &Table) -> Result<(), SourceError> {
         let mut end = u64::from(event.header().log_pos());
         let mut ends_transaction = false;
-        match self.apply_data(run, event, stream, table)? {
+        match self.apply_data(run, event, table)? {
             Step::KeepPosition => return Ok(()),
             Step::ToEnd => {}
             Step::EndTransaction => ends_transaction = true,
@@ -302,15 +332,26 @@ impl Follower {
         Ok(())
     }
 
-    /// Applies an event, and returns how the position moves.
-    fn apply_data(
-        &mut self,
-        run: &Run,
-        event: &Event,
-        stream: &BinlogStream,
-        table: &Table,
-    ) -> Result<Step, SourceError> {
-        let end = u64::from(event.header().log_pos());
+    /// Applies an event, and returns how the position moves. An event of a type that is not known costs a read of all ids,
+    /// unless the server has marked it as one to ignore.
+    fn apply_data(&mut self, run: &Run, event: &Event, table: &Table) -> Result<Step, SourceError> {
+        let header = event.header();
+        let end = u64::from(header.log_pos());
+        let kind = header.event_type_raw();
+        if kind == TABLE_MAP {
+            if self.maps.add(event.data(), table).is_err() {
+                self.lose(run);
+            }
+            return Ok(Step::ToEnd);
+        }
+        if has_rows(kind) {
+            self.apply_rows(run, kind, event.data(), table)?;
+            return Ok(Step::ToEnd);
+        }
+        let was_closed = std::mem::replace(&mut self.is_file_closed, kind == STOP);
+        if HARMLESS.contains(&kind) {
+            return Ok(Step::ToEnd);
+        }
         let data = event.read_data();
         let data = data.map_err(|error| SourceError::Connect(format!("the log: {error}")))?;
         match data {
@@ -319,6 +360,11 @@ impl Follower {
                 // The first event of a stream repeats the name, and its checksum follows: the
                 // stream does not know yet that events have one.
                 if end > 0 || !file.starts_with(&self.position.file) {
+                    // The last file has no end: the server has crashed. If it does not sync the log, it may have lost
+                    // transactions that its storage engine has kept.
+                    if end == 0 && !was_closed && !self.is_log_synced {
+                        self.lose(run);
+                    }
                     self.position = Position { file, offset: rotate.position() };
                     self.find_end(run);
                 }
@@ -327,7 +373,6 @@ impl Follower {
             Some(EventData::FormatDescriptionEvent(_)) => {
                 self.check_file(run, event.header().timestamp())?;
             }
-            Some(EventData::RowsEvent(rows)) => self.apply_rows(run, &rows, stream, table)?,
             Some(EventData::XidEvent(_)) => return Ok(Step::EndTransaction),
             Some(EventData::QueryEvent(query)) => return Ok(self.apply_query(run, &query, table)),
             Some(EventData::XaPrepareLogEvent(_)) => {
@@ -339,15 +384,8 @@ impl Follower {
                 self.payload_end = Some(end);
                 return Ok(Step::KeepPosition);
             }
-            None if !HARMLESS_OF_MARIADB.contains(&event.header().event_type_raw()) => {
-                self.lose(run);
-            }
-            Some(
-                EventData::BeginLoadQueryEvent(_)
-                | EventData::ExecuteLoadQueryEvent(_)
-                | EventData::IncidentEvent(_),
-            ) => self.lose(run),
-            _ => {}
+            _ if header.flags_raw() & IGNORABLE != 0 => {}
+            _ => self.lose(run),
         }
         Ok(Step::ToEnd)
     }
@@ -385,6 +423,7 @@ impl Follower {
     fn end_transaction(&mut self, run: &Run) {
         // Under the lock, so that the end of a snapshot is not before a deletion in it.
         let mut known = self.known.lock();
+        self.maps.clear();
         for id in self.deleted.drain() {
             run.ids.delete(&id);
         }
@@ -399,27 +438,15 @@ impl Follower {
     fn apply_rows(
         &mut self,
         run: &Run,
-        rows: &RowsEventData<'_>,
-        stream: &BinlogStream,
+        kind: u8,
+        event: &[u8],
         table: &Table,
     ) -> Result<(), SourceError> {
-        let Some(map) = stream.get_tme(rows.table_id()) else {
+        let Ok(ids) = self.maps.ids(kind, event, table) else {
             self.lose(run);
             return Ok(());
         };
-        let is_table = map.database_name_raw() == table.database.as_bytes()
-            && map.table_name_raw() == table.name.as_bytes();
-        if !is_table {
-            return Ok(());
-        }
-        for row in rows.rows(map) {
-            let row = row.map_err(|error| SourceError::Connect(format!("a row: {error}")))?;
-            let id = |row: Option<_>| row.map(|row| table.id_of(&row)).transpose();
-            let (Ok(before), Ok(after)) = (id(row.0), id(row.1)) else {
-                self.lose(run);
-                return Ok(());
-            };
-            let (before, after) = (before.flatten(), after.flatten());
+        for (before, after) in ids {
             if before == after {
                 continue;
             }
@@ -428,9 +455,8 @@ impl Follower {
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
                 self.deleted.insert(id.into_owned());
             }
-            if let Some(id) = after.as_deref().and_then(|text| run.canonical(text)) {
-                self.deleted.remove(&*id);
-                run.ids.insert(&id)?;
+            if let Some(text) = after {
+                run.insert_live(&text, |id| _ = self.deleted.remove(id))?;
             }
         }
         if self.deleted.len() > MAX_DELETED {
@@ -440,6 +466,12 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+/// Tests whether the server has ended the stream because of another one with the same number. MariaDB has a code for
+/// it. MySQL has only the text, and calls the reader a slave or a replica.
+fn is_same_id(error: &mysql_async::ServerError) -> bool {
+    error.code == 1945 || error.message.contains("same server_uuid/server_id")
 }
 
 fn closed() -> mysql_async::Error {

@@ -1,7 +1,9 @@
 //! Tests whether the binary log of a server has the changes of a database.
 
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Error, Row};
+use mysql_async::{Conn, Error};
+
+use crate::source::mysql::replica::Replica;
 
 /// If the server is a replica that does not log the changes of its primary, returns a message with the
 /// setting that enables it.
@@ -13,7 +15,7 @@ pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<Str
     let Some((name, _)) = settings.iter().find(|it| it.1.eq_ignore_ascii_case("OFF")) else {
         return Ok(None);
     };
-    Ok(is_replica(connection).await?.then(|| {
+    Ok(Replica::default().is_replica(connection).await?.then(|| {
         format!(
             "the server is a replica and {name} is OFF, so its binary log has no changes of its \
              primary; add to its configuration and restart it: {name} = ON (or connect to the \
@@ -22,22 +24,35 @@ pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<Str
     }))
 }
 
-/// Tests whether a server has a primary.
-async fn is_replica(connection: &mut Conn) -> Result<bool, Error> {
-    // MariaDB, with all its primaries; MySQL since 8.0.22; MySQL before.
-    for sql in ["SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"] {
-        match connection.query_first::<Row, _>(sql).await {
-            Ok(row) => return Ok(row.is_some()),
-            Err(Error::Server(error)) if error.code == 1064 => {}
-            // Without the privilege (SLAVE MONITOR in MariaDB), a replica that runs is found.
-            Err(Error::Server(error)) if error.code == 1227 => break,
-            Err(error) => return Err(error),
-        }
+/// The settings that [`unlogged_writers`] tests.
+pub(super) const WRITERS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', \
+    'wsrep_cluster_address', 'log_slave_updates', 'log_replica_updates', 'daemon_memcached_enable_binlog', \
+    'innodb_api_enable_binlog')";
+
+/// Returns why a server writes rows that are not in its log, by its settings: writes of other nodes of a Galera cluster,
+/// and those of the memcached plugin of MySQL.
+pub(super) fn unlogged_writers(settings: &[(String, String)]) -> Option<String> {
+    let value = |name: &str| {
+        let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
+        setting.map(|it| it.1.to_ascii_lowercase())
+    };
+    let is_off = |name: &str| value(name).is_some_and(|value| ["off", "0"].contains(&&*value));
+    let is_galera = value("wsrep_on").is_some_and(|value| ["on", "1"].contains(&&*value))
+        && value("wsrep_cluster_address").is_some_and(|address| !address.is_empty());
+    if is_galera && ["log_slave_updates", "log_replica_updates"].into_iter().any(is_off) {
+        return Some(
+            "the server is a node of a Galera cluster and log_slave_updates is OFF, so its binary log has no changes \
+             of the other nodes; add to its configuration and restart it: log_slave_updates = ON"
+                .to_owned(),
+        );
     }
-    // `Slaves_connected` is another number: the readers of the log of this server, such as guards.
-    let sql = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slave_running', 'Slaves_running')";
-    let counters: Vec<(String, String)> = connection.query(sql).await?;
-    Ok(counters.iter().any(|it| it.1 != "0" && !it.1.eq_ignore_ascii_case("OFF")))
+    // The first variable exists while the plugin is loaded.
+    let is_memcached = value("daemon_memcached_enable_binlog").is_some();
+    (is_memcached && is_off("innodb_api_enable_binlog")).then(|| {
+        "the plugin daemon_memcached writes rows that are not in the binary log; add to the configuration of the \
+         server and restart it: innodb_api_enable_binlog = ON"
+            .to_owned()
+    })
 }
 
 /// Returns why the log leaves out a database. `only` and `ignored` are the columns of
@@ -61,6 +76,23 @@ pub(super) fn filtered(database: &str, only: &str, ignored: &str) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn writers_beside_the_log_are_found_by_the_settings() {
+        let unlogged = |settings: &[(&str, &str)]| {
+            let owned = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+            unlogged_writers(&owned.collect::<Vec<_>>())
+        };
+        let galera = [("wsrep_on", "ON"), ("wsrep_cluster_address", "gcomm://a,b")];
+        let node = |updates| [&galera[..], &[("log_slave_updates", updates)]].concat();
+        assert!(unlogged(&node("OFF")).unwrap().contains("Galera"));
+        assert_eq!(unlogged(&node("ON")), None);
+        assert_eq!(unlogged(&[("wsrep_on", "OFF"), ("log_slave_updates", "OFF")]), None);
+        let memcached = ("daemon_memcached_enable_binlog", "OFF");
+        assert!(unlogged(&[memcached, ("innodb_api_enable_binlog", "OFF")]).is_some());
+        assert_eq!(unlogged(&[memcached, ("innodb_api_enable_binlog", "ON")]), None);
+        assert_eq!(unlogged(&[("innodb_api_enable_binlog", "OFF")]), None);
+    }
 
     #[test]
     fn a_database_is_logged_unless_a_filter_leaves_it_out() {

@@ -1,10 +1,12 @@
 //! The settings of a MySQL source.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use mysql_async::Opts;
 
 use crate::snapshot::SnapshotOptions;
+use crate::source::mysql::table::quoted;
 use crate::source::poll::PollOptions;
 
 /// The settings of a source in MySQL or MariaDB.
@@ -13,6 +15,9 @@ pub struct MysqlOptions {
     /// The server, the user and the database: `mysql://user:password@host:3306/shop`. With
     /// `?require_ssl=true` the connection uses TLS.
     pub url: String,
+    /// The certificates of the CA that has signed that of the server, as PEM. The connections then use TLS. With `None`,
+    /// public CAs are trusted.
+    pub ca: Option<PathBuf>,
     /// The table, in the database of the URL.
     pub table: String,
     /// The column with the ids. It is an integer, a text, or `BINARY(16)` for UUIDs.
@@ -34,11 +39,21 @@ impl MysqlOptions {
     pub fn new(url: &str, table: &str, column: &str) -> Self {
         Self {
             url: url.to_owned(),
+            ca: None,
             table: table.to_owned(),
             column: column.to_owned(),
             server_id: None,
             poll: None,
             snapshot: None,
+        }
+    }
+
+    /// Returns the table with its database, as messages name it.
+    pub(super) fn named_table(&self) -> String {
+        let opts = Opts::from_url(&self.url).ok();
+        match opts.as_ref().and_then(Opts::db_name) {
+            Some(database) => format!("{}.{}", written(database), written(&self.table)),
+            None => written(&self.table),
         }
     }
 
@@ -48,6 +63,12 @@ impl MysqlOptions {
         let database = opts.as_ref().and_then(Opts::db_name).unwrap_or_default();
         format!("mysql {database:?} {:?} {:?}", self.table, self.column)
     }
+}
+
+/// Returns a name as SQL writes it, without quotes if it needs none.
+fn written(name: &str) -> String {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_plain { name.to_owned() } else { quoted(name) }
 }
 
 impl fmt::Debug for MysqlOptions {

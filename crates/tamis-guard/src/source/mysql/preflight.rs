@@ -5,24 +5,24 @@ use mysql_async::{Conn, Error};
 
 use crate::source::error::SourceError;
 use crate::source::mysql::explain::explained;
-use crate::source::mysql::log_filter::unlogged_updates;
+use crate::source::mysql::log_filter::{WRITERS, unlogged_updates, unlogged_writers};
 use crate::source::mysql::options::MysqlOptions;
 
 /// Why a server without a binary log is refused.
 pub(super) const NO_LOG: &str = "the server writes no binary log; add to its configuration and restart it: \
     log_bin = binlog, server_id = 1, binlog_format = ROW; or poll the table with follow = \"poll\"";
 
-/// Refuses a server whose log is incomplete.
+/// Refuses a server whose log is incomplete. Returns true if the server syncs each transaction in its log.
 pub(super) async fn check_settings(
     connection: &mut Conn,
     options: &MysqlOptions,
-) -> Result<(), SourceError> {
+) -> Result<bool, SourceError> {
     let explained = |error: Error| explained(&error, options);
     let settings = "SELECT CAST(@@log_bin AS CHAR), @@global.binlog_format, \
-        @@global.binlog_row_image";
-    let settings: Option<(String, String, String)> =
+        @@global.binlog_row_image, @@global.sync_binlog = 1";
+    let settings: Option<(String, String, String, bool)> =
         connection.query_first(settings).await.map_err(explained)?;
-    let Some((log, format, image)) = settings else {
+    let Some((log, format, image, is_synced)) = settings else {
         return Err(SourceError::Connect("the server returned no binary log settings".to_owned()));
     };
     let refuse = |message: String| Err(SourceError::Preflight(message));
@@ -51,8 +51,12 @@ pub(super) async fn check_settings(
                 .to_owned(),
         );
     }
+    let writers: Vec<(String, String)> = connection.query(WRITERS).await.map_err(explained)?;
+    if let Some(message) = unlogged_writers(&writers) {
+        return refuse(message);
+    }
     match unlogged_updates(connection).await.map_err(explained)? {
         Some(message) => refuse(message),
-        None => Ok(()),
+        None => Ok(is_synced),
     }
 }

@@ -1,6 +1,8 @@
 //! The connection for queries about the table and the end of the log. `table.rs` finds the table, and
 //! `preflight.rs` checks the settings.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
@@ -8,11 +10,13 @@ use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::{Column, columns};
 use crate::source::mysql::connect::{connect, identity};
+use crate::source::mysql::definition::{unlogged_engine, unlogged_values};
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::log_filter::filtered;
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::preflight::{NO_LOG, check_settings};
+use crate::source::mysql::replica::Replica;
 use crate::source::mysql::table::{Table, find_table, quoted};
 
 /// A connection for queries.
@@ -23,13 +27,16 @@ pub(super) struct Server {
     pub(super) identity: String,
     pub(super) table: Table,
     pub(super) options: MysqlOptions,
+    /// True if the server syncs each transaction in its log before it commits it.
+    pub(super) is_log_synced: bool,
+    replica: Replica,
 }
 
 impl Server {
     /// Connects, and refuses a server whose log has not all changes of the table.
     pub(super) async fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let mut server = Self::connect(options, id).await?;
-        check_settings(&mut server.connection, options).await?;
+        server.is_log_synced = check_settings(&mut server.connection, options).await?;
         let Table { database, name, table_type, .. } = &server.table;
         // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
         if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&**table_type) {
@@ -38,6 +45,9 @@ impl Server {
                  name the table that has the ids, or poll the view with follow = \"poll\""
             )));
         }
+        server.check_definition().await?;
+        // Refuses a replica that has stopped.
+        server.lag().await?;
         // Tests the privileges, too.
         server.position().await?;
         Ok(server)
@@ -56,7 +66,62 @@ impl Server {
         let (column, from) = (quoted(&table.column), table.quoted());
         let select = connection.query_drop(format!("SELECT {column} FROM {from} LIMIT 0")).await;
         select.map_err(|error| explained(&error, options))?;
-        Ok(Self { connection, identity, table, options: options.clone() })
+        let (options, replica) = (options.clone(), Replica::default());
+        Ok(Self { connection, identity, table, options, is_log_synced: false, replica })
+    }
+
+    /// Refuses a table or a column whose changes are not all in the log.
+    async fn check_definition(&mut self) -> Result<(), SourceError> {
+        let broken = |error: Error| explained(&error, &self.options);
+        let refuse = |message: String| Err(SourceError::Preflight(message));
+        let Table { database, name, column, .. } = &self.table;
+        let table = format!("{database}.{name}");
+        let sql = "SELECT COALESCE(ENGINE, '') FROM information_schema.TABLES \
+            WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+        let engine: Option<String> =
+            self.connection.exec_first(sql, (database, name)).await.map_err(broken)?;
+        if let Some(message) = unlogged_engine(&table, &engine.unwrap_or_default()) {
+            return refuse(message);
+        }
+        let sql = "SELECT UPPER(EXTRA), UPPER(COLUMN_TYPE) FROM information_schema.COLUMNS \
+            WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? AND COLUMN_NAME = ?";
+        let found: Option<(String, String)> =
+            self.connection.exec_first(sql, (database, name, column)).await.map_err(broken)?;
+        let (extra, column_type) = found.unwrap_or_default();
+        // MariaDB has said `PERSISTENT` for `STORED`.
+        let is_generated = ["GENERATED", "PERSISTENT"].iter().any(|it| extra.contains(it))
+            && !extra.contains("DEFAULT_GENERATED");
+        if extra.contains("VIRTUAL") {
+            return refuse(format!(
+                "{table}.{column} is a virtual generated column, whose values are not in the binary log; make it \
+                 STORED, name a column from which it is computed, or poll the table with follow = \"poll\""
+            ));
+        }
+        if column_type.contains("COMPRESSED") {
+            return refuse(format!(
+                "{table}.{column} is COMPRESSED, and the guard cannot read such values in the binary log; name \
+                 another column, or poll the table with follow = \"poll\""
+            ));
+        }
+        // MySQL 9.6 and newer can log what a foreign key changes.
+        let sql = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'";
+        let native: Option<(String, String)> =
+            self.connection.query_first(sql).await.map_err(broken)?;
+        if native.is_some_and(|(_, value)| value.eq_ignore_ascii_case("OFF")) {
+            return Ok(());
+        }
+        let create = format!("SHOW CREATE TABLE {}", self.table.quoted());
+        let create: Option<Row> = self.connection.query_first(create).await.map_err(broken)?;
+        let definition = create.and_then(|row| row.get_opt::<String, _>(1)?.ok());
+        match unlogged_values(&table, column, is_generated, &definition.unwrap_or_default()) {
+            Some(message) => refuse(message),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns how far the server is behind its primary; zero for one without a primary.
+    pub(super) async fn lag(&mut self) -> Result<Duration, SourceError> {
+        self.replica.lag(&mut self.connection, &self.options).await
     }
 
     /// Returns the columns of the table.

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use mysql_async::binlog::row::BinlogRow;
-use mysql_async::binlog::value::BinlogValue;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Value};
 
@@ -41,31 +39,20 @@ pub(super) struct Table {
 /// The length of a UUID.
 const UUID_BYTES: usize = 16;
 
-/// A row without the column of ids: the table has changed, or the log has not all columns.
-#[derive(Debug)]
-pub(super) struct NoColumn;
-
 impl Table {
     /// Returns the name of the table as SQL writes it.
     pub(super) fn quoted(&self) -> String {
         format!("{}.{}", quoted(&self.database), quoted(&self.name))
     }
 
-    /// Returns the text of the id in a row; `None` for NULL.
-    pub(super) fn id_of(&self, row: &BinlogRow) -> Result<Option<Vec<u8>>, NoColumn> {
-        if row.len() != self.columns {
-            return Err(NoColumn);
+    /// Returns the text of an id that the log has; `None` for NULL.
+    pub(super) fn id_of(&self, mut value: Value) -> Option<Vec<u8>> {
+        if self.is_trimmed
+            && let Value::Bytes(bytes) = &mut value
+        {
+            bytes.resize(bytes.len().max(UUID_BYTES), 0);
         }
-        match row.as_ref(self.id) {
-            Some(BinlogValue::Value(Value::Bytes(bytes))) if self.is_trimmed => {
-                let mut bytes = bytes.clone();
-                bytes.resize(bytes.len().max(UUID_BYTES), 0);
-                Ok(self.kind.text(&Value::Bytes(bytes)).map(Cow::into_owned))
-            }
-            Some(BinlogValue::Value(value)) => Ok(self.kind.text(value).map(Cow::into_owned)),
-            Some(_) => Err(NoColumn),
-            None => Ok(None),
-        }
+        self.kind.text(&value).map(Cow::into_owned)
     }
 }
 

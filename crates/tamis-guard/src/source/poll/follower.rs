@@ -24,6 +24,8 @@ pub(in crate::source) struct Follower {
     history: History,
     /// When the last poll began.
     polled: Instant,
+    /// All ids that were committed before are known after the last poll. `None` if a replica lags too far.
+    known: Option<Instant>,
     /// True if polls insert what they find.
     is_following: bool,
     /// The last read of all ids.
@@ -66,6 +68,7 @@ impl Follower {
             version: None,
             history: History::new(overlap),
             polled: Instant::now(),
+            known: None,
             is_following: false,
             read: None,
             read_after: Instant::now(),
@@ -96,7 +99,7 @@ impl Follower {
         };
         if is_due && Instant::now() >= self.read_after {
             match self.read_all(run, database, self.version) {
-                Ok(true) => run.known_until(self.polled),
+                Ok(true) => self.report_known(run),
                 Ok(false) => {}
                 // The ids in use are right without the new generation.
                 Err(error) if self.read.is_some() && !matches!(error, SourceError::Stopped) => {
@@ -170,7 +173,7 @@ impl Follower {
         run: &Run,
         database: &impl PolledDatabase,
     ) -> Result<(), SourceError> {
-        let start = Instant::now();
+        self.known = Instant::now().checked_sub(database.lag()?);
         let version = database.version()?;
         let is_unchanged = |read: FullRead| version.is_some() && read.version == version;
         if !self.read.is_some_and(is_unchanged) || run.is_rebuild_due() {
@@ -179,13 +182,21 @@ impl Follower {
                 return Ok(());
             }
         }
-        run.known_until(start);
+        self.report_known(run);
         Ok(())
+    }
+
+    /// Reports up to when all ids are known.
+    fn report_known(&self, run: &Run) {
+        if let Some(known) = self.known {
+            run.known_until(known);
+        }
     }
 
     /// Reads the rows that were committed since the last poll.
     fn poll(&mut self, run: &Run, database: &impl PolledDatabase) -> Result<(), SourceError> {
         let start = Instant::now();
+        let known = start.checked_sub(database.lag()?);
         // Before the rows: a commit between both is found by the next poll.
         let version = database.version()?;
         if version.is_some() && self.version == version {
@@ -210,9 +221,9 @@ impl Follower {
             self.history.sample(at, highest, start);
             self.version = version;
         }
-        self.polled = start;
+        (self.polled, self.known) = (start, known);
         if self.read.is_some() {
-            run.known_until(start);
+            self.report_known(run);
         }
         Ok(())
     }

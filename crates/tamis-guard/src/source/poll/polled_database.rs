@@ -1,6 +1,7 @@
 //! What a poll asks a database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::generation::Generation;
 use crate::source::error::SourceError;
@@ -28,6 +29,11 @@ pub(in crate::source) trait PolledDatabase {
     /// database has none: then it may have changed.
     fn version(&self) -> Result<Option<i64>, SourceError> {
         Ok(None)
+    }
+
+    /// Returns how old the rows are that the database shows: the lag of a replica.
+    fn lag(&self) -> Result<Duration, SourceError> {
+        Ok(Duration::ZERO)
     }
 
     /// Returns a text that differs after a change of the table's definition.

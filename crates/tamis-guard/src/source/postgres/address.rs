@@ -13,10 +13,10 @@ use tokio::net::UnixStream;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::certificates::client_config;
 use crate::source::error::SourceError;
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::options::PostgresOptions;
@@ -71,7 +71,10 @@ impl Address {
         }
         // Like many drivers, `prefer` would accept every certificate. TLS is verified or absent.
         let tls = match config.get_ssl_mode() {
-            SslMode::Require => Some(client_config()?),
+            mode if mode == SslMode::Require || options.ca.is_some() => {
+                let trusted = client_config(options.ca.as_deref());
+                Some(Arc::new(trusted.map_err(|error| refuse(error.to_string()))?))
+            }
             _ => None,
         };
         // The transport does it.
@@ -123,7 +126,8 @@ impl Address {
         frontend::ssl_request(&mut request);
         stream.write_all(&request).await.map_err(broken)?;
         if stream.read_u8().await.map_err(broken)? != b'S' {
-            let message = "the server has no TLS; set `ssl = on` there, or remove sslmode=require";
+            let message =
+                "the server has no TLS; set `ssl = on` there, or remove sslmode=require and `ca`";
             return Err(SourceError::Preflight(message.to_owned()));
         }
         let server = ServerName::try_from(name.clone());
@@ -173,23 +177,6 @@ fn has_stray_at(url: &str) -> bool {
 
 fn refused(address: &dyn fmt::Display, error: &io::Error) -> SourceError {
     SourceError::Connect(format!("{address}: {error}"))
-}
-
-/// Trusts the certificates of the system.
-fn client_config() -> Result<Arc<ClientConfig>, SourceError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        let message = "the system has no certificates to trust; install the package \
-            ca-certificates, or name a file with the variable SSL_CERT_FILE";
-        return Err(SourceError::Preflight(message.to_owned()));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring has suites for both versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 #[cfg(test)]

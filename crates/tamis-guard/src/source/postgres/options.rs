@@ -1,6 +1,7 @@
 //! The settings of a PostgreSQL source.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::snapshot::SnapshotOptions;
 use crate::source::poll::PollOptions;
@@ -12,6 +13,9 @@ pub struct PostgresOptions {
     /// `?sslmode=require` the connections use TLS, and the certificate of the server is verified.
     /// With several hosts, the first one is used that is no standby.
     pub url: String,
+    /// The certificates of the CA that has signed that of the server, as PEM, instead of those of the system. The
+    /// connections then use TLS.
+    pub ca: Option<PathBuf>,
     /// The table, as `table` or `schema.table`. Names with dots stand in double quotes.
     pub table: String,
     /// The column with the ids. It is an integer, a text, or a `uuid`.
@@ -35,6 +39,7 @@ impl PostgresOptions {
     pub fn new(url: &str, table: &str, column: &str) -> Self {
         Self {
             url: url.to_owned(),
+            ca: None,
             table: table.to_owned(),
             column: column.to_owned(),
             publication: "tamis_guard".to_owned(),

@@ -1,0 +1,169 @@
+//! Finds what a table's definition keeps out of the binary log.
+//!
+//! The definition comes from `SHOW CREATE TABLE`: with the privilege `SELECT` alone, the information schema shows no
+//! foreign keys.
+
+/// Storage engines that keep the rows of a table in the server and log their changes.
+const LOGGED_ENGINES: [&str; 9] =
+    ["innodb", "xtradb", "myisam", "aria", "rocksdb", "tokudb", "memory", "archive", "csv"];
+
+/// Returns why the rows of an engine change without an event in the log. `None` if all changes are logged.
+pub(super) fn unlogged_engine(table: &str, engine: &str) -> Option<String> {
+    let is_logged = LOGGED_ENGINES.iter().any(|it| it.eq_ignore_ascii_case(engine));
+    (!is_logged).then(|| {
+        format!(
+            "{table} has the storage engine {engine}, whose rows may change without an event in the binary log of \
+             this server; name the table in which the rows are, or poll the table with follow = \"poll\""
+        )
+    })
+}
+
+/// A foreign key of a definition.
+#[derive(Debug, PartialEq, Eq)]
+struct ForeignKey {
+    columns: Vec<String>,
+    parent: String,
+    parent_columns: Vec<String>,
+    /// The text behind the columns of the parent: `ON DELETE CASCADE ON UPDATE CASCADE`.
+    actions: String,
+}
+
+/// Returns why a column gets values that are not in the log: by a foreign key, whose actions InnoDB does not log.
+/// `is_generated` is true for a column that is computed from others. `None` if all values are logged.
+pub(super) fn unlogged_values(
+    table: &str,
+    column: &str,
+    is_generated: bool,
+    definition: &str,
+) -> Option<String> {
+    let key = foreign_keys(definition).find_map(|key| {
+        let at = key.columns.iter().position(|it| it.eq_ignore_ascii_case(column));
+        let changes_ids = at.is_some() && key.actions.contains("ON UPDATE CASCADE");
+        // Which column it is computed from does not matter: such a key is rare.
+        let changes_base = is_generated && changes(&key.actions);
+        (changes_ids || changes_base).then_some((key, at))
+    });
+    let (key, at) = key?;
+    let parent = at.and_then(|at| key.parent_columns.get(at)).map_or_else(
+        || format!("the table {}", key.parent),
+        |column| format!("the column {column} of the table {}", key.parent),
+    );
+    Some(format!(
+        "a foreign key with {} changes {table}.{column}, and the server does not log these changes; name {parent} \
+         as the source, or poll the table with follow = \"poll\" (an id that the key changes then passes after the \
+         next `reread`)",
+        key.actions
+    ))
+}
+
+/// Tests whether the actions of a foreign key change values. A deleted row has no id any more.
+fn changes(actions: &str) -> bool {
+    ["ON UPDATE CASCADE", "SET NULL", "SET DEFAULT"].iter().any(|it| actions.contains(it))
+}
+
+/// Returns the foreign keys of a definition. Each has a line of its own, and no line of a column begins as they do.
+fn foreign_keys(definition: &str) -> impl Iterator<Item = ForeignKey> {
+    definition.lines().filter_map(|line| {
+        let line = line.trim();
+        let rest =
+            line.strip_prefix("CONSTRAINT ").or_else(|| line.strip_prefix("FOREIGN KEY "))?;
+        let (_, rest) = rest.split_once("FOREIGN KEY ").unwrap_or(("", rest));
+        let (columns, rest) = names_in_brackets(rest)?;
+        let rest = rest.trim_start().strip_prefix("REFERENCES ")?;
+        let (parent, rest) = rest.split_once(" (")?;
+        let (parent_columns, rest) = names_in_brackets(&format!("({rest}"))
+            .map(|(names, rest)| (names, rest.trim().trim_end_matches(',').to_owned()))?;
+        Some(ForeignKey { columns, parent: parent.to_owned(), parent_columns, actions: rest })
+    })
+}
+
+/// Reads ``(`a`, `b`)``. Returns the names, and what follows. A quote in a name is doubled.
+fn names_in_brackets(text: &str) -> Option<(Vec<String>, &str)> {
+    let mut rest = text.trim_start().strip_prefix('(')?;
+    let mut names = Vec::new();
+    loop {
+        rest = rest.trim_start_matches([',', ' ']);
+        if let Some(after) = rest.strip_prefix(')') {
+            return Some((names, after));
+        }
+        let quote = rest.chars().next().filter(|it| ['`', '"'].contains(it));
+        let Some(quote) = quote else {
+            let end = rest.find([',', ')'])?;
+            names.push(rest[..end].trim().to_owned());
+            rest = &rest[end..];
+            continue;
+        };
+        let mut name = String::new();
+        rest = &rest[1..];
+        loop {
+            let (part, after) = rest.split_once(quote)?;
+            name.push_str(part);
+            match after.strip_prefix(quote) {
+                Some(more) => {
+                    name.push(quote);
+                    rest = more;
+                }
+                None => {
+                    rest = after;
+                    break;
+                }
+            }
+        }
+        names.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHILDREN: &str = "CREATE TABLE `children` (
+  `id` bigint(20) NOT NULL COMMENT 'CONSTRAINT x FOREIGN KEY (`id`) REFERENCES `y` (`id`) ON UPDATE CASCADE',
+  `pa``rent` int(11) DEFAULT NULL,
+  PRIMARY KEY (`id`),
+  CONSTRAINT `children_ibfk_1` FOREIGN KEY (`pa``rent`, `id`) REFERENCES `shop`.`parents` (`a`, `b`) ON DELETE CASCADE ON UPDATE CASCADE,
+  CONSTRAINT `other` FOREIGN KEY (`other`) REFERENCES `others` (`id`) ON DELETE SET NULL
+) ENGINE=InnoDB";
+
+    fn unlogged(column: &str, is_generated: bool, definition: &str) -> Option<String> {
+        unlogged_values("shop.children", column, is_generated, definition)
+    }
+
+    #[test]
+    fn columns_that_a_foreign_key_changes_are_found() {
+        for column in ["id", "ID", "pa`rent"] {
+            let why = unlogged(column, false, CHILDREN).unwrap();
+            assert!(why.contains("`shop`.`parents`"), "{column}: {why}");
+        }
+        assert!(unlogged("id", false, CHILDREN).unwrap().contains("the column b of"));
+        assert_eq!(unlogged("other", false, CHILDREN), None);
+        assert!(unlogged("computed", true, CHILDREN).is_some());
+        // Of a server with other quotes.
+        let quoted = CHILDREN.replace('`', "\"");
+        assert!(unlogged("id", false, &quoted).is_some());
+        let bare = "CONSTRAINT c FOREIGN KEY (id) REFERENCES parents (id) ON UPDATE CASCADE";
+        assert!(unlogged("id", false, bare).is_some());
+    }
+
+    #[test]
+    fn a_foreign_key_that_only_deletes_rows_changes_no_id() {
+        let deletes = CHILDREN.replace(" ON UPDATE CASCADE,", ",");
+        assert_eq!(unlogged("id", false, &deletes), None);
+        assert_eq!(
+            unlogged("id", false, "CREATE TABLE `a` (\n  CONSTRAINT `c` CHECK (`id` > 1)\n)"),
+            None
+        );
+    }
+
+    #[test]
+    fn engines_with_rows_elsewhere_are_not_logged() {
+        for engine in
+            ["MRG_MyISAM", "FEDERATED", "SPIDER", "CONNECT", "BLACKHOLE", "ndbcluster", "S3"]
+        {
+            assert!(unlogged_engine("shop.all", engine).is_some(), "{engine}");
+        }
+        for engine in ["InnoDB", "MyISAM", "Aria", "ROCKSDB"] {
+            assert_eq!(unlogged_engine("shop.all", engine), None, "{engine}");
+        }
+    }
+}

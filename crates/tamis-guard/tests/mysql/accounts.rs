@@ -1,0 +1,142 @@
+//! Users with every authentication plugin, and two guards with one number.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+
+use tamis_guard::source::MysqlOptions;
+
+use crate::checker::{id_set, integers, wait, wait_synced};
+use crate::server::{Server, start};
+
+/// Where `cargo xtask test` puts the plugins of Debian's package `mariadb-server`, which is not installed.
+const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/mariadb-plugins");
+
+#[test]
+fn every_authentication_plugin_works_or_is_refused_with_a_line() {
+    let folder = format!("{PLUGINS}/usr/lib/mysql/plugin");
+    let has_plugins = Path::new(&folder).join("auth_ed25519.so").exists();
+    let plugin_dir = format!("--plugin-dir={folder}");
+    let settings: &[&str] = if has_plugins { &[&plugin_dir] } else { &[] };
+    let server = Server::start_with(settings);
+    let mut shop = server.shop();
+    shop.fill(1, 10);
+    let mut plugins = vec![
+        ("native", "mysql_native_password USING PASSWORD('geheim')", None),
+        ("old", "mysql_old_password USING '7a8b9c0d1e2f3a4b'", Some("old format")),
+        ("socket", "unix_socket", Some("Access denied")),
+    ];
+    if has_plugins {
+        shop.session.run("INSTALL SONAME 'auth_ed25519'");
+        shop.session.run("INSTALL SONAME 'auth_pam'");
+        plugins.push(("elliptic", "ed25519 USING PASSWORD('geheim')", None));
+        plugins.push(("pam", "pam USING 'mysql'", Some("dialog")));
+    } else {
+        println!("ed25519 and PAM were not tested: {folder} does not exist");
+    }
+    for (user, plugin, refusal) in plugins {
+        shop.session.run(&format!("CREATE USER {user} IDENTIFIED VIA {plugin}"));
+        shop.session
+            .run(&format!("GRANT SELECT, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO {user}"));
+        for password in ["geheim", "falsch", ""] {
+            let url = shop.options.url.replace("root@", &format!("{user}:{password}@"));
+            let source = start(&id_set(integers()), &MysqlOptions { url, ..shop.options.clone() });
+            if refusal.is_none() && password == "geheim" {
+                wait_synced(&source);
+                continue;
+            }
+            let status = wait(&source, user, |status| status.failures > 0);
+            let error = status.last_error.unwrap();
+            let is_line = !error.contains('\n') && !error.contains("panicked");
+            assert!(is_line, "{user} {password}: {error}");
+            if password == "geheim" {
+                assert!(error.contains(refusal.unwrap()), "{user}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_guards_with_one_server_id_are_told_so() {
+    let server = Server::start();
+    let mut shop = server.shop();
+    shop.fill(1, 10);
+    let options = MysqlOptions { server_id: Some(77), ..shop.options.clone() };
+    let first = start(&id_set(integers()), &options);
+    wait_synced(&first);
+    let _second = start(&id_set(integers()), &options);
+    wait(&first, "told", |status| {
+        let error = status.last_error.as_deref().unwrap_or_default();
+        error.contains("another reader of the binary log uses server_id 77")
+    });
+}
+
+/// A key of 2048 bits.
+const PUBLIC_KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
+    MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu068Q1dfP2dflf5u8JlC\n\
+    IX9bm5OgTnb8uTRVpGguVYtXrkSughZ+9qY/hUwejJKPMuOHpf4HPlUFBxVDUluU\n\
+    sJGoYWlwuXRKbu5xGrEVbdhBaqV1YMwfSCle8JuEAzHx3ZG4kBm6alMOflKMPuUY\n\
+    HO4d5pBa4W4yTB4WR8T9XynVr1+r+DGNiBLNWT9aGlwyQCK0ZF3C/D0QE1jhtPpO\n\
+    0YQLHfPWgIZxJDrSJ4nVuG/IWsJXqTUBMBW6/7gTa8kGYRpFrCzjjcvDWnEWToWv\n\
+    u6rpfYylOkrBOs9WKW5SJpOGMudwO4RHf+kGU3MbkwS9s8dMtzv6Le4YIHURS/31\n\
+    HQIDAQAB\n\
+    -----END PUBLIC KEY-----\n";
+
+/// Sends a message with the number that the protocol wants.
+fn send(stream: &mut TcpStream, number: u8, message: &[u8]) -> io::Result<()> {
+    let length = (message.len() as u32).to_le_bytes();
+    stream.write_all(&[&length[..3], &[number], message].concat())
+}
+
+/// Returns a message of the client.
+fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header)?;
+    let length = u32::from_le_bytes([header[0], header[1], header[2], 0]);
+    let mut message = vec![0; length as usize];
+    stream.read_exact(&mut message)?;
+    Ok(message)
+}
+
+/// Logs a client in as MySQL does with `caching_sha2_password`, and answers its first query with an error. Without
+/// `is_cached` the server asks for the password, which the client encrypts with the key of the server.
+fn log_in(stream: &mut TcpStream, is_cached: bool) -> io::Result<()> {
+    const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
+    let greeting = [
+        b"\x0a8.4.0\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15".as_slice(),
+        &[0; 10],
+        b"ijklmnopqrst\0caching_sha2_password\0",
+    ];
+    send(stream, 0, &greeting.concat())?;
+    let response = receive(stream)?;
+    assert!(!response.windows(6).any(|bytes| bytes == b"geheim"), "the password is not sent");
+    if is_cached {
+        send(stream, 2, &[1, 3])?;
+        send(stream, 3, &OK)?;
+    } else {
+        send(stream, 2, &[1, 4])?;
+        assert_eq!(receive(stream)?, [2], "the client asks for the key");
+        send(stream, 4, &[b"\x01".as_slice(), PUBLIC_KEY.as_bytes()].concat())?;
+        assert_eq!(receive(stream)?.len(), 256, "an encrypted password");
+        send(stream, 6, &OK)?;
+    }
+    receive(stream)?;
+    send(stream, 1, b"\xff\x51\x04#HY000the script ends")
+}
+
+#[test]
+fn a_user_of_mysql_logs_in_with_caching_sha2_password() {
+    for is_cached in [true, false] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || log_in(&mut listener.accept().unwrap().0, is_cached));
+        let url = format!("mysql://guard:geheim@{address}/shop");
+        let source = start(&id_set(integers()), &MysqlOptions::new(&url, "products", "id"));
+        wait(&source, "logged in", |status| {
+            status.last_error.as_ref().is_some_and(|error| error.contains("the script ends"))
+        });
+        drop(source);
+        server.join().unwrap().unwrap();
+    }
+}
