@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::Outcome;
 use crate::steps::Steps;
@@ -22,6 +23,11 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
         if !is_installed() {
             steps.skip(&format!("ids in {name}"), &format!("{name} could not be installed"));
             continue;
+        }
+        if target == "mysql"
+            && let Err(why) = unpack_mariadb_plugins()
+        {
+            println!("users with ed25519 and PAM will not be tried: {why}");
         }
         for program in programs.iter().filter(|program| program.is(target)) {
             program.run(steps, &[])?;
@@ -43,6 +49,22 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
 /// a service.
 pub fn has_mariadb() -> bool {
     Path::new("/usr/sbin/mariadbd").exists()
+}
+
+/// Unpacks the plugins of the package `mariadb-server`, without installing it.
+fn unpack_mariadb_plugins() -> Outcome {
+    let folder = crate::root().join("target/mariadb-plugins");
+    if folder.join("usr/lib/mysql/plugin/auth_ed25519.so").exists() {
+        return Ok(());
+    }
+    let created = fs::create_dir_all(&folder);
+    created.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    let commands = "apt-get -qq download mariadb-server && dpkg -x mariadb-server_*.deb .";
+    let status = Command::new("sh").args(["-c", commands]).current_dir(&folder).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("apt-get could not download mariadb-server".to_owned()),
+    }
 }
 
 /// Tests whether a version of PostgreSQL is installed. Debian has each in a folder of its own.

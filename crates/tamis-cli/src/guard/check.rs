@@ -56,11 +56,23 @@ pub fn run(args: &Args) -> CommandResult {
             messages::error(format!("ids.{}: {error}", set.name));
             set_incomplete();
         }
+        let invalid_rows = status.map_or(0, |status| status.invalid_rows);
+        if invalid_rows > 0 {
+            let rows = match invalid_rows {
+                1 => "1 row has".to_owned(),
+                rows => format!("{rows} rows have"),
+            };
+            messages::note(format!(
+                "ids.{}: {rows} no valid id, and requests for such ids are refused; if they are \
+                 not NULL, check `type`, `min`, `max` and `max_length`",
+                set.name
+            ));
+        }
         lines.push(Line {
             ids: set.name,
             state: set.ids.state().name(),
             items: generation.items(),
-            invalid_rows: status.map_or(0, |status| status.invalid_rows),
+            invalid_rows,
             bytes: generation.bytes(),
             error,
         });

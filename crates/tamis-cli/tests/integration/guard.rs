@@ -215,6 +215,8 @@ fn the_example_is_a_configuration_and_check_reads_its_sources() {
     std::fs::write(folder.path().join("ids.txt"), "1\n2\nx\n").unwrap();
     let output = guard(&["check", "--config", &path]).run();
     assert!(output.status.success(), "{output:?}");
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(note.contains("ids.products: 1 row has no valid id"), "{note}");
     let text = String::from_utf8(output.stdout).unwrap();
     let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(words[..4], ["products", "synced", "2", "1"], "{text}");
