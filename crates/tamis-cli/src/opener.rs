@@ -238,7 +238,7 @@ impl Recognised {
         };
         // Snapshots and commands may hold other keys besides this filter.
         let may_be_part = is_dump
-            || bytes.starts_with(b"REDIS")
+            || Rdb::is_one(&bytes)
             || bytes.starts_with(b"*")
             || filter.options.key.is_some();
         if is_url(&filter.path)

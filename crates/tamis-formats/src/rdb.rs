@@ -5,7 +5,8 @@
 //! | "REDIS" | version: 4 digits | opcode ... | type, key, value | type, key, value | ... | 0xff | CRC-64: u64 |
 //! ```
 //!
-//! Values of other types are skipped. Layout: `docs/formats/rdb.md`.
+//! Valkey 9 and later write "VALKEY" and three digits. Values of other types are skipped. Layout:
+//! `docs/formats/rdb.md`.
 
 mod compact;
 mod entry;
@@ -19,8 +20,8 @@ use crate::decode_options::DecodeOptions;
 use crate::format::Sniff;
 use crate::parameter::Parameter;
 use crate::rdb::walk::Walk;
-use crate::rdb_encoding::RdbReader;
 use crate::rdb_encoding::crc64::crc64;
+use crate::rdb_encoding::{MAX_RDB_VERSION, MAX_VALKEY_VERSION, RdbReader};
 
 pub use entry::RdbEntry;
 pub use write::{SnapshotValue, write_snapshot};
@@ -41,10 +42,43 @@ pub use write::{SnapshotValue, write_snapshot};
 pub struct Rdb<'a> {
     /// All bytes before the checksum.
     bytes: &'a [u8],
+    flavor: Flavor,
+    version: u32,
 }
 
-const MAGIC: &[u8; 5] = b"REDIS";
-const START: usize = MAGIC.len() + 4;
+/// The server that writes a snapshot. Redis and Valkey 9 give some type numbers other meanings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavor {
+    /// Redis, and Valkey before version 9.
+    Redis,
+    /// Valkey 9 and later.
+    Valkey,
+}
+
+impl Flavor {
+    /// Returns the flavor of a snapshot by its first bytes.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        [Flavor::Redis, Flavor::Valkey].into_iter().find(|it| bytes.starts_with(it.magic()))
+    }
+
+    const fn magic(self) -> &'static [u8] {
+        match self {
+            Flavor::Redis => b"REDIS",
+            Flavor::Valkey => b"VALKEY",
+        }
+    }
+
+    /// Returns the newest version whose types are all known.
+    const fn max_version(self) -> u32 {
+        match self {
+            Flavor::Redis => MAX_RDB_VERSION,
+            Flavor::Valkey => MAX_VALKEY_VERSION,
+        }
+    }
+}
+
+/// The length of magic number and version, which is the same for both flavors.
+const START: usize = 9;
 
 /// The first version with a checksum.
 const CHECKSUM_SINCE: u32 = 5;
@@ -57,24 +91,24 @@ impl<'a> Rdb<'a> {
     /// [`DecodeError`] if the bytes are not a snapshot, or were changed or truncated.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let wrong = DecodeError::new;
-        if !Self::has_magic(bytes) {
+        let Some(flavor) = Flavor::of(bytes) else {
             return Err(wrong(
                 "magic",
                 0,
                 DecodeErrorKind::Invalid { reason: "that of a Redis snapshot" },
             ));
-        }
-        let found = bytes.len() as u64;
-        let Some(version) = bytes.get(MAGIC.len()..START) else {
+        };
+        let (found, version_at) = (bytes.len() as u64, flavor.magic().len());
+        let Some(version) = bytes.get(version_at..START) else {
             let kind = DecodeErrorKind::Truncated { expected: START as u64, found };
-            return Err(wrong("version", MAGIC.len(), kind));
+            return Err(wrong("version", version_at, kind));
         };
         let version = std::str::from_utf8(version).ok().and_then(|digits| digits.parse().ok());
         let version: u32 = version.ok_or_else(|| {
-            wrong("version", MAGIC.len(), DecodeErrorKind::Invalid { reason: "four digits" })
+            wrong("version", version_at, DecodeErrorKind::Invalid { reason: "a decimal number" })
         })?;
         if version < CHECKSUM_SINCE {
-            return Ok(Self { bytes });
+            return Ok(Self { bytes, flavor, version });
         }
         let rest = bytes.split_last_chunk().filter(|(summed, _)| summed.len() > START);
         let Some((summed, checksum)) = rest else {
@@ -92,12 +126,12 @@ impl<'a> Rdb<'a> {
                 wrong("keys", START, kind)
             });
         }
-        Ok(Self { bytes: summed })
+        Ok(Self { bytes: summed, flavor, version })
     }
 
     /// Tests whether bytes start with the magic number of a snapshot.
     pub(crate) fn has_magic(bytes: &[u8]) -> bool {
-        bytes.starts_with(MAGIC)
+        Flavor::of(bytes).is_some()
     }
 
     /// Tests whether bytes start like a snapshot of any version, whole or damaged.
@@ -108,13 +142,13 @@ impl<'a> Rdb<'a> {
     /// use tamis_formats::Rdb;
     ///
     /// assert!(Rdb::is_one(b"REDIS0009, and nothing that Redis writes"));
+    /// assert!(Rdb::is_one(b"VALKEY080"));
     /// assert!(!Rdb::is_one(b"REDIS is a server"));
     /// ```
     #[must_use]
     pub fn is_one(bytes: &[u8]) -> bool {
-        let version = bytes.get(MAGIC.len()..START);
-        Self::has_magic(bytes)
-            && version.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+        let version = Flavor::of(bytes).and_then(|it| bytes.get(it.magic().len()..START));
+        version.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
     }
 
     /// Checks that all keys can be read. Linear time.
@@ -142,11 +176,8 @@ impl<'a> Rdb<'a> {
     ///
     /// An error about a value of an unknown type names the type number and the offset.
     pub fn entries(&self) -> impl Iterator<Item = Result<RdbEntry<'a>, DecodeError>> + use<'a> {
-        let mut walk = Walk {
-            all: self.bytes,
-            from: RdbReader::new(&self.bytes[START..], u64::MAX),
-            database: 0,
-        };
+        let mut walk =
+            Walk { rdb: *self, from: RdbReader::new(&self.bytes[START..], u64::MAX), database: 0 };
         let mut is_over = false;
         std::iter::from_fn(move || {
             if is_over {

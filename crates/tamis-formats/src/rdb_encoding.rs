@@ -17,6 +17,13 @@ mod opcode {
     pub const STRING: u64 = 5;
 }
 
+/// The newest version of Redis' format whose types are all known: that of Redis 8.
+pub(crate) const MAX_RDB_VERSION: u32 = 12;
+/// The newest version of Valkey's format whose types are all known: that of Valkey 9.
+pub(crate) const MAX_VALKEY_VERSION: u32 = 80;
+/// The first version of Valkey's own format. Redis has the versions below.
+pub(crate) const MIN_VALKEY_VERSION: u32 = 80;
+
 /// Reads values in order. Returns `None` if a value is not the expected one.
 #[derive(Clone)]
 pub(crate) struct RdbReader<'a> {

@@ -19,7 +19,9 @@ use crate::module_value::{
 };
 use crate::rdb_encoding::crc64::crc64;
 use crate::rdb_encoding::value_type::{MODULE_2 as MODULE_VALUE, STRING};
-use crate::rdb_encoding::{MAX_EXPANSION, RdbReader, RdbWriter};
+use crate::rdb_encoding::{
+    MAX_EXPANSION, MAX_RDB_VERSION, MAX_VALKEY_VERSION, MIN_VALKEY_VERSION, RdbReader, RdbWriter,
+};
 
 /// A Redis value that can hold a filter.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +40,13 @@ pub enum RedisValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PayloadError {
-    /// The checksum is wrong or of a newer version: the bytes were changed or truncated.
+    /// The checksum is wrong: the bytes were changed or truncated.
     Checksum,
+    /// The payload is of a newer version, and its value cannot be read.
+    Newer {
+        /// The RDB version of the payload.
+        version: u16,
+    },
     /// The value is valid, but of another type.
     OtherType,
     /// No server writes this value.
@@ -50,12 +57,20 @@ pub enum PayloadError {
 
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             PayloadError::Checksum => "the payload was changed or truncated: its checksum is wrong",
             PayloadError::OtherType => "the payload is neither a filter of RedisBloom nor a string",
             PayloadError::Value => "the payload has a filter that no server writes",
             PayloadError::TooLarge => "the payload takes more memory than is allowed or free",
-        })
+            PayloadError::Newer { version } => {
+                return write!(
+                    f,
+                    "the payload has an unknown value of RDB version {version}, newer than \
+                    {MAX_RDB_VERSION} of Redis and {MAX_VALKEY_VERSION} of Valkey: use a newer tamis"
+                );
+            }
+        };
+        f.write_str(text)
     }
 }
 
@@ -80,10 +95,8 @@ const BLOOM_ID: u64 = type_id(BLOOM_TYPE, VERSION);
 const CUCKOO_ID: u64 = type_id(CUCKOO_TYPE, VERSION);
 const TAMIS_ID: u64 = type_id(TAMIS_TYPE, TAMIS_VERSION);
 
-/// The newest RDB version that is read, and the version that is written. A server rejects versions
-/// newer than its own. A low version is enough for the values written here, because they have not
-/// changed since Redis 5.
-const RDB_VERSION: u16 = 12;
+/// The RDB version that is written. A server rejects versions newer than its own. A low version is
+/// enough for the values written here, because they have not changed since Redis 5.
 const WRITTEN_RDB_VERSION: u16 = 9;
 
 impl RedisValue {
@@ -112,12 +125,17 @@ impl RedisValue {
         let (body, version) = summed.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (version, checksum) = (u16::from_le_bytes(*version), u64::from_le_bytes(*checksum));
         // A checksum of zero means that the server did not compute it.
-        let is_sound = checksum == 0 || checksum == crc64(summed);
-        if version > RDB_VERSION || !is_sound {
+        if checksum != 0 && checksum != crc64(summed) {
             return Err(PayloadError::Checksum);
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
-        Self::read(kind, RdbReader::new(value, max_bytes))
+        // A value of a newer version is read if its type is known.
+        Self::read(kind, RdbReader::new(value, max_bytes)).map_err(|error| match error {
+            PayloadError::OtherType | PayloadError::Value if is_newer(version) => {
+                PayloadError::Newer { version }
+            }
+            error => error,
+        })
     }
 
     /// Returns the string in the result of `DUMP`. Accepts the trailing line feed of `redis-cli
@@ -219,6 +237,16 @@ impl RedisValue {
         payload.extend(crc64(&payload).to_le_bytes());
         payload
     }
+}
+
+/// Tests whether an RDB version is newer than the newest whose types are all known.
+fn is_newer(version: u16) -> bool {
+    let known = if u32::from(version) < MIN_VALKEY_VERSION {
+        ..=MAX_RDB_VERSION
+    } else {
+        ..=MAX_VALKEY_VERSION
+    };
+    !known.contains(&version.into())
 }
 
 fn why_none(from: &RdbReader<'_>) -> PayloadError {

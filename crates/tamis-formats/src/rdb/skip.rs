@@ -1,12 +1,13 @@
 //! Skips values of types that hold no filter.
 
+use crate::rdb::Flavor;
 use crate::rdb_encoding::{RdbReader, value_type};
 
 /// Skips a value.
 pub(super) type Skip = fn(&mut RdbReader<'_>) -> Option<()>;
 
 /// Returns the function that skips a value of a type, if the type is known.
-pub(super) fn skip_of(kind: u8) -> Option<Skip> {
+pub(super) fn skip_of(kind: u8, flavor: Flavor) -> Option<Skip> {
     Some(match kind {
         value_type::STRING
         | value_type::HASH_ZIPMAP
@@ -38,13 +39,17 @@ pub(super) fn skip_of(kind: u8) -> Option<Skip> {
         value_type::STREAM_2 => |from| skip_stream(from, 2),
         value_type::STREAM_3 => |from| skip_stream(from, 3),
         // The earliest expiry, then the expiry of each field.
-        value_type::HASH_EXPIRING => |from| {
+        value_type::HASH_EXPIRING if flavor == Flavor::Redis => |from| {
             from.take(8)?;
             skip_each(from, |from| skip_lengths(from, 1).and_then(|()| skip_strings(from, 2)))
         },
-        value_type::HASH_EXPIRING_LISTPACK => |from| {
+        value_type::HASH_EXPIRING_LISTPACK if flavor == Flavor::Redis => |from| {
             from.take(8)?;
             from.skip_bytes()
+        },
+        // The expiry follows each field and its value.
+        value_type::VALKEY_HASH_EXPIRING if flavor == Flavor::Valkey => |from| {
+            skip_each(from, |from| skip_strings(from, 2).and_then(|()| from.take(8).map(drop)))
         },
         _ => return None,
     })

@@ -2,13 +2,13 @@
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::rdb::entry::RdbEntry;
-use crate::rdb::opcode;
 use crate::rdb::skip::{skip_lengths, skip_of, skip_strings};
+use crate::rdb::{Rdb, opcode};
 use crate::rdb_encoding::RdbReader;
 
 /// The state of an iteration over a snapshot.
 pub(super) struct Walk<'a> {
-    pub(super) all: &'a [u8],
+    pub(super) rdb: Rdb<'a>,
     pub(super) from: RdbReader<'a>,
     pub(super) database: u64,
 }
@@ -49,10 +49,16 @@ impl<'a> Walk<'a> {
     fn entry(&mut self, kind: u8, kind_at: u64) -> Result<RdbEntry<'a>, DecodeError> {
         let key = self.expect("key", RdbReader::bytes)?;
         let (at, value) = (self.at(), self.from.rest());
-        let Some(skip) = skip_of(kind) else {
+        let Rdb { flavor, version, .. } = self.rdb;
+        let Some(skip) = skip_of(kind, flavor) else {
+            let newest = flavor.max_version();
+            let newer = match version > newest {
+                true => format!(" (version {version} of the file is newer than {newest})"),
+                false => String::new(),
+            };
             let why = format!(
-                "values of type {kind} are unknown, so nothing behind byte {kind_at} can be read: \
-                use a newer tamis, or save a server without key {:?}",
+                "values of type {kind} are unknown{newer}, so nothing behind byte {kind_at} can \
+                be read: use a newer tamis, or save a server without key {:?}",
                 String::from_utf8_lossy(&key)
             );
             return Err(self.error("type", kind_at, DecodeErrorKind::Refused { why: why.into() }));
@@ -63,7 +69,7 @@ impl<'a> Walk<'a> {
     }
 
     fn at(&self) -> u64 {
-        (self.all.len() - self.from.rest().len()) as u64
+        (self.rdb.bytes.len() - self.from.rest().len()) as u64
     }
 
     fn expect<T>(

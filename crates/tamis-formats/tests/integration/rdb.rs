@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tamis_formats::{DecodeErrorKind, Rdb};
+use tamis_formats::{DecodeErrorKind, DecodeOptions, Format, Rdb, RedisValue};
+use tamis_redisbloom::RedisBloom;
 
-const FILES: [&str; 2] = ["lfu.rdb", "lru-uncompressed.rdb"];
+const FILES: [&str; 3] = ["lfu.rdb", "lru-uncompressed.rdb", VALKEY];
+
+/// A snapshot of Valkey 9, with keys of types that only it has, and filters.
+const VALKEY: &str = "valkey.rdb";
 
 fn golden(name: &str) -> Vec<u8> {
     std::fs::read(crate::golden_data::path("redis_rdb").join(name)).unwrap()
@@ -33,7 +37,37 @@ fn every_key_of_every_type_is_found() {
     .collect();
     expected.extend(["text", "only"].map(|key| (3, key.to_owned(), "string")));
     for file in FILES {
+        let mut expected = expected.clone();
+        if file == VALKEY {
+            expected.insert((0, "expiring-hash".to_owned(), "hash"));
+            expected.insert((0, "bloom".to_owned(), "MBbloom--"));
+        }
         assert_eq!(keys(&golden(file)), expected, "{file}");
+    }
+}
+
+#[test]
+fn a_filter_of_valkey_is_read_from_a_snapshot_and_from_a_dump() {
+    for file in [VALKEY, "valkey-bloom.dump"] {
+        let format = Format::named("redisbloom").unwrap();
+        let read = (format.decode)(&golden(file), &DecodeOptions::default());
+        let contents = read.unwrap_or_else(|error| panic!("{file}: {error}"));
+        let filter: &RedisBloom = contents.downcast_ref().unwrap();
+        assert_eq!(filter.len(), 2, "{file}");
+        assert!(["tamis", "valkey"].iter().all(|item| filter.contains(*item)), "{file}");
+    }
+    let bitmap = RedisValue::string_of(&golden("valkey-bitmap.dump")).unwrap();
+    assert_eq!((bitmap.len(), bitmap[0], bitmap[125]), (126, 1, 1 << 7));
+}
+
+#[test]
+fn a_newer_version_is_named_if_a_type_is_unknown() {
+    for (start, version) in [("REDIS0099", "99"), ("VALKEY099", "99")] {
+        let known = [start.as_bytes(), b"\0\x03key\x01x\xff", &[0; 8]].concat();
+        assert_eq!(keys(&known).len(), 1, "{start}");
+        let unknown = [start.as_bytes(), b"\x63\x03key\x01x\xff", &[0; 8]].concat();
+        let error = Rdb::new(&unknown).unwrap().check().unwrap_err().to_string();
+        assert!(error.contains(&format!("version {version} of the file is newer")), "{error}");
     }
 }
 
@@ -85,8 +119,12 @@ fn snapshots_without_a_checksum_are_read() {
 
 #[test]
 fn an_unknown_type_is_reported_with_its_offset() {
-    for kind in [6, 8, 22, 23, 26, 200] {
-        let bytes = [b"REDIS0012\xfe\0".as_slice(), &[kind], b"\x03odd\x01x\xff", &[0; 8]].concat();
+    let redis = [6, 8, 22, 23, 26, 200].map(|kind| ("REDIS0012", kind));
+    // Valkey has no types 24 and 25.
+    let valkey = [24, 25].map(|kind| ("VALKEY080", kind));
+    for (start, kind) in redis.into_iter().chain(valkey) {
+        let bytes = [start.as_bytes(), b"\xfe\0".as_slice(), &[kind], b"\x03odd\x01x\xff", &[0; 8]]
+            .concat();
         let error = Rdb::new(&bytes).unwrap().entries().next().unwrap().unwrap_err();
         assert!(matches!(error.kind, DecodeErrorKind::Refused { .. }));
         let text = error.to_string();

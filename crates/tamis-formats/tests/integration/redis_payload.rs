@@ -71,6 +71,26 @@ fn cut_and_changed_payloads_are_refused() {
 }
 
 #[test]
+fn a_payload_of_a_newer_server_is_read_if_its_type_is_known() {
+    let of_version = |value: &[u8], version: u16| {
+        // A checksum of zero is none.
+        [value, &version.to_le_bytes(), &[0; 8]].concat()
+    };
+    for version in [9, 12, 13, 79, 80, 81, u16::MAX] {
+        let text = RedisValue::from_payload(&of_version(b"\0\x01x", version), MAX_BYTES);
+        assert_eq!(text, Ok(RedisValue::String(b"x".to_vec())), "{version}");
+        let other = RedisValue::from_payload(&of_version(b"\x63\x01x", version), MAX_BYTES);
+        let error = match version {
+            9 | 12 | 80 => PayloadError::OtherType,
+            version => PayloadError::Newer { version },
+        };
+        assert_eq!(other, Err(error), "{version}");
+    }
+    let error = PayloadError::Newer { version: 81 }.to_string();
+    assert!(error.contains("RDB version 81, newer than 12 of Redis and 80 of Valkey"), "{error}");
+}
+
+#[test]
 fn a_payload_takes_no_more_memory_than_allowed() {
     for filter in golden()["filters"].as_array().unwrap() {
         let payload = base64(&filter["dump_payload"]);

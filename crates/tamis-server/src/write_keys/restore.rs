@@ -131,7 +131,9 @@ pub(crate) fn decode_payload(
             };
             read.map_err(|_| refused(server::BAD_DATA))?
         }
-        Err(PayloadError::Checksum) => return Err(refused(server::BAD_PAYLOAD)),
+        Err(PayloadError::Checksum | PayloadError::Newer { .. }) => {
+            return Err(refused(server::BAD_PAYLOAD));
+        }
         Err(PayloadError::TooLarge) if left_bytes < max_filter_bytes => {
             return Err(NotDecoded::Memory);
         }
