@@ -95,7 +95,7 @@ pub use permission::Permission;
 pub use run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
 pub use serialization::ImageError;
-pub use settings::{BloomLayout, Setting, SettingError, Settings};
+pub use settings::{ArgumentLimits, BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;
 pub use sparse_bytes::SparseBytes;
 pub use string::{get as get_string, set as set_string};

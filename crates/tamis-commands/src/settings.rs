@@ -6,14 +6,27 @@ use tamis::Hasher;
 
 use crate::argv::{parse_double, parse_integer};
 
-/// The maximum rate. A higher rate is stored as this one, as in RedisBloom.
-pub(crate) const MAX_RATE: f64 = 0.25;
+/// The upper limits of the arguments with which a command creates a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArgumentLimits {
+    /// A higher rate is stored as this one.
+    pub rate: f64,
+    /// The maximum capacity, in items or slots.
+    pub capacity: i64,
+    /// The maximum expansion of a Bloom filter.
+    pub expansion: i64,
+}
 
-/// The maximum capacity, in items.
-pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
+impl ArgumentLimits {
+    /// The limits of RedisBloom 8.
+    pub const REDISBLOOM_8: Self = Self { rate: 0.25, capacity: 1 << 30, expansion: 1 << 15 };
 
-/// The maximum expansion.
-pub(crate) const MAX_EXPANSION: i64 = 1 << 15;
+    /// No limits, as in RedisBloom 2.
+    pub const NONE: Self = Self { rate: 1.0, capacity: i64::MAX, expansion: i64::MAX };
+}
+
+/// The maximum expansion of a cuckoo filter.
+pub(crate) const MAX_CUCKOO_EXPANSION: i64 = 1 << 15;
 
 /// The layout of the filters that `BF.RESERVE` and other `BF.*` commands create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +54,7 @@ impl BloomLayout {
 pub struct Settings {
     /// `bf-layout`.
     pub bf_layout: BloomLayout,
-    /// `bf-error-rate`, a probability.
+    /// `bf-error-rate`, a probability. Commands use [`rate`](Settings::rate).
     pub bf_rate: f64,
     /// `bf-initial-size`, items.
     pub bf_capacity: u64,
@@ -57,6 +70,8 @@ pub struct Settings {
     pub cf_expansion: u16,
     /// `cf-max-expansions`: a filter with this number of sub-filters accepts no more items.
     pub cf_max_expansions: u32,
+    /// The upper limits of arguments. Not a named setting.
+    pub limits: ArgumentLimits,
     /// The maximum size of a new filter, in bytes: the memory of the machine. The operating system
     /// grants memory before it exists, so a successful allocation proves nothing. Not a named
     /// setting.
@@ -78,6 +93,7 @@ impl Default for Settings {
             cf_max_iterations: 20,
             cf_expansion: 1,
             cf_max_expansions: 32,
+            limits: ArgumentLimits::REDISBLOOM_8,
             max_filter_bytes: u64::MAX,
             hasher: Hasher::default(),
         }
@@ -89,13 +105,42 @@ impl Settings {
     /// accepted before.
     #[must_use]
     pub fn for_replay() -> Self {
-        Self { cf_bucket_size: 1, ..Self::default() }.without_limits()
+        Self { cf_bucket_size: 1, ..Self::default() }.obeying()
     }
 
-    /// Returns the same settings without limits, for changes that another server accepted.
+    /// Returns the settings for commands that another server accepted: a primary, or the server
+    /// that wrote an append-only file. These commands have no limits, because a refused command
+    /// would lose items.
+    ///
+    /// Tamis sends the parameters of a new filter first. So a command that creates a filter comes
+    /// from RedisBloom, and the filter gets the layout of RedisBloom.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::{BloomLayout, Settings};
+    ///
+    /// let mut settings = Settings::default();
+    /// settings.set_argument("ERROR_RATE", b"0.9")?;
+    /// assert_eq!((settings.rate(), settings.obeying().rate()), (0.25, 0.9));
+    /// assert_eq!(settings.obeying().bf_layout, BloomLayout::RedisBloom);
+    /// # Ok::<(), tamis_commands::SettingError>(())
+    /// ```
     #[must_use]
-    pub fn without_limits(&self) -> Self {
-        Self { cf_max_expansions: u32::MAX, max_filter_bytes: u64::MAX, ..self.clone() }
+    pub fn obeying(&self) -> Self {
+        Self {
+            bf_layout: BloomLayout::RedisBloom,
+            cf_max_expansions: u32::MAX,
+            limits: ArgumentLimits::NONE,
+            max_filter_bytes: u64::MAX,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the rate of a filter for which a command states none.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.bf_rate.min(self.limits.rate)
     }
 }
 
@@ -200,7 +245,7 @@ impl Settings {
     pub fn get(&self, name: &str) -> Option<String> {
         Some(match name {
             "bf-layout" => self.bf_layout.name().to_owned(),
-            "bf-error-rate" => self.bf_rate.to_string(),
+            "bf-error-rate" => self.rate().to_string(),
             "bf-initial-size" => self.bf_capacity.to_string(),
             "bf-expansion-factor" => self.bf_expansion.to_string(),
             "cf-bucket-size" => self.cf_bucket_size.to_string(),
@@ -210,6 +255,61 @@ impl Settings {
             "cf-max-expansions" => self.cf_max_expansions.to_string(),
             _ => return None,
         })
+    }
+
+    /// Changes a setting by an argument of the server's start. Also accepts the names of RedisBloom
+    /// 2, with its ranges.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`], with nothing changed.
+    pub fn set_argument(&mut self, name: &str, value: &[u8]) -> Result<(), SettingError> {
+        let name = name.to_ascii_lowercase();
+        let invalid = |name| SettingError::Invalid { name };
+        let at_least_one = |name| {
+            let number = parse_integer(value).ok_or(invalid(name))?;
+            let range = || SettingError::Range { name, range: format!("[1, {}]", i64::MAX) };
+            (number > 0).then_some(number as u64).ok_or_else(range)
+        };
+        match name.as_str() {
+            "error_rate" => {
+                self.set("bf-error-rate", value)?;
+                // RedisBloom 2 has no maximum rate. A command of such a primary needs the rate.
+                self.bf_rate = parse_double(value).ok_or(invalid("ERROR_RATE"))?;
+            }
+            "initial_size" => self.bf_capacity = at_least_one("INITIAL_SIZE")?,
+            "cf_max_expansions" => {
+                self.cf_max_expansions = at_least_one("CF_MAX_EXPANSIONS")?.min(65_536) as u32;
+            }
+            name => return self.set(name, value),
+        }
+        Ok(())
+    }
+
+    /// Changes several settings, whose values may depend on each other, in any order.
+    ///
+    /// # Errors
+    ///
+    /// The error of a value that no order permits. The settings may be partly changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_commands::Settings;
+    ///
+    /// let mut settings = Settings::default();
+    /// // An initial size of 2 needs the bucket size 1.
+    /// let values = [("cf-initial-size", &b"2"[..]), ("cf-bucket-size", b"1")];
+    /// settings.set_each(&values)?;
+    /// assert_eq!((settings.cf_capacity, settings.cf_bucket_size), (2, 1));
+    /// # Ok::<(), tamis_commands::SettingError>(())
+    /// ```
+    pub fn set_each(&mut self, values: &[(&str, &[u8])]) -> Result<(), SettingError> {
+        // A value may depend on one later value. So the second pass sets all that can be set.
+        for (name, value) in values {
+            _ = self.set(name, value);
+        }
+        values.iter().try_for_each(|(name, value)| self.set(name, value))
     }
 
     /// Changes a setting.
@@ -253,29 +353,57 @@ impl Settings {
                     let range = format!("({:.6}, {:.6})", 0.0, 1.0);
                     return Err(SettingError::Range { name, range });
                 }
-                self.bf_rate = rate.min(MAX_RATE);
+                self.bf_rate = rate.min(LIMITS.rate);
             }
-            "bf-initial-size" => self.bf_capacity = integer(1, MAX_CAPACITY)? as u64,
-            "bf-expansion-factor" => self.bf_expansion = integer(0, MAX_EXPANSION)? as u32,
+            "bf-initial-size" => self.bf_capacity = integer(1, LIMITS.capacity)? as u64,
+            "bf-expansion-factor" => self.bf_expansion = integer(0, LIMITS.expansion)? as u32,
             "cf-bucket-size" => {
                 let most = 255.min(self.cf_capacity as i64 / 2);
                 self.cf_bucket_size = integer(1, most)? as u16;
             }
             "cf-initial-size" => {
                 let least = 2 * i64::from(self.cf_bucket_size);
-                self.cf_capacity = integer(least, MAX_CAPACITY)? as u64;
+                self.cf_capacity = integer(least, LIMITS.capacity)? as u64;
             }
             "cf-max-iterations" => self.cf_max_iterations = integer(1, 65_535)? as u16,
-            "cf-expansion-factor" => self.cf_expansion = integer(0, MAX_EXPANSION)? as u16,
+            "cf-expansion-factor" => self.cf_expansion = integer(0, MAX_CUCKOO_EXPANSION)? as u16,
             _ => self.cf_max_expansions = integer(1, 65_536)? as u32,
         }
         Ok(())
     }
 }
 
+/// The limits of the settings, for all commands.
+const LIMITS: ArgumentLimits = ArgumentLimits::REDISBLOOM_8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_with_the_names_of_redisbloom_2_have_its_ranges() {
+        let mut settings = Settings::default();
+        settings.set_argument("ERROR_RATE", b"0.9").unwrap();
+        settings.set_argument("initial_size", b"1500000000").unwrap();
+        settings.set_argument("CF_MAX_EXPANSIONS", b"100000").unwrap();
+        settings.set_argument("cf-bucket-size", b"4").unwrap();
+        assert_eq!((settings.bf_rate, settings.bf_capacity), (0.9, 1_500_000_000));
+        assert_eq!((settings.cf_max_expansions, settings.cf_bucket_size), (65_536, 4));
+        // Commands of clients keep the limit.
+        assert_eq!(settings.get("bf-error-rate").as_deref(), Some("0.25"));
+        for (name, value) in [
+            ("ERROR_RATE", "1"),
+            ("ERROR_RATE", "x"),
+            ("INITIAL_SIZE", "0"),
+            ("INITIAL_SIZE", "9223372036854775808"),
+            ("bf-initial-size", "1500000000"),
+            ("SIZE", "1"),
+        ] {
+            let before = settings.clone();
+            assert!(settings.set_argument(name, value.as_bytes()).is_err(), "{name} {value}");
+            assert_eq!(settings, before);
+        }
+    }
 
     #[test]
     fn every_setting_has_a_value_that_sets_it() {

@@ -200,12 +200,13 @@ impl Call<'_> {
     /// Calls a handler with the settings, the protocol of the client and the time.
     ///
     /// A command from a primary or from the append-only file was accepted there. So it has no
-    /// limits here, and does not move the clock of a window.
+    /// limits here, and does not move the clock of a window. If it creates a filter, it comes from
+    /// RedisBloom, and the filter gets the layout of RedisBloom.
     fn with_env<R>(&self, handle: impl FnOnce(&Env<'_>) -> R) -> R {
         let flags = self.flags();
         if flags & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) > 0
         {
-            let settings = config::settings().without_limits();
+            let settings = config::settings().obeying();
             return handle(&Env::new(&settings, Protocol::Resp2, 0));
         }
         handle(&Env::new(&config::settings(), protocol(flags), now_millis()))

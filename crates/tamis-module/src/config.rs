@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tamis_commands::{Setting, Settings};
 
@@ -31,8 +31,11 @@ pub fn settings() -> CurrentSettings {
     CurrentSettings(SETTINGS.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Registers the parameters, sets them from the configuration file, and then from the arguments of
-/// `loadmodule`.
+/// Registers the parameters. Sets them from the arguments of `loadmodule`, and then from the
+/// configuration file.
+///
+/// `CONFIG REWRITE` keeps the arguments, and writes each parameter that differs from its default.
+/// So the arguments are the defaults, and the configuration file takes precedence.
 ///
 /// # Safety
 ///
@@ -44,14 +47,16 @@ pub unsafe fn register(
 ) -> Result<(), String> {
     let mut settings = Settings { max_filter_bytes: machine_bytes(), ..Settings::default() };
     settings.set_hash_key(Some(random_key()));
-    *SETTINGS.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     // SAFETY: the texts end with a zero, and the server copies them. The private data is the
     // address of a row of a static table.
     unsafe {
+        let arguments: Vec<&[u8]> = strings(argv, argc).iter().map(|it| bytes(*it)).collect();
+        set_arguments(&mut settings, &arguments)?;
+        *SETTINGS.write().unwrap_or_else(PoisonError::into_inner) = Some(settings.clone());
         let flags = if has_names_without_prefix() { UNPREFIXED } else { 0 };
         for setting in &Settings::ALL {
             let name = c_text(setting.name);
-            let default = c_text(&Settings::default().get(setting.name).unwrap_or_default());
+            let default = c_text(&settings.get(setting.name).unwrap_or_default());
             let registered = api!(RedisModule_RegisterStringConfig(
                 ctx,
                 name.as_ptr(),
@@ -66,11 +71,12 @@ pub unsafe fn register(
                 return Err(format!("the server refuses the parameter {}", setting.name));
             }
         }
+        *loaded() = Some(Vec::new());
         if api!(RedisModule_LoadConfigs(ctx)) == ERR {
             return Err("a parameter in the configuration file is wrong".to_owned());
         }
-        let arguments: Vec<&[u8]> = strings(argv, argc).iter().map(|it| bytes(*it)).collect();
-        set_arguments(&arguments)?;
+        set_loaded(&mut settings)?;
+        *SETTINGS.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
         if settings_key_is_random(&arguments) {
             log(ctx, Level::Notice, RANDOM_KEY);
         }
@@ -89,20 +95,34 @@ fn settings_key_is_random(arguments: &[&[u8]]) -> bool {
 /// `CONFIG GET` would show it.
 const HASH_KEY: &str = "hash-key";
 
-/// The names of arguments of older versions of RedisBloom.
-const OLD_NAMES: [(&str, &str); 3] = [
-    ("ERROR_RATE", "bf-error-rate"),
-    ("INITIAL_SIZE", "bf-initial-size"),
-    ("CF_MAX_EXPANSIONS", "cf-max-expansions"),
-];
+/// A parameter and its value in the configuration file, or its default.
+type Loaded = (&'static Setting, Vec<u8>);
+
+/// The parameters that the server has set during the start; `None` at any other time. The server
+/// sets them in an order of its own, in which a value may be out of range until another is set.
+fn loaded() -> MutexGuard<'static, Option<Vec<Loaded>>> {
+    static LOADED: Mutex<Option<Vec<Loaded>>> = Mutex::new(None);
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sets the parameters that the server has set during the start.
+fn set_loaded(settings: &mut Settings) -> Result<(), String> {
+    let loaded = loaded().take().unwrap_or_default();
+    // The default of a parameter is the argument, whose range may be wider.
+    let is_changed = |(setting, value): &&Loaded| !is_set(settings, setting, value);
+    let changed: Vec<(&str, &[u8])> =
+        loaded.iter().filter(is_changed).map(|(setting, value)| (setting.name, &**value)).collect();
+    settings.set_each(&changed).map_err(|error| format!("the configuration file: {error}"))
+}
+
+fn is_set(settings: &Settings, setting: &Setting, value: &[u8]) -> bool {
+    settings.get(setting.name).is_some_and(|held| held.as_bytes() == value)
+}
 
 /// Sets the pairs of name and value that follow the path in `loadmodule`.
-fn set_arguments(arguments: &[&[u8]]) -> Result<(), String> {
-    let mut settings = settings().clone();
+fn set_arguments(settings: &mut Settings, arguments: &[&[u8]]) -> Result<(), String> {
     for pair in arguments.chunks(2) {
         let name = String::from_utf8_lossy(pair[0]).to_lowercase();
-        let is_old = |(old, _): &&(&str, &str)| name.eq_ignore_ascii_case(old);
-        let name = OLD_NAMES.iter().find(is_old).map_or(name.as_str(), |(_, name)| name);
         let &[_, value] = pair else {
             return Err(format!("the argument {name} of loadmodule has no value"));
         };
@@ -111,10 +131,9 @@ fn set_arguments(arguments: &[&[u8]]) -> Result<(), String> {
             continue;
         }
         settings
-            .set(name, value)
+            .set_argument(&name, value)
             .map_err(|error| format!("argument {name} of loadmodule: {error}"))?;
     }
-    *SETTINGS.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     Ok(())
 }
 
@@ -188,10 +207,16 @@ unsafe extern "C" fn set(
 ) -> c_int {
     // SAFETY: the arguments of this callback. The private data is a row of the table.
     let (value, setting) = unsafe { (bytes(value), &*setting.cast::<Setting>()) };
+    if let Some(loaded) = &mut *loaded() {
+        loaded.push((setting, value.to_vec()));
+        return OK;
+    }
     let mut settings = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
     let Some(settings) = settings.as_mut() else { return ERR };
     match settings.set(setting.name, value) {
+        // The server may set the argument again, whose range may be wider.
         Ok(()) => OK,
+        Err(_) if is_set(settings, setting, value) => OK,
         Err(refusal) => {
             // SAFETY: the server frees the text.
             unsafe { *error = new_string(null_mut(), refusal.to_string().as_bytes()) };

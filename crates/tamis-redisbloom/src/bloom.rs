@@ -35,12 +35,12 @@ pub use layer::RedisLayer;
 /// The options of a [`RedisBloom`]: the arguments of `BF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisBloomOptions {
-    /// Items until the first layer is full, from 1 to 2³⁰.
+    /// Items until the first layer is full, at least 1. RedisBloom 8 accepts up to 2³⁰.
     pub capacity: u64,
-    /// The false positive rate, between 0 and 1. A rate above 0.25 is reduced to 0.25.
+    /// The false positive rate, between 0 and 1. RedisBloom 8 reduces a rate above 0.25 to 0.25.
     pub rate: f64,
-    /// The factor between the capacities of the next layer and the last, up to 32,768. With 0 there
-    /// is only one layer.
+    /// The factor between the capacities of the next layer and the last. With 0 there is only one
+    /// layer. RedisBloom 8 accepts up to 32,768.
     pub expansion: u32,
     /// Whether to add a layer when the newest is full. If false, the full filter rejects new items.
     pub is_scaling: bool,
@@ -95,7 +95,8 @@ pub struct RedisBloom {
 }
 
 impl RedisBloom {
-    /// Creates an empty filter.
+    /// Creates an empty filter. Accepts the options of every version of RedisBloom: RedisBloom 2 has
+    /// no upper limits.
     ///
     /// # Errors
     ///
@@ -106,18 +107,15 @@ impl RedisBloom {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(RedisBloomError::Rate { rate });
         }
-        if !(1..=MAX_CAPACITY).contains(&capacity) {
+        if capacity == 0 {
             return Err(RedisBloomError::Capacity { capacity });
         }
-        if expansion > MAX_EXPANSION {
-            return Err(RedisBloomError::Expansion { expansion });
-        }
-        let rate = rate.min(MAX_RATE);
         let is_scaling = is_scaling && expansion != 0;
         let (first_rate, fixed) = if is_scaling { (rate * 0.5, 0) } else { (rate, OPTION_FIXED) };
         let first = Layer::new(capacity, first_rate).map_err(|error| match error {
             RedisInsertError::Memory(error) => RedisBloomError::Memory(error),
-            _ => RedisBloomError::Rate { rate },
+            RedisInsertError::Rate => RedisBloomError::Rate { rate },
+            _ => RedisBloomError::Capacity { capacity },
         })?;
         let options = OPTION_NO_ROUND | OPTION_HASH_64 | fixed;
         let growth_limit = GrowthLimit::default();
@@ -326,9 +324,10 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
-        // Only a forged header has these values. Without this check, a header of a few bytes could
-        // cause an allocation of gigabytes.
-        if self.expansion > MAX_EXPANSION || newest.has_too_few_bits() {
+        // Only a forged header has too few bits. Without this check, a header of a few bytes could
+        // cause an allocation of gigabytes. RedisBloom 2 stores an expansion of 2³² as 0, and then
+        // cannot grow.
+        if self.expansion == 0 || newest.has_too_few_bits() {
             return Err(RedisInsertError::TooLarge);
         }
         let capacity = newest
@@ -433,11 +432,6 @@ const OPTION_NO_ROUND: u32 = 1;
 const OPTION_HASH_64: u32 = 4;
 /// An option in a header: the filter never adds a layer.
 const OPTION_FIXED: u32 = 8;
-
-/// The maximum that a server accepts as an argument.
-const MAX_CAPACITY: u64 = 1 << 30;
-const MAX_EXPANSION: u32 = 1 << 15;
-const MAX_RATE: f64 = 0.25;
 
 /// The number of items that are hashed and then tested together. The answers of a batch fill one
 /// word.

@@ -13,15 +13,10 @@ pub enum RedisBloomError {
         /// The requested rate.
         rate: f64,
     },
-    /// The capacity is not from 1 to 2³⁰.
+    /// The capacity is zero, or the first layer would be too large for any memory.
     Capacity {
         /// The requested capacity.
         capacity: u64,
-    },
-    /// The expansion is above 32,768.
-    Expansion {
-        /// The requested expansion.
-        expansion: u32,
     },
     /// There is not enough memory.
     Memory(OutOfMemory),
@@ -38,10 +33,7 @@ impl fmt::Display for RedisBloomError {
                 )
             }
             Self::Capacity { capacity } => {
-                write!(f, "the capacity {capacity} is out of range: give 1 to 1073741824 items")
-            }
-            Self::Expansion { expansion } => {
-                write!(f, "the expansion {expansion} is out of range: give 0 to 32768")
+                write!(f, "the capacity {capacity} is out of range: give 1 to 10^15 items")
             }
             Self::Memory(error) => error.fmt(f),
         }

@@ -91,8 +91,9 @@ fn replayed_bloom(case: &Value) -> RedisBloom {
         let (command, words) = arguments(step);
         let (options, items) = match command {
             "BF.RESERVE" => {
+                // RedisBloom 8 reduces a rate above 0.25, as `tamis-commands` does.
                 let options = RedisBloomOptions {
-                    rate: number(&words[0]),
+                    rate: number::<f64>(&words[0]).min(0.25),
                     capacity: number(&words[1]),
                     ..Default::default()
                 };

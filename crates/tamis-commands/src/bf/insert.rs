@@ -2,17 +2,17 @@
 
 use crate::argv::{Argv, parse_integer};
 use crate::batch::{Batch, BatchItems, Family};
-use crate::bf::reserve::{BloomOptions, parse_rate};
+use crate::bf::reserve::{BloomOptions, parse_rate, stored_expansion};
 use crate::insert::PartEnd;
 use crate::run::{Env, Outcome, Written};
-use crate::settings::{MAX_CAPACITY, MAX_EXPANSION};
+use crate::settings::Settings;
 use crate::text::{self, Text, bf};
 use crate::value::Value;
 
 /// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item
 /// [item ...]`
 pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
-    let args = parse(argv, BloomOptions::from_settings(env.settings))?;
+    let args = parse(argv, env.settings)?;
     let args = args.ok_or_else(|| text::wrong_arity("bf.insert"))?;
     let mut created = None;
     let value = match value {
@@ -52,7 +52,8 @@ pub(crate) fn items_start(argv: Argv<'_>) -> Option<usize> {
 
 /// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
 /// missing.
-fn parse<'w>(argv: Argv<'w>, mut options: BloomOptions) -> Result<Option<InsertArgs<'w>>, Text> {
+fn parse<'w>(argv: Argv<'w>, settings: &Settings) -> Result<Option<InsertArgs<'w>>, Text> {
+    let (mut options, limits) = (BloomOptions::from_settings(settings), settings.limits);
     let (mut is_reserved, mut is_nocreate) = (false, false);
     let mut at = 2;
     while let Some(word) = argv.get(at) {
@@ -76,18 +77,18 @@ fn parse<'w>(argv: Argv<'w>, mut options: BloomOptions) -> Result<Option<InsertA
             Some(b'c' | b'e') if value.is_none() => return Ok(None),
             Some(b'c') => {
                 let capacity = value.and_then(|word| parse_integer(word));
-                let capacity = capacity.filter(|n| (1..=MAX_CAPACITY).contains(n));
+                let capacity = capacity.filter(|n| (1..=limits.capacity).contains(n));
                 options.capacity = capacity.ok_or(bf::INSERT_CAPACITY)? as u64;
                 is_reserved = true;
             }
             Some(b'e') if letter(1) == Some(b'r') => {
-                let rate = value.and_then(|word| parse_rate(word).ok().flatten());
+                let rate = value.and_then(|word| parse_rate(word, limits).ok().flatten());
                 options.rate = rate.ok_or(bf::INSERT_RATE)?;
             }
             Some(b'e') => {
                 let expansion = value.and_then(|word| parse_integer(word));
-                let expansion = expansion.filter(|n| (0..=MAX_EXPANSION).contains(n));
-                options.expansion = expansion.ok_or(bf::INSERT_EXPANSION)? as u32;
+                let expansion = expansion.filter(|n| (0..=limits.expansion).contains(n));
+                options.expansion = stored_expansion(expansion.ok_or(bf::INSERT_EXPANSION)?);
                 options.is_scaling &= options.expansion != 0;
             }
             _ => return Err(bf::UNKNOWN_ARGUMENT),

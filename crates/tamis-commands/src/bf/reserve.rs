@@ -6,7 +6,7 @@ use tamis_redisbloom::{RedisBloom, RedisBloomError, RedisBloomOptions};
 use crate::argv::{Argv, parse_double, parse_integer, position};
 use crate::run::{Env, Outcome, Written};
 use crate::scalable_bloom::ScalableBloom;
-use crate::settings::{BloomLayout, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE, Settings};
+use crate::settings::{ArgumentLimits, BloomLayout, Settings};
 use crate::text::{self, Text, bf};
 use crate::value::Value;
 
@@ -24,7 +24,7 @@ impl BloomOptions {
     /// Returns the default parameters of a filter.
     pub fn from_settings(settings: &Settings) -> Self {
         Self {
-            rate: settings.bf_rate,
+            rate: settings.rate(),
             capacity: settings.bf_capacity,
             expansion: settings.bf_expansion,
             is_scaling: settings.bf_expansion != 0,
@@ -75,11 +75,17 @@ pub(crate) fn create_default(settings: &Settings) -> Result<Value, Text> {
     BloomOptions::from_settings(settings).build(settings, false)
 }
 
-/// Parses a rate between 0 and 1. Rates above 0.25 become 0.25. `None` if the rate is out of range;
+/// Parses a rate between 0 and 1, and reduces it to the limit. `None` if the rate is out of range;
 /// an error if it is not a number.
-pub(super) fn parse_rate(word: &[u8]) -> Result<Option<f64>, ()> {
+pub(super) fn parse_rate(word: &[u8], limits: ArgumentLimits) -> Result<Option<f64>, ()> {
     let rate = parse_double(word).ok_or(())?;
-    Ok((rate > 0.0 && rate < 1.0).then(|| rate.min(MAX_RATE)))
+    Ok((rate > 0.0 && rate < 1.0).then(|| rate.min(limits.rate)))
+}
+
+/// Converts an expansion within the limits. RedisBloom 2 keeps the lower 32 bits. If these are
+/// zero, the filter of RedisBloom cannot grow; this one can, so that it loses no item.
+pub(super) fn stored_expansion(expansion: i64) -> u32 {
+    (expansion as u32).max(u32::from(expansion != 0))
 }
 
 /// `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING]`
@@ -100,9 +106,10 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
 /// Parses the arguments. As in RedisBloom, options may be any of the arguments, even the key, and
 /// unknown arguments are ignored.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<BloomOptions, Text> {
-    let rate = parse_rate(argv[2]).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
+    let limits = settings.limits;
+    let rate = parse_rate(argv[2], limits).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;
     let capacity = parse_integer(argv[3]).ok_or(bf::BAD_CAPACITY)?;
-    if !(1..=MAX_CAPACITY).contains(&capacity) {
+    if !(1..=limits.capacity).contains(&capacity) {
         return Err(bf::CAPACITY_RANGE);
     }
     let mut expansion = i64::from(settings.bf_expansion);
@@ -111,7 +118,7 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<BloomOptions, Text> {
     if let Some(at) = expansion_at {
         let word = argv.get(at + 1).ok_or(bf::NO_EXPANSION)?;
         expansion = parse_integer(word).ok_or(bf::BAD_EXPANSION)?;
-        if !(0..=MAX_EXPANSION).contains(&expansion) {
+        if !(0..=limits.expansion).contains(&expansion) {
             return Err(bf::EXPANSION_RANGE);
         }
         is_scaling = expansion != 0;
@@ -123,5 +130,6 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<BloomOptions, Text> {
         is_scaling = false;
     }
     // An expansion of 0 always means that the filter does not grow.
-    Ok(BloomOptions { rate, capacity: capacity as u64, expansion: expansion as u32, is_scaling })
+    let expansion = stored_expansion(expansion);
+    Ok(BloomOptions { rate, capacity: capacity as u64, expansion, is_scaling })
 }

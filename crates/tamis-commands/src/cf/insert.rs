@@ -6,7 +6,6 @@ use tamis_resp::{Protocol, Reply};
 use crate::argv::{Argv, parse_integer};
 use crate::cf::reserve::{build, default_options};
 use crate::run::{Change, Env, Outcome, Written, error};
-use crate::settings::MAX_CAPACITY;
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 
@@ -84,7 +83,7 @@ fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<InsertArgs<'w>>, Te
                 let Some(word) = argv.get(at) else { return Ok(None) };
                 let number = parse_integer(word).ok_or(cf::BAD_CAPACITY)?;
                 let least = 2 * i64::from(env.settings.cf_bucket_size);
-                if !(least..=MAX_CAPACITY).contains(&number) {
+                if !(least..=env.settings.limits.capacity).contains(&number) {
                     return Err(cf::INSERT_CAPACITY_RANGE);
                 }
                 capacity = Some(number as u64);

@@ -4,7 +4,7 @@ use tamis_redisbloom::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 
 use crate::argv::{Argv, parse_integer, position};
 use crate::run::{Env, Outcome, Written};
-use crate::settings::{MAX_CAPACITY, MAX_EXPANSION, Settings};
+use crate::settings::{MAX_CUCKOO_EXPANSION, Settings};
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 
@@ -63,11 +63,11 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text
     if let Some(n) = number("BUCKETSIZE", cf::BAD_BUCKET_SIZE, 1..=255, cf::BUCKET_SIZE_RANGE)? {
         options.bucket_size = n as u16;
     }
-    if let Some(n) = number("EXPANSION", cf::BAD_EXPANSION, 0..=MAX_EXPANSION, cf::EXPANSION_RANGE)?
-    {
+    let expansions = 0..=MAX_CUCKOO_EXPANSION;
+    if let Some(n) = number("EXPANSION", cf::BAD_EXPANSION, expansions, cf::EXPANSION_RANGE)? {
         options.expansion = n as u16;
     }
-    if !(2 * i64::from(options.bucket_size)..=MAX_CAPACITY).contains(&capacity) {
+    if !(2 * i64::from(options.bucket_size)..=settings.limits.capacity).contains(&capacity) {
         return Err(cf::CAPACITY_RANGE);
     }
     Ok(RedisCuckooOptions { capacity: capacity as u64, ..options })

@@ -54,7 +54,7 @@ pub fn reserve_like(value: &mut Option<Value>, made: Value) -> Written {
 /// Plans the filter. If the client gives no rate, the rate of the settings applies.
 fn planned(options: &FilterOptions, env: &Env<'_>) -> Result<Plan, Reply> {
     let kind = options.kind.ok_or_else(|| error(tm::NO_KIND))?;
-    let rate = options.rate.unwrap_or(env.settings.bf_rate);
+    let rate = options.rate.unwrap_or(env.settings.rate());
     let input = match (options.plan_input()?, options.items, options.memory_bytes) {
         (Some(input), ..) => input,
         (None, Some(items), _) => PlanInput::ItemsAndRate { items, rate },

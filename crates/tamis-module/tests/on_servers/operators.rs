@@ -5,7 +5,7 @@ use tamis_resp::Reply;
 
 use crate::persistence::info;
 use crate::server::{Host, TestServer, module, redisbloom};
-use crate::status::bulk;
+use crate::status::{bulk, run};
 
 #[test]
 fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
@@ -156,6 +156,42 @@ fn parameters_are_set_by_arguments_files_and_commands() {
         assert_eq!(client.say(&["TYPE", "k"]), Reply::simple("MBbloom--"));
         let text = info(&mut client);
         assert!(text.contains("tamis_redisbloom_bloom_filters:1"), "{text}");
+    }
+}
+
+#[test]
+fn a_rewritten_configuration_file_takes_precedence_over_arguments() {
+    let module = module().display().to_string();
+    for host in Host::ALL {
+        let arguments = ["bf-error-rate", "0.02", "cf-initial-size", "10", "cf-bucket-size", "5"];
+        let arguments: Vec<&str> = ["--loadmodule", &module].into_iter().chain(arguments).collect();
+        let mut server = TestServer::start_with(host, &arguments, &[]);
+        let mut client = server.connect();
+        // The default, and values that need each other.
+        let expected = [
+            ("bf-error-rate", "0.01"),
+            ("cf-bucket-size", "1"),
+            ("cf-initial-size", "2"),
+            ("bf-layout", "redisbloom"),
+        ];
+        for (name, value) in expected {
+            run(&mut client, &format!("CONFIG SET tamis.{name} {value}"));
+        }
+        run(&mut client, "CONFIG REWRITE");
+        server.restart_from_file();
+        let mut client = server.connect();
+        for (name, value) in expected {
+            let found = run(&mut client, &format!("CONFIG GET tamis.{name}"));
+            let name = format!("tamis.{name}");
+            assert_eq!(found, Reply::Array([&*name, value].map(Reply::bulk).to_vec()), "{host:?}");
+        }
+        // An argument without a line in the file stays.
+        run(&mut client, "CONFIG SET tamis.bf-error-rate 0.02");
+        run(&mut client, "CONFIG REWRITE");
+        server.restart_from_file();
+        let found = run(&mut server.connect(), "CONFIG GET tamis.bf-error-rate");
+        let expected = ["tamis.bf-error-rate", "0.02"].map(Reply::bulk).to_vec();
+        assert_eq!(found, Reply::Array(expected), "{host:?}");
     }
 }
 

@@ -5,6 +5,7 @@ use tamis_resp::Reply;
 use crate::client::Client;
 use crate::persistence::{info, wait_for};
 use crate::server::{HASH_KEY, Host, TestServer, module, redisbloom};
+use crate::status::{run, wait_for_replica};
 
 const ITEMS: usize = 300;
 
@@ -101,16 +102,25 @@ fn an_append_only_file_of_either_module_loads_in_the_other() {
             }
             let mut to = start(!from_redisbloom);
             to.kill();
-            std::fs::remove_dir_all(to.dir.join("appendonlydir")).unwrap();
-            std::fs::create_dir(to.dir.join("appendonlydir")).unwrap();
-            for entry in std::fs::read_dir(from.dir.join("appendonlydir")).unwrap() {
-                let entry = entry.unwrap();
-                let copy = to.dir.join("appendonlydir").join(entry.file_name());
-                std::fs::copy(entry.path(), copy).unwrap();
-            }
+            copy_append_only_file(&from, &to);
             to.restart();
             assert_equal(&mut client, &mut to.connect());
         }
+    }
+}
+
+/// Replaces the append-only file of a server that has ended.
+fn copy_append_only_file(from: &TestServer, to: &TestServer) {
+    // With `everysec`, a server may write to the file up to two seconds after its reply.
+    let mut client = from.connect();
+    run(&mut client, "CONFIG SET appendfsync always");
+    run(&mut client, "SET last write");
+    let [from, to] = [from, to].map(|server| server.dir.join("appendonlydir"));
+    std::fs::remove_dir_all(&to).unwrap();
+    std::fs::create_dir(&to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
 
@@ -132,6 +142,87 @@ fn copy_keys(from: &mut Client, to: &mut Client) {
         let restored = to.say(&[&b"RESTORE"[..], key.as_bytes(), b"0", &payload]);
         assert_eq!(restored, Reply::ok(), "{key}");
     }
+}
+
+/// Filters beyond the limits of RedisBloom 8. RedisBloom 2 creates them.
+const BEYOND_LIMITS: [(&str, &str); 8] = [
+    ("high", "BF.RESERVE high 0.9 100"),
+    ("highfixed", "BF.RESERVE highfixed 0.9 1500 NONSCALING"),
+    ("large", "BF.RESERVE large 0.24 1500000000 NONSCALING"),
+    ("wide", "BF.RESERVE wide 0.01 2 EXPANSION 40000"),
+    ("wrapped", "BF.RESERVE wrapped 0.01 10 EXPANSION 4294967298"),
+    ("inserted", "BF.INSERT inserted CAPACITY 10 ERROR 0.6 EXPANSION 50000 ITEMS a"),
+    ("fixed", "BF.INSERT fixed CAPACITY 1500 ERROR 0.5 NONSCALING ITEMS a"),
+    ("defaults", "BF.ADD defaults a"),
+];
+
+/// Creates the filters, and adds items until the fixed ones are full.
+fn fill_beyond_limits(client: &mut Client) {
+    let items: Vec<String> = (0..2500).map(|i| format!("item:{i}")).collect();
+    for (key, create) in BEYOND_LIMITS {
+        run(client, create);
+        let words = ["BF.MADD", key].into_iter().chain(items.iter().map(String::as_str));
+        assert!(matches!(client.say(&words.collect::<Vec<_>>()), Reply::Array(_)), "{key}");
+    }
+}
+
+/// Asserts that both modules have the same layers, and give the same answers about items.
+fn assert_equal_beyond_limits(context: &str, client: &mut Client, other: &mut Client) {
+    let items: Vec<String> = (0..5000).map(|i| format!("item:{i}")).collect();
+    for (key, create) in BEYOND_LIMITS {
+        for command in ["BF.INFO", "BF.DEBUG"] {
+            assert_eq!(
+                client.say(&[command, key]),
+                other.say(&[command, key]),
+                "{context} {create}"
+            );
+        }
+        let words: Vec<&str> =
+            ["BF.MEXISTS", key].into_iter().chain(items.iter().map(String::as_str)).collect();
+        assert_eq!(client.say(&words), other.say(&words), "{context} {create}");
+    }
+}
+
+/// Arguments of `loadmodule` that RedisBloom 2 accepts.
+const OLD_ARGUMENTS: [&str; 4] = ["ERROR_RATE", "0.9", "INITIAL_SIZE", "1500000000"];
+
+/// Starts Redis with a module that has [`OLD_ARGUMENTS`] and these others.
+fn with_old_arguments(path: &std::path::Path, more: &[&str], arguments: &[&str]) -> TestServer {
+    let path = path.display().to_string();
+    let module = ["--loadmodule", &path].into_iter().chain(OLD_ARGUMENTS);
+    let module: Vec<&str> = module.chain(more.iter().copied()).collect();
+    TestServer::start_with(Host::Redis, &module, arguments)
+}
+
+#[test]
+fn a_replica_obeys_a_redisbloom_whose_filters_are_beyond_its_own_limits() {
+    let primary = with_old_arguments(&redisbloom(), &[], &["--repl-diskless-sync-delay", "0"]);
+    let replicas = ["tamis", "redisbloom"].map(|layout| {
+        let replica = with_old_arguments(module(), &["bf-layout", layout], &[]);
+        let mut other = replica.connect();
+        run(&mut other, &format!("REPLICAOF 127.0.0.1 {}", primary.port));
+        wait_for(&mut other, "master_link_status:up");
+        (layout, replica)
+    });
+    let mut client = primary.connect();
+    fill_beyond_limits(&mut client);
+    for (layout, replica) in replicas {
+        wait_for_replica(&primary, &replica);
+        assert_equal_beyond_limits(layout, &mut client, &mut replica.connect());
+    }
+}
+
+#[test]
+fn an_append_only_file_of_a_redisbloom_beyond_the_limits_loads() {
+    let arguments = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
+    let from = with_old_arguments(&redisbloom(), &[], &arguments);
+    let mut client = from.connect();
+    fill_beyond_limits(&mut client);
+    let mut to = with_old_arguments(module(), &[], &arguments);
+    to.kill();
+    copy_append_only_file(&from, &to);
+    to.restart();
+    assert_equal_beyond_limits("loaded", &mut client, &mut to.connect());
 }
 
 #[test]

@@ -83,6 +83,8 @@ impl TestServer {
         std::fs::create_dir_all(&dir).unwrap();
         let arguments: Vec<String> =
             arguments.iter().chain(module).map(|word| (*word).to_owned()).collect();
+        // `CONFIG REWRITE` needs a file.
+        std::fs::write(dir.join("conf"), "").unwrap();
         let child = spawn(host, port, &dir, &arguments);
         let mut server = Self { child, port, dir, host, arguments };
         server.wait();
@@ -127,6 +129,14 @@ impl TestServer {
         _ = self.child.wait();
     }
 
+    /// Starts the server again with the configuration file that it has rewritten, and without
+    /// other arguments.
+    pub fn restart_from_file(&mut self) {
+        self.kill();
+        self.arguments.clear();
+        self.restart();
+    }
+
     /// Starts the server again in its folder. It must have ended, or been told to end.
     pub fn restart(&mut self) {
         _ = self.child.wait();
@@ -154,7 +164,11 @@ fn free_port() -> u16 {
 
 fn spawn(host: Host, port: u16, dir: &Path, arguments: &[String]) -> Child {
     let mut command = Command::new(host.program());
-    command.args(["--port", &port.to_string(), "--dir"]).arg(dir).arg("--logfile");
+    command
+        .arg(dir.join("conf"))
+        .args(["--port", &port.to_string(), "--dir"])
+        .arg(dir)
+        .arg("--logfile");
     command.arg(dir.join("log")).args(["--save", "", "--enable-debug-command", "yes"]);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| panic!("{host:?}: {error}: run cargo xtask setup"))

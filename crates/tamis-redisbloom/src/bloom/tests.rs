@@ -93,7 +93,7 @@ proptest! {
         items in prop::collection::vec(0..400_u32, 0..300),
     ) {
         let mut filter = RedisBloom::new(&options).unwrap();
-        let rate = options.rate.min(0.25);
+        let rate = options.rate;
         let (rate, expansion) = match (options.is_scaling, u64::from(options.expansion)) {
             (true, expansion @ 1..) => (rate / 2.0, expansion),
             _ => (rate, 0),
@@ -213,12 +213,31 @@ fn options_out_of_range_are_refused() {
         let made = RedisBloom::new(&RedisBloomOptions { rate, ..options });
         assert!(matches!(made, Err(RedisBloomError::Rate { .. })), "{rate:e}");
     }
-    for capacity in [0, (1 << 30) + 1, u64::MAX] {
+    for capacity in [0, u64::MAX] {
         let made = RedisBloom::new(&RedisBloomOptions { capacity, ..options });
         assert_eq!(made, Err(RedisBloomError::Capacity { capacity }));
     }
-    let made = RedisBloom::new(&RedisBloomOptions { expansion: 32_769, ..options });
-    assert_eq!(made, Err(RedisBloomError::Expansion { expansion: 32_769 }));
+}
+
+#[test]
+fn options_that_only_redisbloom_2_accepts_give_its_layers() {
+    // The layers are those that `BF.DEBUG` of RedisBloom 2.8.2 shows.
+    let layer = |options| {
+        let filter = RedisBloom::new(&options).unwrap();
+        let layer = *filter.layers().next().unwrap();
+        (layer.bytes, layer.probes, layer.rate)
+    };
+    let options = RedisBloomOptions { rate: 0.9, ..Default::default() };
+    assert_eq!(layer(options), (24, 2, 0.45));
+    assert_eq!(layer(RedisBloomOptions { is_scaling: false, ..options }), (8, 1, 0.9));
+    let capacity = 1_500_000_000;
+    let options = RedisBloomOptions { capacity, rate: 0.24, expansion: 2, is_scaling: false };
+    assert_eq!(layer(options), (556_941_704, 3, 0.24));
+    let options = RedisBloomOptions { capacity: 2, expansion: 40_000, ..Default::default() };
+    let grown = filled(&options, &[1, 2, 3, 4]);
+    let sizes: Vec<_> = grown.layers().map(|layer| (layer.bytes, layer.capacity)).collect();
+    assert_eq!(sizes, [(8, 2), (124_712, 80_000)]);
+    assert_eq!(reloaded(&grown), grown);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use tamis::OutOfMemory;
 /// The options of a [`RedisCuckoo`](crate::RedisCuckoo): the arguments of `CF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisCuckooOptions {
-    /// The number of slots of the first sub-filter, from twice the bucket size to 2³⁰. The number
-    /// of buckets is rounded up to a power of two.
+    /// The number of slots of the first sub-filter, at least twice the bucket size. The number of
+    /// buckets is rounded up to a power of two. RedisBloom 8 accepts up to 2³⁰.
     pub capacity: u64,
     /// The number of slots of a bucket, from 1 to 255.
     pub bucket_size: u16,
@@ -61,7 +61,7 @@ pub enum RedisCuckooError {
         /// The requested expansion.
         expansion: u16,
     },
-    /// The capacity is not from twice the bucket size to 2³⁰.
+    /// The capacity is below twice the bucket size, or too large for any memory.
     Capacity {
         /// The requested capacity.
         capacity: u64,
@@ -83,10 +83,7 @@ impl fmt::Display for RedisCuckooError {
                 write!(f, "the expansion {expansion} is out of range: give 0 to 32768")
             }
             Self::Capacity { capacity, least } => {
-                write!(
-                    f,
-                    "the capacity {capacity} is out of range: give {least} to 1073741824 items"
-                )
+                write!(f, "the capacity {capacity} is out of range: give {least} to 10^15 items")
             }
             Self::Memory(error) => error.fmt(f),
         }
@@ -95,7 +92,8 @@ impl fmt::Display for RedisCuckooError {
 
 impl std::error::Error for RedisCuckooError {}
 
-/// The maximum that a server accepts as an argument.
-const MAX_CAPACITY: u64 = 1 << 30;
+/// More than fits in any memory. The number of buckets is below the maximum of a header.
+const MAX_CAPACITY: u64 = 1 << 50;
+/// The maxima that a server accepts as arguments.
 pub(super) const MAX_BUCKET_SIZE: u16 = 255;
 pub(super) const MAX_EXPANSION: u16 = 1 << 15;
