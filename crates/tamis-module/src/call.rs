@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
+use tamis_commands::text::server::MEMORY;
 use tamis_commands::{
     Argv, Batch, BatchItems, BatchPart, Command, Env, ErrorReply, Family, Handler, KeyHandler,
     KeyReply, Outcome, ScalableBloom, Value, WriteKeys, made_like, merge, reserve_like,
@@ -134,9 +135,14 @@ impl Call<'_> {
         let outcome = self.with_env(|env| {
             key.change(|slot| {
                 if let Some(layers @ (Value::RedisBloom(_) | Value::RedisCuckoo(_))) = slot {
-                    layers.limit_growth(growth_bytes(env));
+                    layers.limit_growth(growth_bytes(env, layers.heap_bytes()));
                 }
-                handle(slot, env)
+                let outcome = handle(slot, env);
+                if !existed && slot.as_ref().is_some_and(|new| is_above_max_memory(env, new)) {
+                    *slot = None;
+                    return outcome.undone().with_reply(Reply::error(MEMORY).into());
+                }
+                outcome
             })
         });
         if outcome.has_changed() {
@@ -228,13 +234,18 @@ impl Call<'_> {
     }
 }
 
-/// Returns how much memory one growth of a filter may take, in bytes. A command that was accepted
-/// elsewhere, which has no time, has no limit.
-fn growth_bytes(env: &Env<'_>) -> u64 {
+/// Returns how much memory one growth of a filter of `held_bytes` may take, in bytes. A command
+/// that was accepted elsewhere, which has no time, has no limit.
+fn growth_bytes(env: &Env<'_>, held_bytes: u64) -> u64 {
     match env.now_millis {
         0 => u64::MAX,
-        _ => max_memory::growth_bytes().min(env.settings.max_filter_bytes),
+        _ => max_memory::growth_bytes(held_bytes).min(env.settings.max_filter_bytes),
     }
+}
+
+/// Tests whether a new filter takes more memory than `maxmemory` leaves.
+fn is_above_max_memory(env: &Env<'_>, new: &Value) -> bool {
+    env.now_millis > 0 && max_memory::is_above(new.heap_bytes())
 }
 
 /// Returns the protocol of the client.

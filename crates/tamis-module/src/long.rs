@@ -14,6 +14,7 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tamis_commands::text::server::MEMORY;
 use tamis_commands::{Command, KeyReply};
 use tamis_resp::{Protocol, Reply};
 use valkey_module::raw::{self, RedisModuleBlockedClient, RedisModuleCallReply};
@@ -249,7 +250,7 @@ impl Long {
                     return Some(Reply::error(READ_ONLY));
                 }
                 if flags & raw::REDISMODULE_CTX_FLAGS_OOM > 0 {
-                    return Some(Reply::error(OOM));
+                    return Some(Reply::error(MEMORY));
                 }
             }
             if flags & raw::REDISMODULE_CTX_FLAGS_CLUSTER == 0 {
@@ -307,7 +308,6 @@ impl Long {
 
 const FAILED: &str = "ERR tamis: the command failed unexpectedly; please report this";
 const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
-const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// Returns an error if another node of the cluster owns the slot of the key, or has the key while
 /// the slot migrates. The server refuses a call for such a key.

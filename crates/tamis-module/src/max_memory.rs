@@ -1,4 +1,4 @@
-//! `maxmemory`: how much a filter may grow at once.
+//! `maxmemory`: how large a new filter may be, and how much a filter may grow at once.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -63,16 +63,34 @@ unsafe fn parameter(ctx: *mut Ctx, name: &CStr) -> String {
     }
 }
 
-/// Returns how much memory one growth of a filter may take, in bytes: what is left of `maxmemory`,
-/// or all of it if the server evicts keys to make space.
-pub fn growth_bytes() -> u64 {
+/// Returns how much memory one growth of a filter of `held_bytes` may take, in bytes: what is left
+/// of `maxmemory`. If the server evicts keys, the growth may take the memory of all other keys.
+pub fn growth_bytes(held_bytes: u64) -> u64 {
     match MAX_BYTES.load(Ordering::Relaxed) {
         0 => u64::MAX,
-        max if EVICTS.load(Ordering::Relaxed) => max,
-        max => {
-            // SAFETY: the function has no conditions.
-            let used = f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) });
-            (max as f64 * (1.0 - used)) as u64
-        }
+        max if EVICTS.load(Ordering::Relaxed) => evictable_bytes(max).saturating_sub(held_bytes),
+        max => (max as f64 * (1.0 - used_ratio())) as u64,
     }
+}
+
+/// Tests whether a new filter of `new_bytes`, which is allocated, takes more than `maxmemory`
+/// leaves. If the server evicts keys, the filter may take the memory of all other keys.
+pub fn is_above(new_bytes: u64) -> bool {
+    match MAX_BYTES.load(Ordering::Relaxed) {
+        0 => false,
+        max if EVICTS.load(Ordering::Relaxed) => new_bytes > evictable_bytes(max),
+        _ => used_ratio() > 1.0,
+    }
+}
+
+/// Returns the memory that keys may take, in bytes. The rest is for clients and the server. Without
+/// it, the server would evict all other keys, and then the filter itself.
+fn evictable_bytes(max: u64) -> u64 {
+    max - (max / 8).min(64 << 20)
+}
+
+/// Returns the used memory as a part of `maxmemory`.
+fn used_ratio() -> f64 {
+    // SAFETY: the function has no conditions.
+    f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }

@@ -196,6 +196,58 @@ fn a_rewritten_configuration_file_takes_precedence_over_arguments() {
 }
 
 #[test]
+fn a_new_filter_is_within_maxmemory() {
+    for host in Host::ALL {
+        let server = TestServer::start(host, &["--maxmemory", "30mb"]);
+        let mut client = server.connect();
+        run(&mut client, "TM.RESERVE source KIND split-block MEMORY 20000000");
+        run(&mut client, "SET kept text");
+        for (policy, dump) in [("noeviction", "dump1"), ("allkeys-lru", "dump2")] {
+            run(&mut client, &format!("CONFIG SET maxmemory-policy {policy}"));
+            run(&mut client, "CONFIG SET tamis.bf-initial-size 200000000");
+            for layout in ["tamis", "redisbloom"] {
+                run(&mut client, &format!("CONFIG SET tamis.bf-layout {layout}"));
+                for command in [
+                    "BF.RESERVE k 0.01 200000000",
+                    "BF.INSERT k CAPACITY 200000000 ITEMS a",
+                    "CF.RESERVE k 200000000",
+                    "CF.INSERT k CAPACITY 200000000 ITEMS a",
+                    "TM.RESERVE k KIND split-block MEMORY 200000000",
+                    "TM.RESERVE k KIND cuckoo ITEMS 200000000",
+                    "TM.RESERVE k KIND window WINDOW 1000 ITEMS 200000000",
+                ] {
+                    let reply = client.say(&command.split(' ').collect::<Vec<_>>());
+                    let is_refused =
+                        matches!(&reply, Reply::Error(text) if text.starts_with("OOM"));
+                    assert!(is_refused, "{host:?}, {policy}, {layout}, {command}: {reply:?}");
+                }
+            }
+            let reply = client.say(&["BF.ADD", "k", "a"]);
+            assert!(matches!(reply, Reply::Error(_)), "{host:?}, {policy}: {reply:?}");
+            // A header without bits.
+            let mut header = [0; 38];
+            for (at, number) in [(8, 1_u64 << 27), (24, 1)] {
+                header[at..at + 8].copy_from_slice(&number.to_le_bytes());
+            }
+            header[32..].copy_from_slice(&[1, 0, 20, 0, 1, 0]);
+            let reply = client.say(&[&b"CF.LOADCHUNK"[..], b"k", b"1", &header]);
+            assert!(matches!(reply, Reply::Error(_)), "{host:?}, {policy}: {reply:?}");
+            if policy == "noeviction" {
+                let like = client.say(&["TM.RESERVE", dump, "LIKE", "source"]);
+                assert!(matches!(like, Reply::Error(_)), "{host:?}: {like:?}");
+                let merged = client.say(&["TM.MERGE", dump, "source"]);
+                assert!(matches!(merged, Reply::Error(_)), "{host:?}: {merged:?}");
+            }
+            let found = run(&mut client, "EXISTS source kept");
+            assert_eq!(found, Reply::Integer(2), "{host:?}, {policy}: nothing was evicted");
+            assert_eq!(run(&mut client, "DBSIZE"), Reply::Integer(2), "{host:?}, {policy}");
+        }
+        // With eviction, a filter may take the memory of other keys.
+        assert_eq!(run(&mut client, "BF.RESERVE k 0.01 15000000"), Reply::ok(), "{host:?}");
+    }
+}
+
+#[test]
 fn wrong_arguments_and_redisbloom_keep_the_module_from_loading() {
     let module = module().display().to_string();
     let server = TestServer::start_with(Host::Redis, &[], &["--enable-module-command", "yes"]);
