@@ -225,6 +225,62 @@ fn an_append_only_file_of_a_redisbloom_beyond_the_limits_loads() {
     assert_equal_beyond_limits("loaded", &mut client, &mut to.connect());
 }
 
+/// Asserts which keys have a type, as docs/scale-out.md lists them.
+fn assert_listed(client: &mut Client, name: &str, keys: &[&str]) {
+    let keys = Reply::Array(keys.iter().copied().map(Reply::bulk).collect());
+    let scanned = client.say(&["SCAN", "0", "TYPE", name, "COUNT", "1000"]);
+    assert_eq!(scanned, Reply::Array(vec![Reply::bulk("0"), keys]), "{name}");
+}
+
+/// Moves keys to another server, as docs/scale-out.md does.
+fn move_keys(client: &mut Client, to: &TestServer, keys: &[&str]) {
+    let port = to.port.to_string();
+    let words = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+    let words: Vec<&str> = words.into_iter().chain(keys.iter().copied()).collect();
+    assert_eq!(client.say(&words), Reply::ok());
+}
+
+/// Makes a server a replica, and waits until it has synchronized.
+fn follow(replica: &TestServer, primary: &TestServer) {
+    let mut client = replica.connect();
+    run(&mut client, &format!("REPLICAOF 127.0.0.1 {}", primary.port));
+    wait_for(&mut client, "master_link_status:up");
+    assert_eq!(run(&mut client, "BF.EXISTS bloom a"), Reply::Integer(1));
+}
+
+#[test]
+fn keys_of_types_that_one_module_lacks_are_listed_and_moved_before_a_migration() {
+    let (old, stays, new) = (with_redisbloom(&[]), with_redisbloom(&[]), with_tamis(&[]));
+    let mut client = old.connect();
+    run(&mut client, "BF.ADD bloom a");
+    let unknown = [
+        ("TopK-TYPE", "top", "TOPK.RESERVE top 10"),
+        ("CMSk-TYPE", "sketch", "CMS.INITBYDIM sketch 100 5"),
+        ("TDIS-TYPE", "digest", "TDIGEST.CREATE digest"),
+    ];
+    for (name, key, create) in unknown {
+        run(&mut client, create);
+        assert_listed(&mut client, name, &[key]);
+    }
+    move_keys(&mut client, &stays, &unknown.map(|(_, key, _)| key));
+    for (name, key, _) in unknown {
+        assert_listed(&mut client, name, &[]);
+        assert_eq!(run(&mut stays.connect(), &format!("TYPE {key}")), Reply::simple(name));
+    }
+    follow(&new, &old);
+    // The other way.
+    let mut client = new.connect();
+    run(&mut client, "REPLICAOF NO ONE");
+    run(&mut client, "TM.RESERVE own KIND counting ITEMS 100");
+    run(&mut client, "TM.ADD own a");
+    assert_listed(&mut client, "tamis-flt", &["own"]);
+    let other = with_tamis(&[]);
+    move_keys(&mut client, &other, &["own"]);
+    assert_eq!(run(&mut other.connect(), "TM.EXISTS own a"), Reply::Integer(1));
+    assert_listed(&mut client, "tamis-flt", &[]);
+    follow(&with_redisbloom(&[]), &new);
+}
+
 #[test]
 fn a_replica_of_the_other_module_follows_its_primary() {
     for primary_is_redisbloom in [true, false] {
