@@ -65,6 +65,7 @@ mod remove;
 mod repeats;
 mod secret_set;
 mod serve;
+mod server_filter;
 mod standard;
 mod svg;
 mod table;

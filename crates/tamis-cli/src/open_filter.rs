@@ -295,10 +295,11 @@ impl OpenFilter {
             self.write(&mut bytes, path, format, &DecodeOptions { key, ..options.clone() })?;
             return upload(url, format, &bytes);
         }
-        let is_secret = self
-            .contents()
-            .downcast_ref::<TamisFile>()
-            .is_some_and(|file| file.filter.hasher().function() == HashFunction::Sip13);
+        let contents = self.contents();
+        let is_secret = match contents.downcast_ref::<TamisFile>() {
+            Some(file) => file.filter.hasher().function() == HashFunction::Sip13,
+            None => contents.server_image().is_some(),
+        };
         let mut output =
             if is_secret { Output::open_private(path)? } else { Output::open(Some(path))? };
         self.write(&mut output, path, format, options)?;

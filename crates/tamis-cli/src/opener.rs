@@ -12,6 +12,7 @@ use crate::open_filter::{FilterContents, NoFilter, OpenFilter, Trust};
 use crate::parquet_table;
 use crate::redis_key::{RedisTarget, download, redisson_plan};
 use crate::redis_url::{self, is_url};
+use crate::server_filter;
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Opens the filters of a command and rejects decode options that have no effect on any of them.
@@ -211,6 +212,15 @@ impl Recognised {
             }
             Content::Filter(bytes, format) => (bytes, format),
         };
+        if format.name == "redisbloom"
+            && let Some(mut filter) = server_filter::open(&path, &bytes, &options, decode)?
+        {
+            bytes.check_unchanged(&name)?;
+            filter.is_packed = is_packed;
+            // A snapshot may hold other keys besides this filter.
+            filter.is_whole_file = !Rdb::is_one(&bytes) && is_encoding_of(&bytes, &filter);
+            return Ok(vec![Ok(filter)]);
+        }
         let contents = (format.decode)(&bytes, &options).map_err(|error| match error.kind {
             DecodeErrorKind::Missing(parameter) => missing(parameter, "", decode, format, &name),
             DecodeErrorKind::SeveralKeys { keys } => {

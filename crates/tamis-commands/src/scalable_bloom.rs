@@ -19,6 +19,7 @@ pub(crate) mod info;
 mod merge;
 mod reserved;
 mod serialization;
+mod stored;
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;

@@ -113,10 +113,7 @@ impl Value {
 
     fn write_to(&self, out: &mut Writer<'_>) -> io::Result<()> {
         match self {
-            Value::Bloom(filter) => {
-                out.u64(if out.is_new { tag::NEW_BLOOM } else { tag::BLOOM })?;
-                filter.write_image(out)
-            }
+            Value::Bloom(filter) => Self::write_bloom(filter, out),
             Value::RedisBloom(filter) => {
                 out.u64(tag::REDIS_BLOOM)?;
                 out.dump(&filter.header(), |position| filter.chunk(position))
@@ -151,6 +148,12 @@ impl Value {
                 out.write_all(part.bytes())
             }
         }
+    }
+
+    /// Writes the image of the value that holds this filter.
+    pub(crate) fn write_bloom(filter: &ScalableBloom, out: &mut Writer<'_>) -> io::Result<()> {
+        out.u64(if out.is_new { tag::NEW_BLOOM } else { tag::BLOOM })?;
+        filter.write_image(out)
     }
 
     /// Decodes a value that a client sends, from the image in a payload of `DUMP` or in chunks of

@@ -93,6 +93,13 @@ impl Contents {
         )))
     }
 
+    /// Returns the image of a filter of a Tamis server that no file stores: see
+    /// [`StoredFilter::server_image`].
+    #[must_use]
+    pub fn server_image(&self) -> Option<Vec<u8>> {
+        self.0.server_image()
+    }
+
     /// Reads from the bits what is reported about the filter. Linear time.
     #[must_use]
     pub fn info(&self) -> FilterInfo {
@@ -137,6 +144,7 @@ trait ErasedFilter: Any + fmt::Debug + Send + Sync {
     fn merge_refusal(&self) -> Option<&'static str>;
     /// Merges `other`, if it is of the same type.
     fn merge(&mut self, other: &dyn Any) -> Result<bool, ChangeError>;
+    fn server_image(&self) -> Option<Vec<u8>>;
     fn info(&self) -> FilterInfo;
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64>;
 }
@@ -164,6 +172,10 @@ impl<F: StoredFilter> ErasedFilter for F {
 
     fn merge(&mut self, other: &dyn Any) -> Result<bool, ChangeError> {
         other.downcast_ref().map_or(Ok(false), |other| StoredFilter::merge(self, other))
+    }
+
+    fn server_image(&self) -> Option<Vec<u8>> {
+        StoredFilter::server_image(self)
     }
 
     fn info(&self) -> FilterInfo {

@@ -192,6 +192,11 @@ impl RedisValue {
         kind == MODULE_VALUE && Self::filter_name(value).is_some()
     }
 
+    /// Tests whether a value of type `kind` is a filter of Tamis that RedisBloom cannot read.
+    pub(crate) fn is_of_tamis(kind: u8, value: &[u8]) -> bool {
+        kind == MODULE_VALUE && Self::filter_name(value) == Some(TAMIS_TYPE)
+    }
+
     /// Returns the name that `TYPE` has for a module's value, if it is a filter of RedisBloom or of
     /// Tamis.
     pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {

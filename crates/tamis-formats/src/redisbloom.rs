@@ -83,6 +83,13 @@ fn encode(
             return commands::write_cuckoo(filter, key, out);
         }
         RedisValue::Cuckoo(filter.clone())
+    } else if let Some(image) = contents.server_image() {
+        if options.key.is_some() {
+            return Err(EncodeError::refused(
+                "a filter of a Tamis server is written as the result of DUMP: leave the key out",
+            ));
+        }
+        RedisValue::Tamis(image)
     } else {
         return Err(EncodeError::needs_items("RedisBloom cannot store this kind of filter"));
     };
@@ -96,6 +103,22 @@ fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
     let filter =
         RedisBloom::new(&options).map_err(|error| CreateError::refused(error.to_string()))?;
     Ok(Contents::new(filter))
+}
+
+/// Returns the image of a filter of a Tamis server in the result of `DUMP`, or in a snapshot under
+/// the key in the options. Returns `None` for any other bytes.
+///
+/// The crate `tamis-commands` reads the image.
+#[must_use]
+pub fn server_image(bytes: &[u8], options: &DecodeOptions) -> Option<Vec<u8>> {
+    let value = if Rdb::has_magic(bytes) {
+        let rdb = Rdb::new(bytes).ok()?;
+        let entry = rdb.find_key(options, "a filter of RedisBloom", is_filter, |key| key).ok()?;
+        entry.is_of_tamis().then(|| entry.value().ok())?
+    } else {
+        payload::is_of_tamis(bytes).then(|| payload::value(bytes).ok())?
+    };
+    if let Some(RedisValue::Tamis(image)) = value { Some(image) } else { None }
 }
 
 /// Tests whether bytes begin with a command that loads a filter under a key: `BF.LOADCHUNK`,

@@ -37,6 +37,12 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
         Ok(false)
     }
 
+    /// Returns the image of a filter of a Tamis server that no file stores:
+    /// [`RedisValue::Tamis`](crate::RedisValue::Tamis). Returns `None` for any other filter.
+    fn server_image(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Reads from the bits what is reported about the filter. Linear time.
     fn info(&self) -> FilterInfo;
 

@@ -44,8 +44,14 @@ pub(crate) const FORMAT: Format = Format {
         if let Some(file) = contents.downcast_ref::<TamisFile>() {
             return Ok(file.write_to(out)?);
         }
-        let filter = contents
-            .filter::<Bloom<Parquet>>("a Tamis file cannot store the filter of another system")?;
+        let why = match contents.server_image() {
+            Some(_) => {
+                "the filter has grown beyond its reservation and has two parts, and a Tamis file \
+                stores one"
+            }
+            None => "a Tamis file cannot store the filter of another system",
+        };
+        let filter = contents.filter::<Bloom<Parquet>>(why)?;
         Ok(TamisFile::new(AnyFilter::Parquet(filter.as_view())).write_to(out)?)
     },
     create: |options| {

@@ -1,5 +1,9 @@
 //! Runs the program on filters of other systems, as a user does.
 
+use tamis::Hasher;
+use tamis_commands::{ScalableBloom, Value};
+use tamis_formats::RedisValue;
+
 use crate::program::{Folder, lines};
 
 /// Creates a folder with a Guava filter of `item 0` to `item 999`. `convert` writes the filter; the
@@ -47,6 +51,48 @@ fn a_filter_is_asked_as_its_system_asks_it() {
     assert_eq!(ended.status, 0);
     let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "nobody\n");
     assert_eq!(ended.status, 1);
+}
+
+/// Returns the result of `DUMP` for a filter that `BF.RESERVE key 0.01 100` created on a server.
+fn server_dump(items: std::ops::Range<u64>) -> Vec<u8> {
+    let mut filter = ScalableBloom::reserve_by(100, 0.01, Some(2), Hasher::keyed([1, 2])).unwrap();
+    for item in texts(items).lines() {
+        filter.insert_hash(filter.hasher().hash(item.as_bytes())).unwrap();
+    }
+    RedisValue::Tamis(Value::Bloom(Box::new(filter)).to_image()).to_payload()
+}
+
+#[test]
+fn a_filter_of_the_server_that_has_grown_is_read_from_its_dump() {
+    let folder = Folder::new();
+    folder.write("items.txt", texts(0..800));
+    folder.write("one.dump", server_dump(0..500));
+    // The same items are in the reserved part, so that the merged filter keeps its rate.
+    folder.write("two.dump", server_dump(0..800));
+    let info = folder.ok("info one.dump");
+    assert!(info.contains("about 500") && info.contains("rate planned  0.01"), "{info}");
+    let found: u64 = folder.ok("check -c one.dump items.txt").trim().parse().unwrap();
+    assert!((500..520).contains(&found), "{found}");
+    folder.ok("merge one.dump two.dump -o all.dump");
+    assert_eq!(folder.ok("check -c all.dump items.txt"), "800\n");
+    folder.ok("convert all.dump copy.dump --to redisbloom");
+    assert_eq!(folder.read("copy.dump"), folder.read("all.dump"));
+    folder.ok("add one.dump items.txt");
+    assert_eq!(folder.ok("check -c one.dump items.txt"), "800\n");
+    // The filter has two parts.
+    folder.refused("convert all.dump all.tamis", "has two parts, and a Tamis file stores one");
+    folder.ok("convert all.dump all.tamis --items items.txt");
+    assert_eq!(folder.ok("check -c all.tamis items.txt"), "800\n");
+}
+
+#[test]
+fn a_filter_of_the_server_in_one_part_becomes_its_file() {
+    let folder = Folder::new();
+    folder.write("items.txt", texts(0..100));
+    folder.write("one.dump", server_dump(0..100));
+    folder.ok("convert one.dump one.tamis");
+    assert_eq!(folder.ok("check -c one.tamis items.txt"), "100\n");
+    folder.refused("add one.dump items.txt", "the file holds more than this filter");
 }
 
 #[test]

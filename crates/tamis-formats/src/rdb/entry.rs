@@ -56,6 +56,11 @@ impl<'a> RdbEntry<'a> {
         RedisValue::is_filter(self.kind, self.value)
     }
 
+    /// Tests whether the value is a filter of a Tamis server that RedisBloom cannot read.
+    pub(crate) fn is_of_tamis(&self) -> bool {
+        RedisValue::is_of_tamis(self.kind, self.value)
+    }
+
     /// Reads a filter of RedisBloom, or a string.
     pub(crate) fn value(&self) -> Result<RedisValue, DecodeError> {
         // Limits the size after decompression. The stored value is not longer than the file.
