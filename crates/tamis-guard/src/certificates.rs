@@ -4,10 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{
+    self, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 
 use crate::plain_io::PlainIo;
 
@@ -31,14 +38,17 @@ impl fmt::Display for CertificateError {
     }
 }
 
-/// Returns the settings of connections to servers whose certificates are signed by those in the
-/// file, or by those of the system.
+/// Returns the settings of connections to servers whose certificates are in the file or signed by
+/// those in it, or signed by those of the system.
 pub(crate) fn client_config(ca: Option<&Path>) -> Result<ClientConfig, CertificateError> {
+    let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
+    let mut listed = Vec::new();
     match ca {
         Some(path) => {
-            for certificate in read(path)? {
-                let added = roots.add(certificate);
+            listed = read(path)?;
+            for certificate in &listed {
+                let added = roots.add(certificate.clone());
                 added.map_err(|error| fail(path, format!("cannot be trusted: {error}")))?;
             }
         }
@@ -50,12 +60,73 @@ pub(crate) fn client_config(ca: Option<&Path>) -> Result<ClientConfig, Certifica
             }
         }
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let signed =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let signed = signed.build().expect("there are roots, and no revocation lists");
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring has suites for both versions")
-        .with_root_certificates(roots)
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { signed, listed }))
         .with_no_client_auth();
     Ok(config)
+}
+
+/// Accepts the certificates that `signed` accepts, and those in a list.
+///
+/// The certificate that `openssl req -x509` makes is that of a certificate authority, and it signs
+/// itself. A server must not show such a certificate by the rules of the web, but the user lists it.
+#[derive(Debug)]
+struct Verifier {
+    signed: Arc<WebPkiServerVerifier>,
+    listed: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.signed.verify_server_cert(certificate, chain, name, ocsp_response, now) {
+            // The time is tested before the use of the certificate, so that it is valid now.
+            Err(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)))
+                if self.listed.contains(certificate) =>
+            {
+                rustls::client::verify_server_name(
+                    &ParsedCertificate::try_from(certificate)?,
+                    name,
+                )?;
+                Ok(ServerCertVerified::assertion())
+            }
+            result => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
 }
 
 /// Reads the certificates in a file.

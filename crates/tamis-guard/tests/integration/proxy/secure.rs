@@ -96,6 +96,37 @@ async fn both_sides_may_use_tls() {
     assert!(!proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.contains("200 OK"));
 }
 
+/// The certificate that `openssl req -x509 -addext subjectAltName=DNS:localhost` makes.
+#[tokio::test]
+async fn a_certificate_authority_may_be_the_certificate_of_the_upstream() {
+    for (host, is_expired, status) in
+        [("localhost", false, "200"), ("localhost", true, "502"), ("other", false, "502")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let files = TlsFiles {
+            certificate: folder.path().join("cert.pem"),
+            key: folder.path().join("key.pem"),
+        };
+        let mut params = rcgen::CertificateParams::new([host.to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        if is_expired {
+            params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
+        let key = rcgen::KeyPair::generate().unwrap();
+        fs::write(&files.certificate, params.self_signed(&key).unwrap().pem()).unwrap();
+        fs::write(&files.key, key.serialize_pem()).unwrap();
+        let port = secure_echo(&files).await.port();
+        let mut options = ProxyOptions::new(format!("https://localhost:{port}").parse().unwrap());
+        options.upstream_ca = Some(files.certificate.clone());
+        let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+        let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{host} {is_expired}: {answer}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_upstream_with_an_unknown_certificate_is_not_used() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
