@@ -43,14 +43,21 @@ impl Steps {
     ///
     /// Returns the output of a command that fails or exceeds the limit.
     pub fn run(&self, name: &str, command: &mut Command) -> Outcome {
-        self.check(name, || {
-            let mut output = String::new();
-            let ended = self.finish(command, |line| {
-                output.push_str(line);
-                output.push('\n');
-            });
-            ended.map_err(|why| format!("{why}\n{output}"))
-        })
+        self.check(name, || self.finish_quietly(command))
+    }
+
+    /// Runs a command to its end, as a part of a step.
+    ///
+    /// # Errors
+    ///
+    /// Returns the output of a command that fails or exceeds the limit.
+    pub fn finish_quietly(&self, command: &mut Command) -> Outcome {
+        let mut output = String::new();
+        let ended = self.finish(command, |line| {
+            output.push_str(line);
+            output.push('\n');
+        });
+        ended.map_err(|why| format!("{why}\n{output}"))
     }
 
     /// Runs a command to its end and passes the lines of its output to `on_line`.
