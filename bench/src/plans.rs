@@ -10,7 +10,7 @@ use crate::run::{Bench, Entry, time};
 /// The number of plans in one run of a loop.
 const PLANS: u64 = 64;
 
-const RATES: [f64; 4] = [0.01, 1e-4, 1e-6, 1e-12];
+const RATES: [f64; 4] = [0.01, 1e-4, 1e-6, 1e-9];
 
 /// Runs every plan case. The time of one plan is reported as that of one item.
 pub fn run(bench: &mut Bench) {

@@ -23,7 +23,7 @@ use crate::no_std::*;
 use crate::strategy::classic::sizing::estimate_bits;
 use blocks::Blocks;
 pub use error::PlanError;
-use rates::LANES;
+use rates::{LANES, lowest_rate};
 use sizing::{Best, MAX_BITS, Sample};
 
 /// A filter's size, planned from items and rate, or from any two of items, rate and memory.
@@ -68,8 +68,24 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::TooLarge`] above 2⁵⁶
-    /// bits.
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if so many
+    /// items have equal 64-bit hashes that no filter keeps the rate; [`PlanError::TooLarge`] above
+    /// 2⁵⁶ bits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    ///
+    /// // A block distinguishes 2³² items, so the plan for a very low rate has another kind.
+    /// assert_eq!(Plan::new(1, 1e-12)?.kind(), Kind::Classic);
+    /// assert_eq!(
+    ///     Plan::new(500_000_000, 1e-12).unwrap_err().to_string(),
+    ///     "no classic filter keeps a rate of 1e-12: plan a rate of at least 1.1e-10, \
+    ///     fewer items or another kind"
+    /// );
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
     pub fn new(items: u64, rate: f64) -> Result<Plan, PlanError> {
         let (kind, geometry) = (Kind::SplitBlock, Geometry::Probes(LANES));
         check_rate(kind, rate)?;
@@ -87,7 +103,7 @@ impl Plan {
     /// # Errors
     ///
     /// As for [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps the
-    /// rate.
+    /// rate for any number of items.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let items = items.max(1);
@@ -156,9 +172,15 @@ impl Plan {
         rate: f64,
         size: Option<(u64, Geometry)>,
     ) -> Result<Plan, PlanError> {
-        let (bits, geometry) = size
-            .filter(|&(bits, _)| bits <= MAX_BITS)
-            .ok_or(PlanError::TooLarge { kind, items, rate })?;
+        let (bits, geometry) = size.filter(|&(bits, _)| bits <= MAX_BITS).ok_or_else(|| {
+            // Some items have the hash of another item, whatever the size.
+            match lowest_rate(items) {
+                lowest if rate < lowest && lowest < 1.0 => {
+                    PlanError::RateTooLow { kind, rate, lowest }
+                }
+                _ => PlanError::TooLarge { kind, items, rate },
+            }
+        })?;
         Ok(Plan { kind, items, rate, bits, geometry })
     }
 

@@ -3,7 +3,7 @@
 use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::rates::{LANES, blocks_deviation, blocks_rate};
+use crate::plan::rates::{LANES, blocks_deviation, blocks_rate, same_pattern_rate};
 use crate::plan::search::{fewer, smallest_from};
 use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 
@@ -67,13 +67,21 @@ impl Blocks {
     /// Returns the rate of a filter with this number of places, and its slope. In a window, `items`
     /// are distributed evenly over the slices. A lookup in a window tests one additional slice.
     fn rate(self, items: u64, places: u64) -> (f64, f64) {
-        let Some(slices) = self.slices else { return blocks_rate(items, places, self.lane_bits) };
+        let Some(slices) = self.slices else { return self.rate_of_blocks(items, places) };
         let items = items.div_ceil(u64::from(slices));
-        let (of_slice, slope) = blocks_rate(items, places, self.lane_bits);
+        let (of_slice, slope) = self.rate_of_blocks(items, places);
         // 1 − (1 − r)ⁿ. This form keeps the digits of a low rate.
         let n = f64::from(slices) + 1.0;
         let rate = -(n * (-of_slice).ln_1p()).exp_m1();
         (rate, slope * n * of_slice * (1.0 - rate) / ((1.0 - of_slice) * rate))
+    }
+
+    /// Returns the rate of a filter of single blocks, and its slope.
+    fn rate_of_blocks(self, items: u64, places: u64) -> (f64, f64) {
+        let (of_lanes, slope) = blocks_rate(items, places, self.lane_bits);
+        let of_pattern = same_pattern_rate(items as f64, places as f64, self.lane_bits);
+        let rate = (of_lanes + of_pattern).min(1.0);
+        if rate == 0.0 { (rate, slope) } else { (rate, (of_lanes * slope + of_pattern) / rate) }
     }
 
     /// Guesses how many places keep `rate`. At most rates, the guess differs from the result by at

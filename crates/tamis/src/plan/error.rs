@@ -15,7 +15,7 @@ pub enum PlanError {
         /// The requested rate.
         rate: f64,
     },
-    /// No filter of this kind keeps a rate this low.
+    /// No filter of this kind keeps a rate this low for this number of items.
     RateTooLow {
         /// The requested kind.
         kind: Kind,
@@ -78,8 +78,8 @@ impl fmt::Display for PlanError {
             }
             PlanError::RateTooLow { kind, rate, lowest } => write!(
                 f,
-                "no {kind} filter keeps a rate of {rate:?}: plan a rate of at least {lowest:.1e} \
-                or another kind"
+                "no {kind} filter keeps a rate of {rate:?}: plan a rate of at least {lowest:.1e}, \
+                fewer items or another kind"
             ),
             PlanError::TooLarge { kind, items, rate } => write!(
                 f,

@@ -21,6 +21,11 @@
 //! (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size, because
 //! it is never below the exact rate (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
 //!
+//! **The width of the hash.** No rate is below the chance that an absent item has the hash of an item.
+//! A classic filter distinguishes 2⁶⁴ hashes. A block of wide lanes distinguishes only 2³² items,
+//! because the bits of all lanes come from 32 bits of the hash. The bits of narrow lanes, of 16 bits,
+//! are these 32 bits themselves, so their formula already contains this chance.
+//!
 //! A plan searches for the size with a given rate. The formulas for this search also return their
 //! slope, −d ln rate / d ln size.
 
@@ -29,6 +34,44 @@ use crate::no_std::*;
 
 /// Lanes in a block, which is the number of probes of a blocked filter.
 pub(crate) const LANES: u32 = 8;
+
+/// The number of different hashes.
+const HASHES: f64 = 18_446_744_073_709_551_616.0;
+
+/// The number of bit patterns of an item in a block.
+const PATTERNS: f64 = 4_294_967_296.0;
+
+/// Lanes of up to this number of bits have a different pattern for each of [`PATTERNS`].
+const NARROW_LANE_BITS: u64 = 16;
+
+/// Returns the chance that an absent item has the block and the bit pattern of one of `items` items
+/// in `blocks` blocks, as far as [`blocks_rate`] does not contain it.
+pub(crate) fn same_pattern_rate(items: f64, blocks: f64, lane_bits: u64) -> f64 {
+    if lane_bits <= NARROW_LANE_BITS {
+        return items / HASHES;
+    }
+    // Beyond 2³² blocks, the block and the pattern share bits of the hash.
+    items / (blocks * PATTERNS).min(HASHES)
+}
+
+/// Returns the chance that an absent item has the hash of one of `items` items in a classic filter
+/// with this fill, or has a hash that is moved by some probes.
+pub(crate) fn same_hash_rate(items: f64, fill: f64) -> f64 {
+    // An item whose hash is moved by i probes shares all but i of them. The others are set by chance:
+    // 1 + 2(f + f² + …).
+    items / HASHES * (1.0 + fill) / (1.0 - fill).max(f64::EPSILON)
+}
+
+/// Returns the lowest rate that a filter for `items` keeps with certainty, rounded up to two digits.
+pub(crate) fn lowest_rate(items: u64) -> f64 {
+    rounded_up(4.0 * items as f64 / HASHES)
+}
+
+/// Rounds up to two digits.
+pub(crate) fn rounded_up(rate: f64) -> f64 {
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    (rate / unit).ceil() * unit
+}
 
 /// Mean number of items of a block for each bit of a lane. From this load on, the closed form has
 /// ten correct digits. At this load, the rate is about 3·10⁻⁴.
@@ -120,7 +163,9 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let steps = items.saturating_mul(u64::from(probes) * u64::from(probes));
     // With one probe the approximation is exact.
     if probes > 1 && steps <= EXACT_STEPS {
-        exact_classic_rate(items, bits, probes)
+        let draws = items as f64 * f64::from(probes);
+        let fill = -(draws * (-1.0 / bits as f64).ln_1p()).exp_m1();
+        (exact_classic_rate(items, bits, probes) + same_hash_rate(items as f64, fill)).min(1.0)
     } else {
         approximate_classic_rate(items, bits, probes).0
     }
@@ -177,7 +222,9 @@ pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f
         return (0.0, 0.0);
     }
     let above = k * (k - 1.0) / 2.0 * variance / (fill * fill);
-    ((k * fill.ln() + above).exp().min(1.0), k * -log_unset * a / fill)
+    let of_probes = (k * fill.ln() + above).exp();
+    let rate = of_probes + same_hash_rate(n, fill);
+    (rate.min(1.0), k * -log_unset * a / fill * (of_probes / rate))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::geometry::Geometry;
 use crate::no_std::*;
 
 use crate::growing::prefixes::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
+use crate::plan::rates::rounded_up;
 
 /// The rule by which a filter grows. It depends only on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +119,7 @@ impl Growth {
     /// Returns the lowest rate for which [`for_rate`](Self::for_rate) has a rule, rounded up to two
     /// digits.
     pub(crate) fn lowest_rate() -> f64 {
-        let lowest = Self::all().last().map_or(1.0, Self::rate_for_ever);
-        let unit = 10_f64.powf(lowest.log10().floor() - 1.0);
-        (lowest / unit).ceil() * unit
+        rounded_up(Self::all().last().map_or(1.0, Self::rate_for_ever))
     }
 
     /// Returns the parameters of the rule, for files and layouts.

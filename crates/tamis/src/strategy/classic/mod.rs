@@ -15,6 +15,7 @@ use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::Plan;
+use crate::plan::rates::same_hash_rate;
 use crate::strategy::rule::{Construct, Strategy, Token};
 
 /// The classic Bloom filter with `bits` bits and `probes` probes for each item.
@@ -111,7 +112,9 @@ impl Strategy for Classic {
     }
 
     fn estimate_rate<W: Word>(&self, words: &[W]) -> f64 {
-        (ones(words) / self.bits as f64).powi(self.probes as i32)
+        let fill = ones(words) / self.bits as f64;
+        let of_probes = fill.powi(self.probes as i32);
+        (of_probes + same_hash_rate(self.estimate_items(words), fill)).min(1.0)
     }
 }
 
