@@ -77,7 +77,7 @@ impl Value {
 mod tests {
     use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Span};
     use tamis_formats::TamisFile;
-    use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
+    use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 
     use super::*;
     use crate::forecast::Forecast;
@@ -204,6 +204,32 @@ mod tests {
         let info = info(&file(AnyFilter::Window(filter)));
         assert_eq!((info.capacity, info.held_capacity()), (Some(9000), Some(12_000)));
         assert!((9000.0..=12_300.0).contains(&info.items), "{}", info.items);
+    }
+
+    #[test]
+    fn a_window_over_its_rate_has_no_headroom() {
+        let plan = Plan::window(3000, 0.01, 3).unwrap();
+        let span = Span::Millis(60_000);
+        let mut filter = tamis::Window::new(&plan, Hasher::default(), span).unwrap();
+        // Fewer items than planned, but all in one slice.
+        (0..2500_u64).for_each(|item| _ = tamis::Insert::insert(&mut filter, &item));
+        let info = info(&file(AnyFilter::Window(filter)));
+        assert!(info.is_over_rate && info.items < 3000.0, "{info:?}");
+        assert_eq!(info.headroom_items, Some(0));
+    }
+
+    #[test]
+    fn a_small_redisbloom_filter_states_the_rate_that_it_has() {
+        let options = RedisBloomOptions { capacity: 1000, rate: 1e-6, ..Default::default() };
+        let mut filter = RedisBloom::new(&options).unwrap();
+        (0..1000_u64).for_each(|item| _ = filter.insert(&item.to_le_bytes()).unwrap());
+        let stated = info(&Value::RedisBloom(Box::new(filter.clone()))).rate_now;
+        let asked = 1_000_000..5_000_000_u64;
+        let found = asked.filter(|item| filter.contains(&item.to_le_bytes())).count() as f64;
+        assert!(
+            found > 16.0 && (found - 4e6 * stated).abs() < 0.1 * found + 4.0 * found.sqrt(),
+            "{found}: {stated}"
+        );
     }
 
     #[test]

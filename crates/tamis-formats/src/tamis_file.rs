@@ -337,7 +337,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
         // A filter can hold more items than planned if its size was rounded up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-        let headroom = if is_full { 0 } else { (most - items).max(0.0) as u64 };
+        // A window may be over its rate with fewer items than planned, if they arrived unevenly.
+        let headroom = if is_full || is_over_rate { 0 } else { (most - items).max(0.0) as u64 };
         FilterInfo {
             kind: kind.name(),
             layout: self.filter.layout().to_string(),
