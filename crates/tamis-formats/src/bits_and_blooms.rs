@@ -15,7 +15,9 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, fill};
+use crate::rates::EstimatedRate;
+use crate::rates::measure::{measure, test_bits};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -73,7 +75,24 @@ impl ProbeRule for BitsAndBlooms {
             bits.reduce(start.wrapping_add(i.wrapping_mul(step)))
         })
     }
+
+    /// The probes lie on four progressions. In larger filters they are as good as independent.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let bits = self.bits.bits();
+        let independent = EstimatedRate::independent(fill(words, bits), bits, self.probes);
+        if bits > MEASURED_BITS {
+            return independent;
+        }
+        measure(
+            independent.std_error,
+            || independent.rate,
+            |random| test_bits(words, self.each_probe([(); 4].map(|()| random.next()))),
+        )
+    }
 }
+
+/// Up to this number of bits, the rate is measured.
+const MEASURED_BITS: u64 = 4096;
 
 /// Returns the bits and probes that `EstimateParameters(items, rate)` gives.
 ///

@@ -11,7 +11,8 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, fill};
+use crate::rates::{EstimatedRate, chance};
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -82,8 +83,12 @@ impl ProbeRule for EightColumns {
         hashes.into_iter().zip(0..).map(move |(hash, i)| bytes.reduce(hash.into()) * 8 + i)
     }
 
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
-        self.fills(words).iter().product()
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let (bits, probes) = self.sizes();
+        EstimatedRate {
+            rate: self.fills(words).iter().product(),
+            std_error: chance(fill(words, bits), bits, probes),
+        }
     }
 
     fn estimate_items(&self, words: &[u64]) -> f64 {

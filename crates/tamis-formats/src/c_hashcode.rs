@@ -10,6 +10,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::probe_rule::ProbeRule;
+use crate::rates::EstimatedRate;
 use crate::rule::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -78,8 +79,9 @@ impl ProbeRule for MaskedSeven {
         hashes.into_iter().map(move |hash| u64::from(hash) & mask)
     }
 
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
-        self.fill(words).min(1.0).powi(SEEDS.len() as i32)
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let fill = self.fill(words).min(1.0);
+        EstimatedRate::independent(fill, self.positions() as u64, SEEDS.len() as u32)
     }
 
     fn estimate_items(&self, words: &[u64]) -> f64 {

@@ -15,6 +15,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule;
+use crate::rates::progression::{Progression, Sums};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -144,6 +145,10 @@ impl ProbeRule for Cassandra {
             base = base.wrapping_add(step);
             bit
         })
+    }
+
+    fn progression(&self) -> Option<Progression> {
+        Some(Progression { bits: self.bits, probes: self.probes, sums: Sums::Absolute(64) })
     }
 }
 

@@ -14,7 +14,8 @@ use crate::contents::Contents;
 use crate::decode_error::DecodeError;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::probe_rule::{fill, rate_std_error};
+use crate::probe_rule::fill;
+use crate::rates::EstimatedRate;
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -260,29 +261,44 @@ impl ForeignBloom {
         self.rule.any().estimate_items(self.words())
     }
 
-    /// Estimates the false positive rate from the bits. Linear time.
+    /// Estimates the false positive rate from the bits. Linear time, and up to some 50 ms more for
+    /// rules whose rate is measured.
+    ///
+    /// The rate is often above the textbook rate, [`fill`](Self::fill) to the power of the probes,
+    /// because the probes of most rules are not independent: they are multiples of one number, lie
+    /// in one block, or come from a short hash.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::guava::{self, GuavaRelease, GuavaStrategy};
+    ///
+    /// let mut few = guava::create(20, 1e-5, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
+    /// (0..20_u32).for_each(|i| drop(few.insert(&i.to_le_bytes())));
+    /// assert!(few.fill().powi(17) < 2e-5 && few.estimate_rate() > 2e-3);
+    /// # Ok::<(), tamis_formats::CreateError>(())
+    /// ```
     #[must_use]
     pub fn estimate_rate(&self) -> f64 {
-        self.rule.any().estimate_rate(self.words())
+        self.estimated_rate().rate
     }
 
-    /// Returns the standard deviation of [`estimate_rate`](Self::estimate_rate), divided by that
-    /// rate.
-    fn rate_std_error(&self) -> f64 {
-        rate_std_error(self.fill(), self.rule.bits(), self.rule.probes())
+    pub(crate) fn estimated_rate(&self) -> EstimatedRate {
+        self.rule.any().estimate_rate(self.words())
     }
 
     /// Reads from the bits what is reported about the filter. Linear time.
     #[must_use]
     pub fn info(&self) -> FilterInfo {
+        let EstimatedRate { rate, std_error } = self.estimated_rate();
         let mut info = FilterInfo {
             layout: self.rule.to_string(),
             bits: self.rule.bits(),
             probes: Some(self.rule.probes()),
             fill: self.fill(),
             items: self.estimate_items(),
-            rate_now: self.estimate_rate(),
-            rate_std_error: self.rate_std_error(),
+            rate_now: rate,
+            rate_std_error: std_error,
             ..FilterInfo::default()
         };
         self.rule.any().describe(&mut info);
@@ -296,17 +312,15 @@ impl ForeignBloom {
         let ones: u64 = filters.clone().map(Self::count_ones).sum();
         let mut probes = filters.clone().map(|it| it.rule.probes());
         let first = probes.next();
-        // Each filter can be wrong independently of the others.
-        let rate = 1.0 - filters.clone().map(|it| 1.0 - it.estimate_rate()).product::<f64>();
-        let deviations =
-            filters.clone().map(|it| (it.estimate_rate() * it.rate_std_error()).powi(2));
+        let rates: Vec<_> = filters.clone().map(Self::estimated_rate).collect();
+        let EstimatedRate { rate, std_error } = EstimatedRate::of_any(&rates);
         FilterInfo {
             bits,
             probes: first.filter(|&first| probes.all(|it| it == first)),
             fill: if bits == 0 { 0.0 } else { ones as f64 / bits as f64 },
             items: filters.map(Self::estimate_items).sum(),
             rate_now: rate,
-            rate_std_error: if rate > 0.0 { deviations.sum::<f64>().sqrt() / rate } else { 0.0 },
+            rate_std_error: std_error,
             ..FilterInfo::default()
         }
     }

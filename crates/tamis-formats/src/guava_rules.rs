@@ -9,6 +9,7 @@ use tamis::Modulus;
 use crate::filter_info::FilterInfo;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::probe_rule::ProbeRule;
+use crate::rates::progression::{Progression, Sums};
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///
@@ -64,6 +65,10 @@ impl ProbeRule for Mitz32 {
         flipped_sums(hash, self.probes, self.bits)
     }
 
+    fn progression(&self) -> Option<Progression> {
+        Some(Progression { bits: self.bits, probes: self.probes, sums: Sums::Flipped(32) })
+    }
+
     fn describe(&self, info: &mut FilterInfo) {
         const MOST: u64 = i32::MAX as u64;
         let bits = self.bits.bits();
@@ -106,6 +111,10 @@ impl ProbeRule for Mitz64 {
             c = c.wrapping_add(step);
             bit
         })
+    }
+
+    fn progression(&self) -> Option<Progression> {
+        Some(Progression { bits: self.bits, probes: self.probes, sums: Sums::Wrapped(63) })
     }
 }
 

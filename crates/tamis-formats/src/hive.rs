@@ -16,6 +16,10 @@ use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::orc::murmur3_64;
 use crate::probe_rule::{ProbeRule, fill};
+use crate::rates::EstimatedRate;
+use crate::rates::blocks::blocks_rate;
+use crate::rates::measure::{SplitMix, measure, test_bits};
+use crate::rates::progression::{Progression, Sums};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -37,6 +41,9 @@ pub(crate) const FORMAT: Format = Format {
 /// The number of words of a block. All probes of an item lie in one block.
 const BLOCK_WORDS: u32 = 8;
 
+/// The number of bits of a block.
+const BLOCK_BITS: u64 = BLOCK_WORDS as u64 * 64;
+
 /// The rule of Hive: the sum of both halves of a hash selects a block, and further sums select
 /// words and bits in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +56,7 @@ impl ProbeRule for Hive {
     type Hash<'k> = u64;
 
     fn sizes(&self) -> (u64, u32) {
-        (self.blocks.bits() * u64::from(BLOCK_WORDS) * 64, self.probes)
+        (self.blocks.bits() * BLOCK_BITS, self.probes)
     }
 
     fn name(&self) -> String {
@@ -75,12 +82,19 @@ impl ProbeRule for Hive {
         })
     }
 
-    /// Estimates the rate as the mean over all blocks, because blocks fill unevenly.
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
-        let block_bits = u64::from(BLOCK_WORDS) * 64;
-        let blocks = words.chunks(BLOCK_WORDS as usize);
-        let rates = blocks.map(|block| fill(block, block_bits).powf(f64::from(self.probes)));
-        rates.sum::<f64>() / self.blocks.bits() as f64
+    /// Measures the rate: the step has only 512 values in a block, so the items of a block often
+    /// share several bits.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let independent = blocks_rate(words, BLOCK_WORDS as usize, self.probes);
+        let computed = || {
+            let bits = Modulus::new(BLOCK_BITS).expect("512 bits");
+            let rule = Progression { bits, probes: self.probes, sums: Sums::Flipped(32) };
+            let items_of_block = self.estimate_items(words) / self.blocks.bits() as f64;
+            let fill = fill(words, self.sizes().0);
+            independent.rate + rule.excess(fill, items_of_block)
+        };
+        let test = |random: &mut SplitMix| test_bits(words, self.each_probe(random.next()));
+        measure(independent.std_error, computed, test)
     }
 }
 

@@ -16,8 +16,11 @@ use crate::funnel::Funnel;
 use crate::hash::leveldb::{hash, step};
 use crate::hash::murmur3::Tail;
 use crate::item_collector::ItemCollector;
+use crate::rates::EstimatedRate;
+use crate::rates::measure::measure;
+use crate::rates::progression::{Progression, Sums};
 use crate::stored_filter::StoredFilter;
-use tamis::Answers;
+use tamis::{Answers, Modulus};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -163,6 +166,31 @@ impl FilterBlock {
         }
     }
 
+    /// Returns the rate of all filters together. `computed` are the rates of the filters.
+    ///
+    /// Measures it: the step is the hash itself, rotated, so many hashes share several probes.
+    fn estimate_rate(&self, computed: &[EstimatedRate], is_reserved: bool) -> EstimatedRate {
+        let computed = EstimatedRate::of_any(computed);
+        if is_reserved || computed.rate == 0.0 {
+            let rate = if is_reserved { 1.0 } else { 0.0 };
+            return EstimatedRate { rate, std_error: 0.0 };
+        }
+        measure(
+            computed.std_error,
+            || computed.rate,
+            |random| {
+                let h = random.next() as u32;
+                let mut read = 0;
+                let is_found = self.iter().any(|filter| {
+                    // An absent item is found after few probes, whatever their number.
+                    read += 2;
+                    contains(filter, h)
+                });
+                (is_found, read)
+            },
+        )
+    }
+
     fn range(&self, filter: usize) -> Option<std::ops::Range<usize>> {
         let end = *self.ends.get(filter)?;
         let start = filter.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -204,7 +232,7 @@ impl StoredFilter for FilterBlock {
     }
 
     fn info(&self) -> FilterInfo {
-        let (mut bits, mut ones, mut items, mut no) = (0, 0, 0.0, 1.0);
+        let (mut bits, mut ones, mut items, mut rates) = (0, 0, 0.0, Vec::new());
         let (mut empty, mut reserved) = (0, 0);
         let mut probes = Vec::new();
         for bytes in self.iter() {
@@ -217,16 +245,17 @@ impl StoredFilter for FilterBlock {
             ones += set;
             if k > MAX_PROBES {
                 reserved += 1;
-                no = 0.0;
                 continue;
             }
             let (m, k_real) = (data.len() as f64 * 8.0, f64::from(k));
             let fill = set as f64 / m;
-            items += -(-fill).ln_1p() * m / k_real;
-            no *= 1.0 - fill.powf(k_real);
+            let of_filter = -(-fill).ln_1p() * m / k_real;
+            items += of_filter;
+            rates.push(computed_rate(data.len() as u64 * 8, k, fill, of_filter));
             probes.push(k);
         }
         probes.dedup();
+        let EstimatedRate { rate, std_error } = self.estimate_rate(&rates, reserved > 0);
         let mut warnings = Vec::new();
         if reserved > 0 {
             warnings.push(format!(
@@ -242,7 +271,8 @@ impl StoredFilter for FilterBlock {
             probes: if let [k] = probes[..] { Some(k.into()) } else { None },
             fill: if bits > 0 { ones as f64 / bits as f64 } else { 0.0 },
             items: if reserved > 0 { f64::INFINITY } else { items },
-            rate_now: 1.0 - no,
+            rate_now: rate,
+            rate_std_error: std_error,
             details: vec![
                 ("filters", self.filters().to_string()),
                 ("empty filters", empty.to_string()),
@@ -252,6 +282,17 @@ impl StoredFilter for FilterBlock {
             ..FilterInfo::default()
         }
     }
+}
+
+/// Computes the rate of one filter of `bits` bits and `items` items.
+fn computed_rate(bits: u64, probes: u8, fill: f64, items: f64) -> EstimatedRate {
+    let probes = u32::from(probes);
+    let independent = EstimatedRate::independent(fill, bits, probes);
+    let Some(modulus) = Modulus::new(bits) else { return independent };
+    let rule = Progression { bits: modulus, probes, sums: Sums::Wrapped(32) };
+    // One hash of 32 bits gives all probes.
+    let rate = rule.rate(fill, items) + items / 2_f64.powi(32);
+    EstimatedRate { rate: rate.min(1.0), ..independent }
 }
 
 /// Splits a filter into its bits and its number of probes. Returns `None` if the filter is empty.

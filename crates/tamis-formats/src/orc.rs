@@ -20,6 +20,7 @@ use crate::guava_rules::flipped_sums;
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::probe_rule::ProbeRule;
+use crate::rates::progression::{Progression, Sums};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -71,6 +72,10 @@ impl ProbeRule for Orc {
     #[inline]
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         flipped_sums(hash, self.probes, self.bits)
+    }
+
+    fn progression(&self) -> Option<Progression> {
+        Some(Progression { bits: self.bits, probes: self.probes, sums: Sums::Flipped(32) })
     }
 }
 

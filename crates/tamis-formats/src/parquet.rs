@@ -26,7 +26,7 @@ use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::parameter::Parameter;
-use crate::probe_rule::rate_std_error;
+use crate::rates::chance;
 use crate::reader::ByteReader;
 use crate::stored_filter::StoredFilter;
 use crate::tamis_file::TamisFile;
@@ -299,7 +299,7 @@ impl StoredFilter for Bloom<Parquet> {
             fill,
             items: self.estimate_items(),
             rate_now: self.estimate_rate(),
-            rate_std_error: rate_std_error(fill, plan.bits(), plan.probes()),
+            rate_std_error: chance(fill, plan.bits(), plan.probes()),
             ..FilterInfo::default()
         }
     }

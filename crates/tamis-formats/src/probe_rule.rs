@@ -3,6 +3,9 @@
 use std::fmt;
 
 use crate::filter_info::FilterInfo;
+use crate::rates::EstimatedRate;
+use crate::rates::drawn_fill::drawn_fill;
+use crate::rates::progression::Progression;
 
 /// Computes bit numbers from the bytes of an item. A rule is pure: it holds sizes and seeds, but no
 /// bits.
@@ -30,11 +33,29 @@ pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'stat
     /// Returns the bit numbers of an item, in the order in which the original tests them.
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64>;
 
-    /// Estimates the false positive rate from the bits. The default assumes independent uniform
-    /// probes.
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
+    /// Returns how the rule adds up two hashes. `None` if it does not compute its probes so.
+    fn progression(&self) -> Option<Progression> {
+        None
+    }
+
+    /// Returns the binary logarithm of the number of values that are reduced to bit numbers. `None`
+    /// if there are far more values than bits.
+    fn log2_values(&self) -> Option<u32> {
+        self.progression()?.log2_values()
+    }
+
+    /// Estimates the false positive rate from the bits. Without a [progression](Self::progression),
+    /// the default assumes independent probes.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let (bits, probes) = self.sizes();
-        fill(words, bits).powf(probes.into())
+        let fill = match self.log2_values() {
+            Some(log2_values) => drawn_fill(words, bits, log2_values),
+            None => fill(words, bits),
+        };
+        match self.progression() {
+            Some(progression) => progression.estimate_rate(words, fill),
+            None => EstimatedRate::independent(fill, bits, probes),
+        }
     }
 
     /// Estimates the number of distinct items from the bits. Returns infinity if all bits are set
@@ -44,7 +65,9 @@ pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'stat
         if bits == 0 || probes == 0 {
             return f64::INFINITY;
         }
-        -(-fill(words, bits)).ln_1p() * bits as f64 / f64::from(probes)
+        let reached = self.log2_values().map_or(bits, |it| bits.min(1_u64.unbounded_shl(it)));
+        let fill = (fill(words, bits) * (bits as f64 / reached as f64)).min(1.0);
+        -(-fill).ln_1p() * reached as f64 / f64::from(probes)
     }
 
     /// Adds the rule's own details and warnings to `info`.
@@ -58,18 +81,4 @@ pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
     }
     let ones: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
     ones as f64 / bits as f64
-}
-
-/// Returns the standard deviation of a rate that is estimated from the bits, divided by the rate.
-pub(crate) fn rate_std_error(fill: f64, bits: u64, probes: u32) -> f64 {
-    let left = 1.0 - fill;
-    if !(fill > 0.0 && left > 0.0) {
-        return 0.0;
-    }
-    // Linear counting (Whang et al. 1990, §4): t is the number of draws per bit, and m is the
-    // number of bits. The share of clear bits has the mean e⁻ᵗ and the variance e⁻ᵗ(1 − (1 +
-    // t)e⁻ᵗ)/m.
-    let t = -left.ln();
-    let variance = left * (1.0 - (1.0 + t) * left) / bits as f64;
-    f64::from(probes) * variance.max(0.0).sqrt() / fill
 }

@@ -9,7 +9,9 @@ use tamis::Modulus;
 
 use crate::filter_info::FilterInfo;
 use crate::probe_positions::ProbePositions;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, fill};
+use crate::rates::drawn_fill::drawn_fill_of;
+use crate::rates::{EstimatedRate, chance};
 
 /// The digest of filters for which 128 bits are enough. The file does not store it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,6 +139,19 @@ impl ProbeRule for Slices {
     #[inline]
     fn each_probe(&self, positions: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         positions.iter(self.slices)
+    }
+
+    /// Estimates the rate as the product over the slices. A position is the remainder of a word of
+    /// the digest, which often has only 16 bits.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let (bits, slices) = self.sizes();
+        let width = self.width.bits();
+        let log2_values = 8 * self.word as u32;
+        let slice = |i: u64| drawn_fill_of(words, i * width..(i + 1) * width, log2_values);
+        EstimatedRate {
+            rate: (0..slices.into()).map(slice).product(),
+            std_error: chance(fill(words, bits), bits, slices),
+        }
     }
 
     fn describe(&self, info: &mut FilterInfo) {

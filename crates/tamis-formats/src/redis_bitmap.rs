@@ -32,7 +32,11 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode,
     encode,
-    create: |options| redis_string::create(options, planned).map(Contents::new),
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        check_clipped(items, rate)?;
+        redis_string::create(options, planned).map(Contents::new)
+    },
 };
 
 /// The sizes that the Java class computes, including sizes that cannot work.
@@ -74,6 +78,17 @@ impl RedisBitmapPlan {
         self.bits == i32::MAX
     }
 
+    /// Computes the rate of a filter in which this share of the bits is set. It is above the textbook
+    /// rate, `fill` to the power of the probes, because the probes of an item often repeat. Takes up
+    /// to some milliseconds.
+    #[must_use]
+    pub fn rate_at_fill(&self, fill: f64) -> f64 {
+        let bits = u64::from(self.bits.unsigned_abs());
+        let rule = Mitz32::new(bits, self.probes).and_then(|rule| rule.progression());
+        let items = -(-fill).ln_1p() * bits as f64 / f64::from(self.probes);
+        rule.map_or(1.0, |rule| rule.rate(fill, items))
+    }
+
     /// Returns the offsets that the class passes to `SETBIT` for an item in the bytes of its
     /// [`Funnel`](crate::Funnel). Returns `None` if the class divides by zero.
     ///
@@ -91,6 +106,26 @@ impl RedisBitmapPlan {
         let offsets: Vec<u32> = rule.each_probe(rule.hash(key)).map(|bit| bit as u32).collect();
         Some(offsets.into_iter())
     }
+}
+
+/// Rejects a plan whose number of bits is clipped, if the filter exceeds its rate by more than a
+/// tenth.
+fn check_clipped(items: u64, rate: f64) -> Result<(), CreateError> {
+    let Ok(count) = i32::try_from(items) else { return Ok(()) };
+    let plan = RedisBitmapPlan::new(count, rate);
+    if !plan.is_clipped() {
+        return Ok(());
+    }
+    let probes = f64::from(plan.probes);
+    let kept = (-(-probes * items as f64 / f64::from(plan.bits)).exp_m1()).powf(probes);
+    if kept <= 1.1 * rate {
+        return Ok(());
+    }
+    Err(CreateError::refused(format!(
+        "BloomFilterHelper has at most {} bits: its rate for {items} items would be {kept:.2e}, not \
+        {rate}; plan fewer items or a higher rate",
+        plan.bits
+    )))
 }
 
 fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {

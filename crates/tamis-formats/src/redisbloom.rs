@@ -23,6 +23,8 @@ mod cuckoo;
 mod insert;
 mod payload;
 
+pub use bloom::redisbloom_rate;
+
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "redisbloom",

@@ -19,7 +19,9 @@ use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::plan_bits;
 use crate::guava_sizing::plan_probes;
 use crate::parameter::Parameter;
-use crate::probe_rule::ProbeRule;
+use crate::probe_rule::{ProbeRule, fill};
+use crate::rates::EstimatedRate;
+use crate::rates::alternating::Alternating;
 use crate::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 use crate::redis_string;
 use crate::rule::Rule;
@@ -136,6 +138,14 @@ impl Redisson {
         (0..rule.probes).map(move |i| rule.probe(i, &mut next, steps))
     }
 
+    /// Computes the rate of a filter in which this share of the bits is set. It is above the textbook
+    /// rate, `fill` to the power of the probes, because the probes of an item are multiples of one
+    /// number. Takes up to some milliseconds.
+    #[must_use]
+    pub fn rate_at_fill(&self, fill: f64) -> f64 {
+        Alternating { bits: self.bits, probes: self.probes }.rate_at_fill(fill)
+    }
+
     /// Returns probe `i` and advances the sum.
     #[inline(always)]
     fn probe(&self, i: u32, sum: &mut u64, (a, b): (u64, u64)) -> u64 {
@@ -164,6 +174,12 @@ impl ProbeRule for Redisson {
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let mut sum = 0;
         (0..self.probes).map(move |i| self.probe(i, &mut sum, hash))
+    }
+
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let fill = fill(words, self.bits.bits());
+        let rule = Alternating { bits: self.bits, probes: self.probes };
+        rule.estimate_rate(words, fill, |hash| self.each_probe(hash))
     }
 
     fn describe(&self, info: &mut FilterInfo) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::filter_info::FilterInfo;
 use crate::probe_rule::ProbeRule;
 use crate::probing;
+use crate::rates::EstimatedRate;
 
 /// Everything that two filters must share so that their bits mean the same: hash, number of bits,
 /// number of probes, seeds.
@@ -102,7 +103,7 @@ pub(crate) trait AnyRule: Any + fmt::Debug + Send + Sync {
     fn contains_each(&self, words: &[u64], keys: &[&[u8]], answers: &mut [u64]);
     /// Inserts a batch of items in order and writes to a bit mask which of them changed a bit.
     fn insert_each(&self, words: &mut [u64], keys: &[&[u8]], answers: &mut [u64]);
-    fn estimate_rate(&self, words: &[u64]) -> f64;
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate;
     fn estimate_items(&self, words: &[u64]) -> f64;
     fn describe(&self, info: &mut FilterInfo);
 }
@@ -144,7 +145,7 @@ impl<R: ProbeRule> AnyRule for R {
         probing::insert_each(self, words, keys, answers);
     }
 
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         ProbeRule::estimate_rate(self, words)
     }
 

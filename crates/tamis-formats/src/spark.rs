@@ -17,6 +17,7 @@ use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
 use crate::probe_rule::ProbeRule;
+use crate::rates::progression::{Progression, Sums};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -34,7 +35,9 @@ pub(crate) const FORMAT: Format = Format {
     encode,
     create: |options| {
         let (items, rate) = options.plan()?;
-        create(items, rate, version_option(options)?).map(Contents::new)
+        let version = version_option(options)?;
+        let filter = create(items, rate, version)?;
+        check_reach(&filter, items, rate, version).map(|()| Contents::new(filter))
     },
 };
 
@@ -116,6 +119,37 @@ impl ProbeRule for Spark {
             bits.reduce((if c < 0 { !c } else { c }).cast_unsigned())
         })
     }
+
+    fn progression(&self) -> Option<Progression> {
+        let sums = match self.version {
+            Version::V1 => Sums::Flipped(32),
+            // The sums have 63 bits and few probes cross zero, so they hardly overflow or flip.
+            Version::V2 { .. } => Sums::Exact,
+        };
+        Some(Progression { bits: self.bits, probes: self.probes, sums })
+    }
+}
+
+/// The number of bits that version 1 reaches: a sum is a positive number of 32 bits.
+const REACHED_V1: u64 = 1 << 31;
+
+/// Rejects a filter of version 1 that has more bits than its probes reach.
+fn check_reach(
+    filter: &ForeignBloom,
+    items: u64,
+    rate: f64,
+    version: Version,
+) -> Result<(), CreateError> {
+    let (bits, probes) = (filter.rule().bits(), f64::from(filter.rule().probes()));
+    if version != Version::V1 || bits <= REACHED_V1 {
+        return Ok(());
+    }
+    let fill = -(-probes * items as f64 / REACHED_V1 as f64).exp_m1();
+    Err(CreateError::refused(format!(
+        "version 1 of Spark's filters reaches only {REACHED_V1} of the {bits} bits for {items} items: \
+        its rate would be {:.2e}, not {rate}; version 2, which Spark 4.1 and later read, keeps it",
+        fill.powf(probes)
+    )))
 }
 
 /// Creates an empty filter as `BloomFilter.create(items, rate)` does.

@@ -3,6 +3,8 @@
 
 use std::io::Write;
 
+use tamis::Modulus;
+
 use crate::bit_words::write_words;
 use crate::cassandra;
 use crate::charset::Charset;
@@ -16,6 +18,7 @@ use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur2::hadoop_32;
 use crate::probe_rule::ProbeRule;
+use crate::rates::progression::{Progression, Sums};
 use crate::reader::ByteReader;
 use crate::rule::Rule;
 
@@ -80,6 +83,11 @@ impl ProbeRule for StreamLib {
             c = c.wrapping_add(step);
             bit.into()
         })
+    }
+
+    fn progression(&self) -> Option<Progression> {
+        let bits = Modulus::new(u64::from(self.words) * 64)?;
+        Some(Progression { bits, probes: self.probes, sums: Sums::Absolute(32) })
     }
 }
 

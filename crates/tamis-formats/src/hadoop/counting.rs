@@ -16,7 +16,8 @@ use crate::filter_info::FilterInfo;
 use crate::format::{Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
-use crate::probe_rule::{ProbeRule as _, rate_std_error};
+use crate::probe_rule::ProbeRule as _;
+use crate::rates::EstimatedRate;
 use crate::reader::ByteReader;
 use crate::stored_filter::StoredFilter;
 use tamis::Answers;
@@ -211,6 +212,7 @@ impl StoredFilter for CountingFilter {
         let (used, stopped) = self.count_used_and_stopped();
         let (m, k) = (f64::from(self.rule.vector_size), f64::from(self.rule.probes));
         let fill = used as f64 / m;
+        let rate = EstimatedRate::independent(fill, self.rule.vector_size.into(), self.rule.probes);
         let mut warnings = Vec::new();
         if stopped > 0 {
             warnings.push(format!(
@@ -224,8 +226,8 @@ impl StoredFilter for CountingFilter {
             probes: Some(self.rule.probes),
             fill,
             items: -(-fill).ln_1p() * m / k,
-            rate_now: fill.powf(k),
-            rate_std_error: rate_std_error(fill, self.rule.vector_size.into(), self.rule.probes),
+            rate_now: rate.rate,
+            rate_std_error: rate.std_error,
             details: vec![("counters at 15", stopped.to_string())],
             warnings,
             ..FilterInfo::default()

@@ -69,6 +69,11 @@ impl ProbeRule for Hadoop {
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         self.chain(key).map(u64::from)
     }
+
+    /// The probes are absolute values of 32 bits.
+    fn log2_values(&self) -> Option<u32> {
+        Some(31)
+    }
 }
 
 /// Returns the rule of a filter of these sizes, if Hadoop has it.

@@ -1,11 +1,13 @@
 //! A scaling Bloom filter of RedisBloom.
 
-use tamis::Answers;
-use tamis_redisbloom::RedisBloom;
+use tamis::{Answers, Modulus};
+use tamis_redisbloom::{RedisBloom, RedisLayer};
 
+use crate::bit_words::words_of;
 use crate::change_error::ChangeError;
 use crate::filter_info::{FilterInfo, ItemCount};
-use crate::probe_rule::rate_std_error;
+use crate::rates::EstimatedRate;
+use crate::rates::progression::{MEASURED_BITS, Progression, Sums};
 use crate::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
 use crate::stored_filter::StoredFilter;
 
@@ -23,21 +25,20 @@ impl StoredFilter for RedisBloom {
     }
 
     fn info(&self) -> FilterInfo {
-        let (mut bits, mut ones, mut all_miss, mut planned, mut variance) = (0, 0, 1.0, 0.0, 0.0);
+        let (mut bits, mut ones, mut planned, mut rates) = (0, 0, 0.0, Vec::new());
         let (mut more, mut position) = (Vec::new(), 1);
         for layer in self.layers() {
-            let (mut left, mut ones_of_layer) = (layer.bytes, 0);
+            let (mut left, mut ones_of_layer, mut words) = (layer.bytes, 0, Vec::new());
             while let Some((next, chunk)) = (left > 0).then(|| self.chunk(position)).flatten() {
                 ones_of_layer += count_ones(&chunk);
+                words.extend(words_of(&chunk).take(MEASURED_WORDS - words.len()));
                 left = left.saturating_sub(chunk.len() as u64);
                 position = next;
             }
-            // Very old filters round the number of bits to a power of two.
-            let used = if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits };
+            let used = used_bits(layer);
             let fill = (ones_of_layer as f64 / used as f64).min(1.0);
-            let rate_of_layer = double_hashing_rate(fill, used, layer.probes);
-            variance += (rate_of_layer * rate_std_error(fill, used, layer.probes)).powi(2);
-            all_miss *= 1.0 - rate_of_layer;
+            let rule = progression(self, used, layer.probes);
+            rates.extend(rule.map(|rule| rule.estimate_rate(&words, fill)));
             (bits, ones, planned) = (bits + used, ones + ones_of_layer, planned + layer.rate);
             let (items, capacity, probes, rate) =
                 (layer.items, layer.capacity, layer.probes, layer.rate);
@@ -50,7 +51,7 @@ impl StoredFilter for RedisBloom {
         }
         let newest = *self.layers().next_back().expect("a filter has a layer");
         more.push(("expansion", self.expansion().map_or("none".into(), |times| times.to_string())));
-        let rate = 1.0 - all_miss;
+        let EstimatedRate { rate, std_error } = EstimatedRate::of_any(&rates);
         let mut warnings = Vec::new();
         if newest.items > newest.capacity {
             let (items, capacity) = (newest.items, newest.capacity);
@@ -86,7 +87,7 @@ impl StoredFilter for RedisBloom {
             items: self.len() as f64,
             items_are: ItemCount::Distinct,
             rate_now: rate,
-            rate_std_error: if rate > 0.0 { variance.sqrt() / rate } else { 0.0 },
+            rate_std_error: std_error,
             // The sum over all layers, because each layer can be wrong independently.
             rate_planned: Some(planned),
             details: more,
@@ -96,28 +97,42 @@ impl StoredFilter for RedisBloom {
     }
 }
 
-/// Returns the false positive rate of probes at `a + i·b` modulo the number of bits. In small
-/// layers these probes often repeat.
+/// Computes the rate of a layer of a RedisBloom filter. `fill` is the share of its bits that is set.
+/// Takes up to some milliseconds.
 ///
-/// Let `r` be the number of bits divided by its greatest common divisor with `b`. The probes then
-/// visit only `r` positions. φ(r) values of `b` have this `r`.
-fn double_hashing_rate(fill: f64, bits: u64, probes: u32) -> f64 {
-    let at_once = fill.powf(probes.into());
-    let repeated =
-        (1..probes.min(MAX_REPEATED)).filter(|&r| bits.is_multiple_of(r.into())).map(|r| {
-            let coprime = (1..=r).filter(|&i| gcd(i, r) == 1).count();
-            coprime as f64 / bits as f64 * (fill.powf(r.into()) - at_once)
-        });
-    at_once + repeated.sum::<f64>()
+/// # Examples
+///
+/// ```
+/// use tamis_formats::redisbloom_rate;
+/// use tamis_redisbloom::{RedisBloom, RedisBloomOptions};
+///
+/// let options = RedisBloomOptions { capacity: 1_000, rate: 1e-6, ..RedisBloomOptions::default() };
+/// let filter = RedisBloom::new(&options)?;
+/// let layer = filter.layers().next().unwrap();
+/// // In so few bits, the probes of an item often repeat.
+/// assert!(redisbloom_rate(&filter, layer, 0.5) > 3.0 * 0.5_f64.powi(layer.probes as i32));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn redisbloom_rate(filter: &RedisBloom, layer: &RedisLayer, fill: f64) -> f64 {
+    let used = used_bits(layer);
+    let items = -(-fill).ln_1p() * used as f64 / f64::from(layer.probes);
+    progression(filter, used, layer.probes).map_or(1.0, |rule| rule.rate(fill, items))
 }
 
-/// The largest number of visited positions that is considered. Larger sets of positions are seldom
-/// all set by chance.
-const MAX_REPEATED: u32 = 64;
-
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
+/// Returns the number of bits in use. Very old filters round it to a power of two.
+fn used_bits(layer: &RedisLayer) -> u64 {
+    if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits }
 }
+
+fn progression(filter: &RedisBloom, bits: u64, probes: u32) -> Option<Progression> {
+    // Sums of two hashes of 32 bits do not overflow.
+    let sums = if filter.hash_bits() == 32 { Sums::Exact } else { Sums::Wrapped(64) };
+    Some(Progression { bits: Modulus::new(bits)?, probes, sums })
+}
+
+/// The rate of a layer of up to this number of words may be measured.
+const MEASURED_WORDS: usize = MEASURED_BITS.div_ceil(64) as usize;
 
 fn count_ones(bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()

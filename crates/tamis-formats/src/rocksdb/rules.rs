@@ -1,9 +1,15 @@
 //! The two rules of RocksDB. All probes of an item lie in one cache line.
 
+use tamis::Modulus;
+
 use crate::hash::leveldb::{self, step};
 use crate::hash::murmur3::Tail;
 use crate::hash::xxh3_preview;
 use crate::probe_rule::{ProbeRule, fill};
+use crate::rates::EstimatedRate;
+use crate::rates::blocks::blocks_rate;
+use crate::rates::measure::{SplitMix, measure, test_bits};
+use crate::rates::progression::{Progression, Sums};
 
 /// The rule of RocksDB before `format_version` 5, with the hash of LevelDB. The remainder of the
 /// hash selects the line, and sums of the hash select the bits.
@@ -76,8 +82,18 @@ impl ProbeRule for Legacy {
         })
     }
 
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
-        lines_rate(words, self.line_bits(), self.probes)
+    /// Measures the rate: the step has only as many values as a line has bits, so the items of a
+    /// line often share several bits.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let independent = blocks_rate(words, (self.line_bits() / 64) as usize, self.probes);
+        let computed = || {
+            let bits = Modulus::new(self.line_bits()).expect("at least 512 bits");
+            let rule = Progression { bits, probes: self.probes, sums: Sums::Wrapped(32) };
+            let items_of_line = self.estimate_items(words) / f64::from(self.lines);
+            independent.rate + rule.excess(fill(words, self.sizes().0), items_of_line)
+        };
+        let test = |random: &mut SplitMix| test_bits(words, self.each_probe(random.next() as u32));
+        measure(independent.std_error, computed, test)
     }
 }
 
@@ -108,14 +124,12 @@ impl ProbeRule for FastLocal {
         })
     }
 
-    fn estimate_rate(&self, words: &[u64]) -> f64 {
-        lines_rate(words, LINE_BITS, self.probes)
+    /// Estimates the rate as the mean over all lines, and adds the chance that an absent item has
+    /// the probes of an item of its line, which come from 32 bits.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let of_lines = blocks_rate(words, (LINE_BITS / 64) as usize, self.probes);
+        let items_of_line = self.estimate_items(words) / f64::from(self.lines);
+        let rate = of_lines.rate + items_of_line / 2_f64.powi(32);
+        EstimatedRate { rate: rate.min(1.0), ..of_lines }
     }
-}
-
-/// Returns the mean rate over all lines, because an absent item reads one line.
-fn lines_rate(words: &[u64], line_bits: u64, probes: u32) -> f64 {
-    let lines = words.chunks((line_bits / 64) as usize);
-    let count = lines.len() as f64;
-    lines.map(|line| fill(line, line_bits).powi(probes.cast_signed())).sum::<f64>() / count
 }

@@ -24,6 +24,7 @@ mod over_rate;
 mod parquet;
 mod pybloom_live;
 mod pybloomfiltermmap;
+mod rates;
 mod rbloom;
 mod rdb;
 mod redis_bitmap;

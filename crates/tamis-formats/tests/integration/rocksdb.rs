@@ -141,15 +141,12 @@ fn filters_with_longer_cache_lines_are_read() {
 
 #[test]
 fn the_rate_is_the_mean_over_lines() {
-    // The sums modulo 512 often repeat bits. So the legacy filter has a higher rate than its bits
-    // indicate.
-    for (generation, expected) in
-        [(Generation::Legacy, 1.1..1.25), (Generation::FastLocal, 0.95..1.05)]
-    {
+    // The sums modulo 512 often repeat bits. So the rate of the legacy filter is measured.
+    for generation in [Generation::Legacy, Generation::FastLocal] {
         let mut filter = rocksdb::create(20_000, 10.0, generation).unwrap();
         (0..20_000_u32).for_each(|i| _ = filter.insert(&i.to_le_bytes()));
         let taken = (20_000..220_000_u32).filter(|i| filter.contains(&i.to_le_bytes())).count();
         let (measured, estimated) = (taken as f64 / 200_000.0, filter.estimate_rate());
-        assert!(expected.contains(&(measured / estimated)), "{measured} {estimated}");
+        assert!((measured / estimated - 1.0).abs() < 0.08, "{measured} {estimated}");
     }
 }

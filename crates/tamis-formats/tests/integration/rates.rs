@@ -1,0 +1,114 @@
+//! The rate that a filter states is the rate that it has: a simulation of every format asks filters
+//! for random absent items, and compares the share that is found with [`FilterInfo::rate_now`].
+//!
+//! [`FilterInfo::rate_now`]: tamis_formats::FilterInfo::rate_now
+
+use tamis::Answers;
+use tamis_formats::{Contents, DecodeOptions, FORMATS, Format, ItemDomain};
+
+/// How many absent items are asked for, and how many are enough to find.
+struct Effort {
+    asked: u64,
+    found: f64,
+}
+
+/// A random item. The items of each number are different.
+type Item = [u8; 16];
+
+/// Returns random items. `stream` is 0 for the items of a filter and 1 for absent items.
+fn items(stream: u64, from: u64, count: u64) -> Vec<Item> {
+    let random = |number: u64| {
+        let z = number.wrapping_add(stream << 56);
+        let z = (z ^ z >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    let item = |i: u64| u128::from(random(2 * i)) << 64 | u128::from(random(2 * i + 1));
+    (from..from + count).map(|i| item(i).to_le_bytes()).collect()
+}
+
+/// Returns the items as the format holds them.
+fn keys<'i>(format: &Format, items: &'i [Item]) -> Vec<&'i [u8]> {
+    let len = match format.item_domain {
+        ItemDomain::OrcHashes => 8,
+        ItemDomain::HashCodes => 4,
+        _ => 16,
+    };
+    items.iter().map(|item| &item[..len]).collect()
+}
+
+/// Returns a filter of `count` items that was planned for `rate`, as its file stores it. `None` if
+/// the original system has no such filter.
+fn filled(format: &Format, count: u64, rate: f64) -> Option<Contents> {
+    let options = DecodeOptions {
+        items: Some(count),
+        rate: Some(rate),
+        version: (format.name == "cassandra").then(|| "na".into()),
+        block_hash: Some("00".repeat(32).parse().unwrap()),
+        ..DecodeOptions::default()
+    };
+    let mut filter = (format.create)(&options).ok()?;
+    let mut answers = Answers::new();
+    for from in (0..count).step_by(4096) {
+        let some = items(0, from, (count - from).min(4096));
+        filter.insert_each(&keys(format, &some), &mut answers).ok()?;
+    }
+    let mut bytes = Vec::new();
+    (format.encode)(&filter, &options, &mut bytes).ok()?;
+    Some((format.decode)(&bytes, &options).unwrap())
+}
+
+/// Compares the stated rate of a filter with the share of absent items that it finds.
+fn check(format: &Format, count: u64, rate: f64, effort: &Effort) -> Result<(), String> {
+    let Some(filter) = filled(format, count, rate) else { return Ok(()) };
+    let stated = filter.info().rate_now;
+    let (mut asked, mut found, mut answers) = (0, 0_u64, Answers::new());
+    while asked < effort.asked && (found as f64) < effort.found {
+        let some = items(1, asked, 4096);
+        filter.contains_each(&keys(format, &some), &mut answers);
+        asked += some.len() as u64;
+        found += answers.count_ones() as u64;
+    }
+    let (found, expected) = (found as f64, stated * asked as f64);
+    // Binomial bounds, and a tenth for the error of the formulas and measurements.
+    let within = 0.1 * expected + 4.5 * expected.max(1.0).sqrt();
+    let measured = found / asked as f64;
+    let line = format!(
+        "{} {count} items at {rate:e}: states {stated:.3e}, has {measured:.3e} ({found} of {asked})",
+        format.name
+    );
+    if std::env::var_os("TAMIS_SHOW").is_some() {
+        println!("{line}");
+    }
+    if (found - expected).abs() <= within { Ok(()) } else { Err(line) }
+}
+
+fn check_all(cells: &[(u64, f64)], effort: &Effort) {
+    let formats = FORMATS.iter().filter(|format| format.item_domain != ItemDomain::Integers);
+    let failed: Vec<String> = formats
+        .flat_map(|format| cells.iter().map(move |cell| (format, cell)))
+        .filter_map(|(format, &(count, rate))| check(format, count, rate, effort).err())
+        .collect();
+    assert!(failed.is_empty(), "\n{}", failed.join("\n"));
+}
+
+#[test]
+fn every_format_states_the_rate_that_it_has() {
+    let effort = Effort { asked: 400_000, found: 400.0 };
+    let small = [1, 20, 300].map(|count| [(count, 1e-2), (count, 1e-4)]);
+    check_all(small.as_flattened(), &effort);
+    check_all(&[(5_000, 1e-4), (100_000, 1e-3)], &effort);
+    check_all(&[(1_000_000, 1e-2)], &Effort { asked: 50_000, found: 400.0 });
+}
+
+/// Takes hours: most rates of 10⁻⁷ need 10⁹ absent items.
+#[test]
+#[ignore = "takes hours"]
+fn every_format_states_the_low_rates_that_it_has() {
+    let effort = Effort { asked: 2_000_000_000, found: 200.0 };
+    for rate in [1e-3, 1e-4, 1e-5, 1e-6, 1e-7] {
+        let counts = [1, 5, 20, 100, 1_000, 10_000, 100_000, 1_000_000];
+        check_all(&counts.map(|count| (count, rate)), &effort);
+    }
+}
