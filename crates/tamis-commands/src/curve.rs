@@ -1,7 +1,8 @@
 //! The expected rate of a filter as it fills.
 
 use tamis::{AnyFilter, Plan};
-use tamis_redisbloom::{RedisBloom, RedisCuckoo};
+use tamis_formats::redisbloom_rate;
+use tamis_redisbloom::{RedisBloom, RedisCuckoo, RedisLayer};
 
 use crate::filter_info::expected_fill;
 use crate::value::Value;
@@ -40,7 +41,9 @@ impl Value {
                 points
             }
             Value::RedisBloom(filter) => {
-                curve(filter.capacity(), points, |items| redis_bloom_rate(filter, items))
+                let full: Vec<f64> =
+                    filter.layers().map(|it| layer_rate(filter, it, it.capacity)).collect();
+                curve(filter.capacity(), points, |items| redis_bloom_rate(filter, &full, items))
             }
             Value::RedisCuckoo(filter) => {
                 let slots = filter.slots();
@@ -99,17 +102,23 @@ fn curve(most: u64, points: u64, rate_at: impl Fn(u64) -> f64) -> Vec<RatePoint>
         .collect()
 }
 
-/// Returns the rate of a scaling Bloom filter whose layers fill one after the other.
-fn redis_bloom_rate(filter: &RedisBloom, items: u64) -> f64 {
+/// Returns the rate of a scaling Bloom filter whose layers fill one after the other. `full` are the
+/// rates of the full layers.
+fn redis_bloom_rate(filter: &RedisBloom, full: &[f64], items: u64) -> f64 {
     let mut left = items;
     let mut all_no = 1.0;
-    for layer in filter.layers() {
+    for (layer, &full) in filter.layers().zip(full) {
         let held = left.min(layer.capacity);
         left -= held;
-        let fill = expected_fill(held, layer.probes, layer.bits);
-        all_no *= 1.0 - fill.powi(layer.probes as i32);
+        let rate = if held == layer.capacity { full } else { layer_rate(filter, layer, held) };
+        all_no *= 1.0 - rate;
     }
     1.0 - all_no
+}
+
+/// Returns the expected rate of a layer with this number of items.
+fn layer_rate(filter: &RedisBloom, layer: &RedisLayer, items: u64) -> f64 {
+    redisbloom_rate(filter, layer, expected_fill(items, layer.probes, layer.bits))
 }
 
 #[cfg(test)]

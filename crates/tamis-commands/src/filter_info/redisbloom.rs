@@ -5,7 +5,7 @@
 //! reports often: they compute fill and rate from the item counts. The planned rate also differs.
 //! A file reports the sum over its present layers; a key reports the limit for any number of them.
 
-use tamis_formats::{FilterInfo, ItemCount, LayerInfo};
+use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rate};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::settings::Settings;
@@ -19,7 +19,7 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterInfo {
     let mut layers = Vec::with_capacity(filter.layers().len());
     for layer in filter.layers() {
         let fill = expected_fill(layer.items, layer.probes, layer.bits);
-        all_no *= 1.0 - fill.powi(layer.probes as i32);
+        all_no *= 1.0 - redisbloom_rate(filter, layer, fill);
         ones += fill * layer.bits as f64;
         bits += layer.bits as f64;
         layers.push(LayerInfo { items: layer.items, capacity: Some(layer.capacity), fill });
