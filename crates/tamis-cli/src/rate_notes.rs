@@ -28,7 +28,9 @@ impl OpenFilter {
     pub fn rate_notes(&self, info: &FilterInfo) -> (Vec<String>, Option<String>) {
         let planned = self.contents().exceeded_rate(info, self.options.rate);
         let excess = planned.map(|planned| excess(info.items, None, info.rate_now, planned));
-        let is_full = info.rate_now > OVERFULL_RATE;
+        // A filter may have been planned for a high rate.
+        let is_as_planned = excess.is_none() && self.options.rate.or(info.rate_planned).is_some();
+        let is_full = info.rate_now > OVERFULL_RATE && !is_as_planned;
         let full = is_full
             .then(|| format!("over-full: finds {:.0} % of absent items", info.rate_now * 100.0));
         (full.into_iter().chain(excess.clone()).collect(), excess)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tamis::{Answers, DigestSet};
 use tamis_formats::{
     Contents, CreateError, DecodeOptions, FilterInfo, Format, Funnel, ItemCount, ItemDomain, Items,
+    Parameter,
 };
 
 use crate::convert::Args;
@@ -13,7 +14,7 @@ use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemBatch, ItemEncoding, ItemReader, RecordCount};
-use crate::numbers::{HumanCount, HumanEstimate};
+use crate::numbers::{HumanCount, HumanEstimate, Rate};
 use crate::open_filter::{FilterContents, OpenFilter};
 use crate::output::{self, refuse_input_as_output};
 use crate::rate_notes::Notes;
@@ -36,6 +37,31 @@ fn slack(info: &FilterInfo) -> f64 {
         }
         _ => 0.1 * info.items + 1.0,
     }
+}
+
+/// A filter that exceeds its rate is planned for these powers of the rate in turn. The last plan takes
+/// four times the bits.
+const LOWER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
+
+/// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
+/// from the rate.
+fn has_own_plan(to: &Format) -> bool {
+    !to.parameters.required.contains(&Parameter::Rate)
+}
+
+/// Returns an empty filter that is planned for `rate`, and its options. `None` if there is none, or if
+/// it has no more than `bits` bits.
+fn plan_for(
+    options: &DecodeOptions,
+    rate: f64,
+    bits: u64,
+    create: impl Fn(&DecodeOptions) -> Result<Contents, Failure>,
+) -> Option<(DecodeOptions, Contents)> {
+    let options = DecodeOptions { rate: Some(rate), ..options.clone() };
+    let contents = create(&options).ok()?;
+    // A list of items has its size when it is written.
+    let planned = contents.info().bits;
+    (planned == 0 || planned > bits).then_some((options, contents))
 }
 
 impl Args {
@@ -61,10 +87,13 @@ impl Args {
         let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
         let rate = options.rate.or(of_input).unwrap_or(RATE);
         let options = DecodeOptions { items: planned, rate: Some(rate), ..options };
-        let mut contents = (to.create)(&options).map_err(|error| match error {
-            CreateError::Missing(parameter) => missing_to_write(parameter, &options, to, &name),
-            error => Failure::new(format!("{name}: {error}")),
-        })?;
+        let create = |options: &DecodeOptions| {
+            (to.create)(options).map_err(|error| match error {
+                CreateError::Missing(parameter) => missing_to_write(parameter, options, to, &name),
+                error => Failure::new(format!("{name}: {error}")),
+            })
+        };
+        let mut contents = create(&options)?;
         let lacking = self.count_lacking(from.contents(), &items, total, from_funnel)?;
         if lacking > 0 {
             self.refuse(&format!(
@@ -75,20 +104,53 @@ impl Args {
                 HumanCount(total.items)
             ))?;
         }
-        let mut answers = Answers::new();
-        self.each_again(&items, total, to_funnel, |batch| {
-            contents
-                .insert_each(&batch.keys(), &mut answers)
-                .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
-        })?;
-        let rebuilt = OpenFilter {
-            name,
-            format: to,
-            options,
-            funnel: Some(to_funnel),
-            ..OpenFilter::new(&self.output, FilterContents::Decoded(contents))
-        };
-        self.verify(&rebuilt, &items, total, to_funnel)?;
+        // The formulas of many systems plan a filter that exceeds its rate. So the filter is planned
+        // for a lower rate until it keeps the wanted one.
+        let is_within_plan = planned.is_none_or(|planned| distinct <= planned);
+        let plans = if has_own_plan(to) && is_within_plan { LOWER_PLANS } else { &[] };
+        let mut plans = plans.iter().map(|&power| rate.powf(power));
+        let (mut answers, mut least) = (Answers::new(), None::<(f64, OpenFilter)>);
+        let mut plan = options.clone();
+        loop {
+            self.each_again(&items, total, to_funnel, |batch| {
+                contents
+                    .insert_each(&batch.keys(), &mut answers)
+                    .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
+            })?;
+            let built = OpenFilter {
+                name: name.clone(),
+                format: to,
+                options: plan,
+                funnel: Some(to_funnel),
+                ..OpenFilter::new(&self.output, FilterContents::Decoded(contents))
+            };
+            let decoded = self.verify(&built, &items, total, to_funnel)?;
+            let info = decoded.info();
+            let is_over = decoded.exceeded_rate(&info, Some(rate)).is_some();
+            if least.as_ref().is_none_or(|&(least, _)| info.rate_now < least) || !is_over {
+                let contents = FilterContents::Decoded(decoded);
+                least = Some((
+                    info.rate_now,
+                    OpenFilter { contents, options: options.clone(), ..built },
+                ));
+            }
+            let next = is_over
+                .then(|| plans.find_map(|rate| plan_for(&options, rate, info.bits, &create)));
+            match next.flatten() {
+                Some(next) => (plan, contents) = next,
+                None => break,
+            }
+        }
+        let (least, rebuilt) = least.expect("a filter was built");
+        let (_, excess) = rebuilt.notes(Notes::Rate);
+        if let Some(excess) = excess.filter(|_| !self.force) {
+            return Err(Failure::new(format!(
+                "{name}: {excess}; no {} filter that was tried for these items has a rate below {}; \
+                 nothing was written: give that rate with --to-rate, or accept it with --force",
+                to.name,
+                Rate(least)
+            )));
+        }
         rebuilt.save(&self.output, self.force, Notes::All)
     }
 
@@ -176,14 +238,14 @@ impl Args {
         Ok((distinct.len(), total))
     }
 
-    /// Decodes the filter from its encoded bytes and tests every item.
+    /// Decodes the filter from its encoded bytes and tests every item. Returns the decoded filter.
     fn verify(
         &self,
         file: &OpenFilter,
         items: &[PathBuf],
         total: RecordCount,
         funnel: Funnel,
-    ) -> Result<(), Failure> {
+    ) -> Result<Contents, Failure> {
         let (name, format, options) = (&file.name, file.format, &file.options);
         let mut bytes = Vec::new();
         file.write(&mut bytes, &self.output, format, options)?;
@@ -197,7 +259,7 @@ impl Args {
                 HumanCount(lacking)
             )));
         }
-        Ok(())
+        Ok(back)
     }
 
     /// Counts the items that `filter` lacks.

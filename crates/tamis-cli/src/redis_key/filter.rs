@@ -104,7 +104,8 @@ impl RedisTarget {
                 let filter = RedissonFilter::open(stored.nodes, &key).map_err(opened)?;
                 let rule = filter.rule();
                 let planned = filter.false_probability();
-                let excess = excess(ones, rule.size(), rule.hash_iterations(), planned);
+                let fill = fill(ones, rule.size());
+                let excess = excess(rule.rate_at_fill(fill), planned);
                 (Client::Redisson(filter), excess)
             }
             "redis-bitmap" => {
@@ -115,8 +116,8 @@ impl RedisTarget {
                 let plan = RedisBitmapPlan::new(i32::try_from(items).map_err(|_| refused())?, rate);
                 let no_bits = refused();
                 let filter = HelperFilter::new(stored.nodes, &key, plan).ok_or(no_bits)?;
-                let bits = plan.bits.unsigned_abs().into();
-                (Client::Helper(filter), excess(ones, bits, plan.probes, rate))
+                let fill = fill(ones, plan.bits.unsigned_abs().into());
+                (Client::Helper(filter), excess(plan.rate_at_fill(fill), rate))
             }
             _ => {
                 stored.check_key_of_bitmaps()?;
@@ -284,9 +285,12 @@ fn ask_module(
     Ok(answers)
 }
 
+fn fill(ones: u64, bits: u64) -> f64 {
+    (ones as f64 / bits as f64).min(1.0)
+}
+
 /// Returns a note if a bitmap is over its rate.
-fn excess(ones: u64, bits: u64, probes: u32, planned: f64) -> Option<String> {
-    let rate_now = (ones as f64 / bits as f64).min(1.0).powf(probes.into());
+fn excess(rate_now: f64, planned: f64) -> Option<String> {
     let info = FilterInfo { rate_now, ..FilterInfo::default() };
     info.is_over(planned)
         .then(|| format!("over its rate: its rate is {}, not {}", Rate(rate_now), Rate(planned)))

@@ -527,6 +527,48 @@ fn a_small_filter_is_not_over_its_rate_by_chance() {
 }
 
 #[test]
+fn a_conversion_keeps_the_rate_that_it_is_asked_for() {
+    let folder = Folder::new();
+    folder.write("users.txt", texts(0..3000));
+    folder.ok("build users.txt -o users.tamis");
+    for (to, rate) in
+        [("rocksdb", "1e-4"), ("redisbloom", "1e-6"), ("hive", "1e-3"), ("spark", "1e-4")]
+    {
+        let convert =
+            format!("convert {TEXT} users.tamis out --to {to} --to-rate {rate} --items users.txt");
+        let ended = folder.run(&convert);
+        assert_eq!(ended.status, 0, "{convert}: {}", ended.stderr);
+        let ended = folder.run(&format!("info out --format {to} --rate-planned {rate}"));
+        assert_eq!(ended.status, 0, "{to}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_conversion_that_cannot_keep_its_rate_names_the_lowest() {
+    let folder = Folder::new();
+    folder.write("users.txt", texts(0..20));
+    folder.ok("build users.txt -o users.tamis");
+    // Version 1 reaches 2³¹ bits. The plan is refused before any item is inserted.
+    let large = format!(
+        "convert {TEXT} users.tamis out.spark --items users.txt --to-items 300000000 --to-rate 0.001"
+    );
+    folder.refused(&large, "version 2, which Spark 4.1 and later read, keeps it");
+}
+
+#[test]
+fn a_filter_planned_for_a_high_rate_is_not_over_full() {
+    let folder = Folder::new();
+    folder.write("users.txt", texts(0..500));
+    folder.ok("build users.txt -o users.tamis");
+    folder.ok(&format!(
+        "convert {TEXT} users.tamis users --to pybloomfiltermmap --to-rate 0.5 --items users.txt"
+    ));
+    let ended = folder.run("info users --format pybloomfiltermmap");
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(!ended.stderr.contains("over-full"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_filter_that_grew_is_not_over_the_rate_it_was_asked_for() {
     let folder = folder();
     for (to, plan) in [
