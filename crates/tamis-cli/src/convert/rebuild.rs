@@ -43,6 +43,9 @@ fn slack(info: &FilterInfo) -> f64 {
 /// four times the bits.
 const LOWER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
 
+/// A rate is kept up to this factor, because plans round the number of probes.
+const SLACK: f64 = 1.1;
+
 /// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
 /// from the rate.
 fn has_own_plan(to: &Format) -> bool {
@@ -109,9 +112,9 @@ impl Args {
         let is_within_plan = planned.is_none_or(|planned| distinct <= planned);
         let plans = if has_own_plan(to) && is_within_plan { LOWER_PLANS } else { &[] };
         let mut plans = plans.iter().map(|&power| rate.powf(power));
-        let (mut answers, mut least) = (Answers::new(), None::<(f64, OpenFilter)>);
-        let mut plan = options.clone();
-        loop {
+        let (mut answers, mut first) = (Answers::new(), None::<OpenFilter>);
+        let (mut plan, mut least) = (options.clone(), f64::INFINITY);
+        let rebuilt = loop {
             self.each_again(&items, total, to_funnel, |batch| {
                 contents
                     .insert_each(&batch.keys(), &mut answers)
@@ -126,32 +129,45 @@ impl Args {
             };
             let decoded = self.verify(&built, &items, total, to_funnel)?;
             let info = decoded.info();
-            let is_over = decoded.exceeded_rate(&info, Some(rate)).is_some();
-            if least.as_ref().is_none_or(|&(least, _)| info.rate_now < least) || !is_over {
-                let contents = FilterContents::Decoded(decoded);
-                least = Some((
-                    info.rate_now,
-                    OpenFilter { contents, options: options.clone(), ..built },
-                ));
+            // A plan for a lower rate must keep the wanted rate without the help of chance.
+            let is_kept = match &first {
+                None => decoded.exceeded_rate(&info, Some(rate)).is_none(),
+                Some(_) => info.rate_now <= rate * SLACK,
+            };
+            least = info.rate_now.min(least);
+            let contents_of_file = FilterContents::Decoded(decoded);
+            let built =
+                OpenFilter { contents: contents_of_file, options: options.clone(), ..built };
+            if is_kept {
+                break built;
             }
-            let next = is_over
-                .then(|| plans.find_map(|rate| plan_for(&options, rate, info.bits, &create)));
-            match next.flatten() {
-                Some(next) => (plan, contents) = next,
-                None => break,
+            let over = first.take().unwrap_or(built);
+            match plans.find_map(|rate| plan_for(&options, rate, info.bits, &create)) {
+                Some(next) => {
+                    first = Some(over);
+                    (plan, contents) = next;
+                }
+                None => {
+                    self.refuse_rate(&over, least)?;
+                    break over;
+                }
             }
-        }
-        let (least, rebuilt) = least.expect("a filter was built");
-        let (_, excess) = rebuilt.notes(Notes::Rate);
-        if let Some(excess) = excess.filter(|_| !self.force) {
-            return Err(Failure::new(format!(
-                "{name}: {excess}; no {} filter that was tried for these items has a rate below {}; \
-                 nothing was written: give that rate with --to-rate, or accept it with --force",
-                to.name,
-                Rate(least)
-            )));
-        }
-        rebuilt.save(&self.output, self.force, Notes::All)
+        };
+        rebuilt.save(&self.output, true, Notes::All)
+    }
+
+    /// Rejects a filter that is over its rate, unless the user accepts it. `least` is the lowest rate
+    /// of all plans.
+    fn refuse_rate(&self, filter: &OpenFilter, least: f64) -> Result<(), Failure> {
+        let (_, excess) = filter.notes(Notes::Rate);
+        let Some(excess) = excess.filter(|_| !self.force) else { return Ok(()) };
+        Err(Failure::new(format!(
+            "{}: {excess}; no {} filter that was tried for these items has a rate below {}; nothing \
+             was written: give that rate with --to-rate, or accept it with --force",
+            filter.name,
+            filter.format.name,
+            Rate(least)
+        )))
     }
 
     /// Returns the files of items. Pipes are rejected because the files are read several times.

@@ -548,6 +548,12 @@ fn a_conversion_that_cannot_keep_its_rate_names_the_lowest() {
     let folder = Folder::new();
     folder.write("users.txt", texts(0..20));
     folder.ok("build users.txt -o users.tamis");
+    let convert = format!("convert {TEXT} users.tamis out.guava --to-rate 1e-5 --items users.txt");
+    folder.refused(&convert, "give that rate with --to-rate, or accept it with --force");
+    assert!(!folder.names().contains(&"out.guava".into()));
+    let ended = folder.run(&format!("{convert} --force"));
+    assert_eq!(ended.status, 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);
     // Version 1 reaches 2³¹ bits. The plan is refused before any item is inserted.
     let large = format!(
         "convert {TEXT} users.tamis out.spark --items users.txt --to-items 300000000 --to-rate 0.001"
