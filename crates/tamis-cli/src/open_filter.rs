@@ -290,7 +290,7 @@ impl OpenFilter {
         if is_url(path) {
             let url = redis_url::parse(path)?;
             // With a key, Redisson's settings are written too, and RedisBloom's commands.
-            let key = (format.name == "redisson").then(|| url.key.clone().into_bytes());
+            let key = (format.name == "redisson").then(|| url.key.clone());
             let mut bytes = Vec::new();
             self.write(&mut bytes, path, format, &DecodeOptions { key, ..options.clone() })?;
             return upload(url, format, &bytes);

@@ -257,7 +257,7 @@ impl Recognised {
             filter.options.items = filter.options.items.or(Some(items));
             filter.options.rate = filter.options.rate.or(Some(rate));
             // With its key, a file has the settings too.
-            filter.options.key = Some(redis_url::parse(&filter.path)?.key.into_bytes());
+            filter.options.key = Some(redis_url::parse(&filter.path)?.key);
         }
         filter.is_whole_file =
             !may_be_part || is_url(&filter.path) || is_encoding_of(&bytes, &filter);

@@ -35,6 +35,15 @@ pub fn parse(path: &Path) -> Result<RedisUrl, Failure> {
     RedisUrl::parse(text, password.as_deref()).map_err(|error| Failure::new(error.to_string()))
 }
 
+/// Returns the key of a filter whose name is text.
+///
+/// # Errors
+///
+/// A message for a key that is not UTF-8.
+pub fn text_key(url: &RedisUrl) -> Result<&str, Failure> {
+    url.text_key().map_err(Failure::new)
+}
+
 /// Returns the failure of a command that takes only files.
 pub fn not_a_file(path: &Path) -> Failure {
     Failure::new(format!(

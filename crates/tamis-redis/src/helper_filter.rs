@@ -40,7 +40,7 @@ pub struct HelperFilter<T> {
 impl<T: Transport> HelperFilter<T> {
     /// Uses the bitmap under `key`, which need not exist. Returns `None` for a plan without bits,
     /// with which the Java class divides by zero.
-    pub fn new(transport: T, key: &str, plan: RedisBitmapPlan) -> Option<Self> {
+    pub fn new(transport: T, key: impl Into<Vec<u8>>, plan: RedisBitmapPlan) -> Option<Self> {
         let _has_bits = plan.offsets(b"")?;
         Some(Self { transport, key: key.into(), plan })
     }

@@ -25,15 +25,16 @@ const SYNTAX: &str = "write redis://[USER:PASSWORD@]HOST[:PORT]/[DATABASE/]KEY, 
 /// use tamis_redis::KeyUrl;
 ///
 /// let url = KeyUrl::parse("redis://guard:secret@10.0.0.5/2/app/seen", None)?;
-/// assert_eq!((&*url.key, &*url.name), ("app/seen", "redis://10.0.0.5/2/app/seen"));
+/// assert_eq!((&*url.key, &*url.name), (&b"app/seen"[..], "redis://10.0.0.5/2/app/seen"));
 /// # Ok::<(), tamis_redis::KeyUrlError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyUrl {
     /// The URL of the server, with the password.
     pub server: String,
-    /// The key.
-    pub key: String,
+    /// The key. It may be any bytes: the URL has `%AC%ED` for those that are not UTF-8, as the default
+    /// serializer of Spring writes them.
+    pub key: Vec<u8>,
     /// The whole URL without user and password, for messages.
     pub name: String,
 }
@@ -189,7 +190,6 @@ impl KeyUrl {
             _ => ("0", path),
         };
         let key = decode(key).ok_or_else(|| wrong("has a broken percent encoding (% is %25)"))?;
-        let key = String::from_utf8(key).map_err(|_| wrong("has a key that is not UTF-8"))?;
         if key.is_empty() {
             return Err(wrong("has no key"));
         }
@@ -201,6 +201,16 @@ impl KeyUrl {
         };
         let server = format!("{scheme}{user}{hosts}/{primary}{database}");
         Ok(Self { server, key, name })
+    }
+
+    /// Returns the key as text, for a filter whose name is text.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyUrlError`] for a key that is not UTF-8.
+    pub fn text_key(&self) -> Result<&str, KeyUrlError> {
+        let why = "has a key that is not UTF-8, which a filter of this kind cannot have";
+        std::str::from_utf8(&self.key).map_err(|_| KeyUrlError { name: self.name.clone(), why })
     }
 
     /// Returns the parts of the URL.
@@ -294,8 +304,11 @@ mod tests {
             ("redis+sentinel://:p@a/main/2/users", "redis+sentinel://:p@a/main/2", "users"),
         ] {
             let url = parse(text).unwrap();
-            assert_eq!((&*url.server, &*url.key), (server, key), "{text}");
+            assert_eq!((&*url.server, url.text_key()), (server, Ok(key)), "{text}");
         }
+        let spring = parse("redis://host/%AC%ED%00%05t%00%04seen").unwrap();
+        assert_eq!(spring.key, b"\xac\xed\0\x05t\0\x04seen");
+        assert!(spring.text_key().unwrap_err().to_string().contains("%AC%ED%00%05t%00%04seen"));
     }
 
     #[test]
@@ -306,7 +319,6 @@ mod tests {
             "redis://me:secret@host",
             "redis://me:sec/ret@host/%zz",
             "redis://host/%f",
-            "redis://host/%ff",
             "redis+sentinel://host/main",
             "redis+sentinel://host/main/",
             "redis://me:12/secret@host/key",

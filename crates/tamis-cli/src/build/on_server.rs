@@ -196,13 +196,14 @@ impl Args {
             RedisCreateError::Redis(error) => failure(url, &error),
             error => Failure::new(format!("{}: {error}", url.name)),
         };
+        let key = redis_url::text_key(url)?;
         if plan.window_span().is_some() {
             // The items of a window expire, so it takes them when they arrive.
-            let mut filter = RedisFilter::create(nodes, &url.key, plan).map_err(failed)?;
+            let mut filter = RedisFilter::create(nodes, key, plan).map_err(failed)?;
             let exit = self.insert_all(url, plan, items, |hashes| filter.insert_hashes(hashes))?;
             return filter.flush().map(|()| exit).map_err(|error| failure(url, &error));
         }
-        let mut draft = RedisDraft::new(nodes, &url.key, plan).map_err(failed)?;
+        let mut draft = RedisDraft::new(nodes, key, plan).map_err(failed)?;
         let generation = draft.generation();
         discard_at_interruption(url, &generation);
         uninterrupted(|| draft.start()).map_err(failed)?;

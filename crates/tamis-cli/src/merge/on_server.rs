@@ -160,15 +160,16 @@ impl Args {
         let connected = RedisNodes::connect(&url.server, patience());
         let nodes = connected.map_err(|error| failure(&url, &error))?;
         let plan = first.filter.plan();
-        let created = RedisDraft::new(nodes, &url.key, &plan).and_then(|mut draft| {
-            discard_at_interruption(&url, &draft.generation());
-            let created = uninterrupted(|| {
-                draft.start()?;
-                draft.publish()
+        let created =
+            RedisDraft::new(nodes, redis_url::text_key(&url)?, &plan).and_then(|mut draft| {
+                discard_at_interruption(&url, &draft.generation());
+                let created = uninterrupted(|| {
+                    draft.start()?;
+                    draft.publish()
+                });
+                end_interruption_handler();
+                created
             });
-            end_interruption_handler();
-            created
-        });
         match created {
             Ok(filter) => Ok(Native { url, filter }),
             Err(RedisCreateError::Redis(error)) => Err(failure(&url, &error)),

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::items::{ItemBatch, ItemEncoding};
 use crate::numbers::{HumanCount, Rate};
 use crate::redis_key::value::{StoredKind, StoredValue, failure, open_failure};
-use crate::redis_url::RedisUrl;
+use crate::redis_url::{RedisUrl, text_key};
 use crate::unused_options::{FileKind, FilterLocation};
 
 /// The largest number of items in one command of a module.
@@ -100,8 +100,8 @@ impl RedisTarget {
         let opened = |error: RedisOpenError| open_failure(&url, error);
         let (client, excess) = match format.name {
             "redisson" => {
-                let ones = stored.count("BITCOUNT", key.as_bytes())?;
-                let filter = RedissonFilter::open(stored.nodes, &key).map_err(opened)?;
+                let ones = stored.count("BITCOUNT", &key)?;
+                let filter = RedissonFilter::open(stored.nodes, text_key(&url)?).map_err(opened)?;
                 let rule = filter.rule();
                 let planned = filter.false_probability();
                 let fill = fill(ones, rule.size());
@@ -109,13 +109,13 @@ impl RedisTarget {
                 (Client::Redisson(filter), excess)
             }
             "redis-bitmap" => {
-                let ones = stored.count("BITCOUNT", key.as_bytes())?;
+                let ones = stored.count("BITCOUNT", &key)?;
                 let refused = || {
                     stored.failure("BloomFilterHelper cannot have this plan: check --items-planned and --rate-planned")
                 };
                 let plan = RedisBitmapPlan::new(i32::try_from(items).map_err(|_| refused())?, rate);
                 let no_bits = refused();
-                let filter = HelperFilter::new(stored.nodes, &key, plan).ok_or(no_bits)?;
+                let filter = HelperFilter::new(stored.nodes, key, plan).ok_or(no_bits)?;
                 let fill = fill(ones, plan.bits.unsigned_abs().into());
                 (Client::Helper(filter), excess(plan.rate_at_fill(fill), rate))
             }
@@ -259,7 +259,7 @@ fn ask_module(
         let mut command = Cmd::new();
         command.arg(argv[0]).arg(&url.key).arg(&argv[1..]).arg(items);
         // A counting filter would count a repeated insert twice.
-        let reply = nodes.query_once(url.key.as_bytes(), command);
+        let reply = nodes.query_once(&url.key, command);
         let Value::Array(values) = reply.map_err(|error| failure(url, &error))? else {
             return Err(Failure::new(format!("{}: the server sent no list", url.name)));
         };

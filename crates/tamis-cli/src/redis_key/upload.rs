@@ -32,7 +32,7 @@ const LIFETIME_SECONDS: &str = "3600";
 pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failure> {
     let mut stored = StoredValue::open(url)?;
     stored.check_absent(format)?;
-    let key = stored.url.key.clone().into_bytes();
+    let key = stored.url.key.clone();
     match format.name {
         "tamis" => {
             stored.check_loads_tamis(&key)?;
@@ -115,7 +115,7 @@ impl StoredValue {
     ///
     /// A message that names the key.
     pub fn check_absent(&mut self, format: &Format) -> Result<(), Failure> {
-        let key = self.url.key.clone().into_bytes();
+        let key = self.url.key.clone();
         let mut keys = vec![key.clone()];
         if format.name == "redis-bitmaps" {
             self.check_key_of_bitmaps()?;

@@ -7,7 +7,7 @@ use tamis_redis::{Patience, RedisFilter, RedisItemError, RedisNodes, RedisOpenEr
 
 use crate::decode_options::DecodeArgs;
 use crate::exit::Failure;
-use crate::redis_url::RedisUrl;
+use crate::redis_url::{RedisUrl, text_key};
 
 /// How many bytes of a string one command reads.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -121,7 +121,7 @@ impl StoredValue {
     /// A message if it cannot be opened.
     pub fn native(self) -> Result<(RedisUrl, RedisFilter<RedisNodes>), Failure> {
         let Self { url, nodes, .. } = self;
-        match RedisFilter::open(nodes, &url.key) {
+        match RedisFilter::open(nodes, text_key(&url)?) {
             Ok(filter) => Ok((url, filter)),
             Err(error) => Err(open_failure(&url, error)),
         }
@@ -129,10 +129,10 @@ impl StoredValue {
 
     fn kind_of_key(&mut self) -> Result<StoredKind, Failure> {
         let key = self.url.key.clone();
-        Ok(match &*self.type_of(key.as_bytes())? {
+        Ok(match &*self.type_of(&key)? {
             "none" if self.has_settings()? => StoredKind::Redisson,
             "none" => StoredKind::Nothing,
-            "string" => match self.range(key.as_bytes(), 0, 12)? {
+            "string" => match self.range(&key, 0, 12)? {
                 start if start.starts_with(b"tamis-redis ") => StoredKind::Native,
                 _ if self.has_settings()? => StoredKind::Redisson,
                 _ => StoredKind::String,
@@ -155,7 +155,7 @@ impl StoredValue {
 
     /// Tests whether Redisson has settings for the key.
     fn has_settings(&mut self) -> Result<bool, Failure> {
-        let config = config_key(self.url.key.as_bytes());
+        let config = config_key(&self.url.key);
         match self.nodes.query(&config, command(&[b"TYPE", &config])) {
             Ok(kind) => Ok(text(kind) == "hash"),
             // The user may use the key, but not that of the settings.
@@ -212,13 +212,14 @@ impl StoredValue {
     pub fn not_found(&self) -> Failure {
         match &self.kind {
             StoredKind::Other(kind) => {
-                let hint = match self.url.key.strip_suffix(":config") {
-                    Some(name) if kind == "hash" => {
-                        let name = name.trim_start_matches('{').trim_end_matches('}');
-                        format!("; for a filter of Redisson, give the key {name}")
-                    }
-                    _ => String::new(),
-                };
+                let hint =
+                    match self.url.text_key().ok().and_then(|key| key.strip_suffix(":config")) {
+                        Some(name) if kind == "hash" => {
+                            let name = name.trim_start_matches('{').trim_end_matches('}');
+                            format!("; for a filter of Redisson, give the key {name}")
+                        }
+                        _ => String::new(),
+                    };
                 self.failure(format_args!("the key holds a {kind}, not a filter{hint}"))
             }
             _ => self.failure("there is no such key; 'tamis build -o' creates a filter"),
@@ -239,7 +240,7 @@ impl StoredValue {
     ///
     /// A message that names the key.
     pub fn check_key_of_bitmaps(&self) -> Result<(), Failure> {
-        if self.url.key.as_bytes() == RedisBitmaps::bitmap_key(0) {
+        if self.url.key == RedisBitmaps::bitmap_key(0) {
             return Ok(());
         }
         Err(self.failure(
@@ -280,7 +281,7 @@ impl StoredValue {
 
     /// Returns Redisson's settings and the bitmap as a snapshot.
     fn redisson(&mut self) -> Result<Vec<(Vec<u8>, SnapshotValue)>, Failure> {
-        let key = self.url.key.clone().into_bytes();
+        let key = self.url.key.clone();
         let config = config_key(&key);
         let mut get = command(&[b"HMGET", &config]);
         get.arg(&SETTINGS);
@@ -327,7 +328,7 @@ impl StoredValue {
 /// A message if there is no filter, or one that has no form as a file.
 pub fn download(url: RedisUrl, decode: &DecodeArgs) -> Result<Vec<u8>, Failure> {
     let mut stored = StoredValue::open(url)?;
-    let key = stored.url.key.clone().into_bytes();
+    let key = stored.url.key.clone();
     let values = match (&stored.kind, decode.format.as_deref()) {
         (StoredKind::Native, _) => {
             return Err(stored.failure(

@@ -93,7 +93,7 @@ impl RedisReader {
             None => self.watch.insert(Watch::connect(&address, &is_stopped)?),
         };
         watch.restart(&is_stopped)?;
-        let base = value::read(watch, url.key.as_bytes(), &self.options, &is_stopped)?;
+        let base = value::read(watch, &url.key, &self.options, &is_stopped)?;
         self.publish(run, base, start)
     }
 

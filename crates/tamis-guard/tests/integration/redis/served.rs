@@ -67,6 +67,19 @@ fn every_kind_of_filter_of_the_server_is_copied() {
     }
 }
 
+/// The default serializer of Spring writes such keys.
+#[test]
+fn a_key_need_not_be_text() {
+    let server = serve();
+    let key = b"\xac\xed\0\x05t\0\x04seen";
+    client(&server).call(&[b"BF.ADD", key, b"7"]);
+    let ids = id_set(integers());
+    let url = format!("redis://{}/%AC%ED%00%05t%00%04seen", server.addresses()[0]);
+    let source = follow(&ids, &url);
+    wait_synced(&source);
+    assert!(knows(&ids, 7) && !has(&ids, 8));
+}
+
 #[test]
 fn ids_that_are_added_pass_and_the_promise_is_kept() {
     let server = serve();
