@@ -113,6 +113,10 @@ struct OneRouteArgs {
     #[arg(long, value_name = "RATE", value_parser = crate::key::rate)]
     rate: Option<f64>,
 
+    /// Refuse unknown ids at once, without a proof that the filter has the ids as requests write them
+    #[arg(long)]
+    trust: bool,
+
     /// Set the message in the answer to a refused request [default: not found]
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
@@ -133,6 +137,7 @@ impl OneRouteArgs {
             ("--ids", self.ids.is_some()),
             ("--type", self.id_type.is_some()),
             ("--rate", self.rate.is_some()),
+            ("--trust", self.trust),
             ("--message", self.message.is_some()),
             ("--shadow", self.shadow),
         ]
@@ -167,6 +172,7 @@ impl Settings {
             ids: route.ids.clone().ok_or_else(|| missing("--ids"))?,
             id_type: route.id_type.clone(),
             rate: route.rate,
+            is_trusted: route.trust,
             message: route.message.clone(),
             is_shadow: route.shadow,
         })
@@ -271,6 +277,11 @@ async fn report_states(handle: GuardHandle) {
                 state if before == Some(state) => {}
                 SyncState::Warming => tracing::info!(ids = %name, "the source is being read"),
                 SyncState::Synced => tracing::info!(ids = %name, items, "the ids are synced"),
+                SyncState::Unproven => tracing::info!(
+                    ids = %name,
+                    items,
+                    "the filter is read; unknown ids pass until answers of the program prove it"
+                ),
                 SyncState::Stale => tracing::warn!(ids = %name, items, "the ids are stale"),
             }
         }

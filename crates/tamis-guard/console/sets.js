@@ -4,7 +4,7 @@ import { h, mark } from "./dom.js";
 import { bytes, count, duration, micros, rate } from "./numbers.js";
 import { t } from "./translations.js";
 
-const MARKS = { synced: "good", warming: "warn", stale: "bad" };
+const MARKS = { synced: "good", warming: "warn", stale: "bad", unproven: "warn" };
 
 /** Creates the section with a card for each set. */
 export function setSections() {

@@ -63,12 +63,15 @@ pub(crate) struct Decided {
 
 impl Decided {
     /// Learns from the answer of the service.
-    pub(crate) fn learn(&self, status: StatusCode) {
-        let route = &self.routes[self.index];
+    pub(crate) fn learn<B>(&self, answer: &Response<B>) {
+        let (route, status) = (&self.routes[self.index], answer.status());
+        if status.is_success() {
+            self.decision.succeeded();
+        }
         match self.decision.verdict {
             Verdict::Pass(PassReason::Known) if status == StatusCode::NOT_FOUND => {
                 route.counters.count_not_found();
-                self.decision.not_found();
+                self.decision.not_found(answer.headers());
                 #[cfg(feature = "single-flight")]
                 turn::not_found(route, &self.decision);
             }
@@ -112,7 +115,7 @@ where
             StateProjection::Passed { future, decided } => {
                 let answer = ready!(future.poll(context))?;
                 if let Some(decided) = decided {
-                    decided.learn(answer.status());
+                    decided.learn(&answer);
                 }
                 Poll::Ready(Ok(answer.map(|body| Either::Right(LearnBody::unread(body)))))
             }

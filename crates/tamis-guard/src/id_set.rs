@@ -12,6 +12,7 @@ use tamis::PlanError;
 
 use crate::change_kind::ChangeKind;
 use crate::change_log::ChangeLog;
+use crate::evidence::{Evidence, Finding};
 use crate::generation::Generation;
 use crate::id_set_options::IdSetOptions;
 use crate::limiter::Limiter;
@@ -56,9 +57,10 @@ pub struct IdSet {
     recent: Cache<Box<[u8]>, ()>,
     /// True if an id was ever recent. A lookup in an empty cache costs a tenth of a decision.
     has_recent: AtomicBool,
-    limiters: [Option<Limiter>; 3],
+    limiters: [Option<Limiter>; SyncState::ALL.len()],
     next: Limiter,
     log: ChangeLog,
+    evidence: Evidence,
 }
 
 impl IdSet {
@@ -84,12 +86,17 @@ impl IdSet {
             state: TimedState::new(),
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
-            negative: NegativeCache::new(options.negative_ids, options.negative_for),
+            negative: NegativeCache::new(
+                options.negative_ids,
+                options.negative_for,
+                options.recent_for,
+            ),
             recent: recent.build(),
             has_recent: AtomicBool::new(false),
             limiters,
             next: Limiter::new(options.next_per_second),
             log: ChangeLog::default(),
+            evidence: Evidence::new(options.is_trusted, options.recent_for),
             options,
         })
     }
@@ -103,7 +110,28 @@ impl IdSet {
     /// Returns how well the guard knows the source.
     #[must_use]
     pub fn state(&self) -> SyncState {
-        self.state.get()
+        self.seen(self.state.get())
+    }
+
+    /// Returns the state as the answers of the service show it.
+    fn seen(&self, state: SyncState) -> SyncState {
+        match (state, self.evidence.finding()) {
+            (SyncState::Synced, Finding::Unproven) => SyncState::Unproven,
+            (SyncState::Synced, Finding::Refuted) => SyncState::Stale,
+            (state, _) => state,
+        }
+    }
+
+    /// Returns what the answers of the service show.
+    pub(crate) fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// Sets the state to stale, unless the set was never synced.
+    pub(crate) fn end_sync(&self) {
+        if self.state.get() == SyncState::Synced {
+            self.state.set(SyncState::Stale);
+        }
     }
 
     /// Sets the state. The source calls this. A program that fills the set itself calls it after it has
@@ -120,6 +148,9 @@ impl IdSet {
     /// Records that the set has all ids that were committed before `moment`; `None` after changes were
     /// lost.
     pub(crate) fn set_known_until(&self, moment: Option<Instant>) {
+        if let Some(moment) = moment {
+            self.evidence.settle(moment, &self.current.load());
+        }
         self.log.set_known_until(moment);
     }
 
@@ -164,6 +195,8 @@ impl IdSet {
     /// If no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
+        // Before the swap, so that no decision takes an unproven generation for a proven one.
+        self.evidence.start(&building);
         let mut old = None;
         self.log.replace(|| {
             // In this order, a change reaches the new generation at every moment.
@@ -282,7 +315,7 @@ impl IdSet {
         if self.is_next(id, &generation) {
             return Verdict::Pass(PassReason::Next);
         }
-        self.decide_unknown(self.state.at_now(state))
+        self.decide_unknown(self.seen(self.state.at_now(state)))
     }
 
     /// Tests whether an id in its canonical text passes because it is known. The lists, the state
@@ -293,9 +326,10 @@ impl IdSet {
     }
 
     fn decide_unknown(&self, state: SyncState) -> Verdict {
-        let refused = match state {
-            SyncState::Synced => RefuseReason::Absent,
-            SyncState::Warming | SyncState::Stale => RefuseReason::Unsure,
+        let (passed, refused) = match state {
+            SyncState::Synced => (PassReason::Unsure, RefuseReason::Absent),
+            SyncState::Unproven => (PassReason::Unproven, RefuseReason::Unsure),
+            SyncState::Warming | SyncState::Stale => (PassReason::Unsure, RefuseReason::Unsure),
         };
         let passes = match self.options.policies.of(state) {
             Policy::Pass => true,
@@ -305,7 +339,7 @@ impl IdSet {
                 limiter.is_some_and(|limiter| limiter.allows(Instant::now()))
             }
         };
-        if passes { Verdict::Pass(PassReason::Unsure) } else { Verdict::Refuse(refused) }
+        if passes { Verdict::Pass(passed) } else { Verdict::Refuse(refused) }
     }
 
     /// Tests whether an id is just above the highest known one, and may pass.
@@ -328,7 +362,8 @@ impl IdSet {
     }
 
     /// Records that the service answered a request with 404, although its id passed. The same
-    /// request is refused for a while, unless the id was created meanwhile.
+    /// request is refused for a while, unless the id was created meanwhile, or less than
+    /// [`IdSetOptions::recent_for`] ago: the service may read from a replica that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
         self.negative.insert(id, passed, request);
     }
@@ -342,6 +377,8 @@ impl IdSet {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::id::{IdType, IntegerForm};
     use crate::state::Policies;
@@ -380,8 +417,7 @@ mod tests {
 
     #[test]
     fn each_state_has_its_policy() {
-        let policies =
-            Policies { warming: Policy::Pass, synced: Policy::Reject, stale: Policy::Limit(2) };
+        let policies = Policies { stale: Policy::Limit(2), ..Policies::default() };
         let set = IdSet::new(IdSetOptions { policies, ..IdSetOptions::new(integers()) }).unwrap();
         assert_eq!(set.decide(b"5"), Verdict::Pass(PassReason::Unsure));
         set.set_state(SyncState::Synced);
@@ -430,9 +466,14 @@ mod tests {
         RequestKey::of(&http::Request::new(()).into_parts().0).unwrap()
     }
 
+    /// No id is recent, so that each 404 is kept.
+    fn not_recent() -> IdSetOptions {
+        IdSetOptions { recent_for: Duration::ZERO, ..IdSetOptions::new(integers()) }
+    }
+
     #[test]
     fn a_404_is_remembered_until_the_id_is_created() {
-        let set = synced(IdSetOptions::new(integers()), &["1"]);
+        let set = synced(not_recent(), &["1"]);
         set.not_found(b"1", set.passed(b"1"), request());
         assert!(set.is_not_found(b"1", request()));
         set.insert(b"1").unwrap();
@@ -441,7 +482,7 @@ mod tests {
 
     #[test]
     fn a_404_from_before_a_generation_is_forgotten() {
-        let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
+        let set = synced(not_recent(), &["1", "2"]);
         set.not_found(b"1", set.passed(b"1"), request());
         let late = set.passed(b"2");
         let generation = set.start_generation(10).unwrap();

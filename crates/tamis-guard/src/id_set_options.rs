@@ -21,12 +21,16 @@ pub struct IdSetOptions {
     pub negative_ids: u64,
     /// How long an id stays in the negative cache.
     pub negative_for: Duration,
-    /// How long a new id passes although a deletion of it may still be on its way.
+    /// How long a new id passes although a deletion of it may still be on its way, and how long the
+    /// negative cache does not keep the answer 404 for it.
     pub recent_for: Duration,
     /// Integer ids at most this far above the highest known one may pass.
     pub next_ids: u64,
     /// How many such ids pass each second.
     pub next_per_second: u32,
+    /// True if the guard refuses ids without a proof that it reads the filter of a source as the
+    /// program writes it, and if no answer of the program makes the set stale.
+    pub is_trusted: bool,
 }
 
 impl IdSetOptions {
@@ -43,6 +47,7 @@ impl IdSetOptions {
             recent_for: Duration::from_secs(60),
             next_ids: 0,
             next_per_second: 100,
+            is_trusted: false,
         }
     }
 }

@@ -13,6 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::GuardedBody;
+use crate::cors::is_preflight;
 use crate::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
 use crate::json::Json;
 use crate::learn::{LearnRule, Lessons};
@@ -130,7 +131,7 @@ where
         let route = &self.routes[index];
         #[cfg(feature = "proxy")]
         VerdictSlot::write(&parts.extensions, &route.name, decision.verdict);
-        if let Some(refusal) = route.refusal_of(&decision) {
+        if let Some(refusal) = route.refusal_of(&decision, &parts.headers) {
             return GuardFuture::answered(refusal.map(Either::Left));
         }
         let request = Request::from_parts(parts, GuardedBody::unread(body));
@@ -151,6 +152,9 @@ enum ByHead {
 type Matches = SmallVec<[(usize, Reading); 1]>;
 
 fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
+    if is_preflight(parts) {
+        return ByHead::Unguarded;
+    }
     let first_match = |reading: Reading| {
         let mut matching = routes.iter().enumerate();
         matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
@@ -188,7 +192,10 @@ fn decide_in_each(
     let mut first = None;
     for &(index, reading) in matches {
         let path = routes[index].matches(parts, reading).expect("it matched before");
-        let decision = routes[index].decide(parts, reading, &path, body);
+        let mut decision = routes[index].decide(parts, reading, &path, body);
+        if matches.len() > 1 {
+            decision.forget_unknown();
+        }
         if !decision.verdict.passes() {
             return Some((index, decision));
         }
@@ -252,8 +259,12 @@ where
             let limit = limit.expect("a route matches");
             // An id beyond the limit may exist, so that the answer is not that of an absent one.
             let is_too_large = body.len_bytes() > limit as u64;
-            if is_too_large && matches.iter().any(|&(index, _)| routes[index].refuses_missing) {
-                return Ok(without_body(StatusCode::PAYLOAD_TOO_LARGE));
+            let mut matching = matches.iter().map(|&(index, _)| &routes[index]);
+            let strict = matching.find(|route| is_too_large && route.refuses_missing);
+            if let Some(route) = strict {
+                let mut answer = without_body(StatusCode::PAYLOAD_TOO_LARGE);
+                route.refusal.allow_origin(&parts.headers, &mut answer);
+                return Ok(answer);
             }
             let json = json.filter(|json| json.len_bytes() <= limit);
             decide_in_each(&routes, &parts, &matches, json.as_ref()).expect("a route matches")
@@ -263,11 +274,11 @@ where
     let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
     #[cfg(feature = "proxy")]
     VerdictSlot::write(&parts.extensions, &routes[index].name, decision.verdict);
-    if let Some(refusal) = routes[index].refusal_of(&decision) {
+    if let Some(refusal) = routes[index].refusal_of(&decision, &parts.headers) {
         return Ok(refusal.map(Either::Left));
     }
     let answer = inner.call(Request::from_parts(parts, body)).await?;
-    Decided { routes: Arc::clone(&routes), index, decision }.learn(answer.status());
+    Decided { routes: Arc::clone(&routes), index, decision }.learn(&answer);
     #[cfg(feature = "single-flight")]
     if let Some(turn) = turn {
         turn.answered(answer.status());

@@ -12,16 +12,19 @@ mod base;
 #[cfg(feature = "proxy")]
 mod bearer_token;
 mod body;
+mod cache_control;
 #[cfg(any(feature = "postgres", feature = "proxy"))]
 mod certificates;
 mod change_kind;
 mod change_log;
 #[cfg(feature = "config")]
 mod config;
+mod cors;
 mod counters;
 #[cfg(feature = "proxy")]
 mod entity_tag;
 mod escaped;
+mod evidence;
 #[cfg(feature = "proxy")]
 mod fleet;
 mod generation;
@@ -78,6 +81,7 @@ pub use body::GuardedBody;
 pub use change_kind::ChangeKind;
 #[cfg(feature = "config")]
 pub use config::{Config, ConfigError, OneRoute};
+pub use cors::Cors;
 pub use counters::RouteCounters;
 #[cfg(feature = "proxy")]
 pub use entity_tag::EntityTag;

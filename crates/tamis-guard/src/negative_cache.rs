@@ -4,10 +4,15 @@
 //! a cookie or a token. So an answer counts only for the same request again: its
 //! [`RequestKey`] must be equal. Otherwise one client could make an id unreachable for all others,
 //! with a request such as `/products/7/` that the service does not know.
+//!
+//! The guard may know an id before the service does: the service may read from a replica or from a
+//! cache that lags. So the 404 of an id that was inserted a short time ago is not kept. Each insert
+//! notes its time in a counter that the id shares with others, so that the memory is bounded. A new
+//! generation may have any new id, and counts as an insert of all ids.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -16,8 +21,8 @@ use http::request::Parts;
 use moka::sync::Cache;
 use smallvec::SmallVec;
 
-/// How many change counters there are. Ids that share a counter delay each other's entries.
-const COUNTERS: usize = 1 << 14;
+/// How many counters there are. Ids that share a counter delay each other's entries.
+const COUNTERS: usize = 1 << 16;
 
 /// The most requests that are kept for one id.
 const MAX_KEYS: usize = 16;
@@ -80,7 +85,10 @@ fn is_ignored(name: &HeaderName) -> bool {
 /// An id that passed, before its request reached the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    version: u32,
+    /// The last insert of an id with the same counter.
+    inserted: u64,
+    /// The last generation.
+    cleared: u64,
 }
 
 /// The requests for one id, with the times of their answers. Most ids have one.
@@ -92,17 +100,28 @@ pub(crate) struct NegativeCache {
     /// `None` if it is turned off.
     cache: Option<Cache<Box<[u8]>, Keys>>,
     ttl: Duration,
-    versions: Box<[AtomicU32]>,
+    /// How long after its insert a 404 of an id is not kept.
+    recent: Duration,
+    created: Instant,
+    /// The time of the last insert of an id with each counter, in nanoseconds after `created`. 0 for
+    /// none. Each insert makes it larger.
+    inserted: Box<[AtomicU64]>,
+    /// The time of the last generation, in the same form.
+    cleared: AtomicU64,
 }
 
 impl NegativeCache {
-    /// Creates a cache for at most `ids` ids, each of which stays for `ttl`. 0 turns it off.
-    pub(crate) fn new(ids: u64, ttl: Duration) -> Self {
+    /// Creates a cache for at most `ids` ids, each of which stays for `ttl`. 0 turns it off. A 404
+    /// within `recent` after the insert of its id is not kept.
+    pub(crate) fn new(ids: u64, ttl: Duration, recent: Duration) -> Self {
         let cache = || Cache::builder().max_capacity(ids).time_to_live(ttl).build();
         Self {
             cache: (ids > 0).then(cache),
             ttl,
-            versions: (0..COUNTERS).map(|_| AtomicU32::new(0)).collect(),
+            recent,
+            created: Instant::now(),
+            inserted: (0..COUNTERS).map(|_| AtomicU64::new(0)).collect(),
+            cleared: AtomicU64::new(0),
         }
     }
 
@@ -110,8 +129,8 @@ impl NegativeCache {
     pub(crate) fn contains(&self, id: &[u8], key: RequestKey) -> bool {
         let keys = self.cache.as_ref().and_then(|cache| cache.get(id));
         // The cache counts from the last answer for the id.
-        let is_recent = |(other, at): &(RequestKey, Instant)| *other == key && self.is_recent(*at);
-        keys.is_some_and(|keys| keys.iter().any(is_recent))
+        let is_kept = |(other, at): &(RequestKey, Instant)| *other == key && self.is_kept(*at);
+        keys.is_some_and(|keys| keys.iter().any(is_kept))
     }
 
     /// Tests whether any request for an id was answered with 404.
@@ -121,25 +140,36 @@ impl NegativeCache {
 
     /// Returns what must be known when a request for an id passes, to learn from its answer.
     pub(crate) fn passed(&self, id: &[u8]) -> Passed {
-        Passed { version: self.version(id).load(Ordering::Acquire) }
+        Passed {
+            inserted: self.counter(id).load(Ordering::Acquire),
+            cleared: self.cleared.load(Ordering::Acquire),
+        }
     }
 
-    /// Records that a request was answered with 404, unless the id was created meanwhile.
+    /// Records that a request was answered with 404, unless the id was created meanwhile or a short
+    /// time before.
     pub(crate) fn insert(&self, id: &[u8], passed: Passed, key: RequestKey) {
         let Some(cache) = &self.cache else { return };
-        let is_same = || self.version(id).load(Ordering::Acquire) == passed.version;
-        if !is_same() {
+        let is_unchanged = || {
+            let Passed { inserted, cleared } = self.passed(id);
+            inserted == passed.inserted && cleared == passed.cleared
+        };
+        let is_old = |time: u64| {
+            let time = Duration::from_nanos(time);
+            time.is_zero() || self.created.elapsed().saturating_sub(time) >= self.recent
+        };
+        if !is_unchanged() || !is_old(passed.inserted) || !is_old(passed.cleared) {
             return;
         }
         let mut keys = cache.get(id).unwrap_or_default();
-        keys.retain(|(other, at)| *other != key && self.is_recent(*at));
+        keys.retain(|(other, at)| *other != key && self.is_kept(*at));
         if keys.len() >= MAX_KEYS {
             return;
         }
         keys.push((key, Instant::now()));
         cache.insert(id.into(), keys);
         // A change between the test and the line above has not found the entry.
-        if !is_same() {
+        if !is_unchanged() {
             cache.invalidate(id);
         }
     }
@@ -147,33 +177,37 @@ impl NegativeCache {
     /// Forgets an id, because it exists now.
     pub(crate) fn remove(&self, id: &[u8]) {
         // The counter changes before the cache, so that a late 404 of the id is not kept.
-        self.version(id).fetch_add(1, Ordering::AcqRel);
+        self.note_time(self.counter(id));
         if let Some(cache) = &self.cache {
             cache.invalidate(id);
         }
     }
 
-    /// Forgets all ids.
+    /// Forgets all ids, because any of them may exist now.
     pub(crate) fn clear(&self) {
-        // As in `remove`, for each id.
-        for version in &self.versions {
-            version.fetch_add(1, Ordering::AcqRel);
-        }
+        // As in `remove`.
+        self.note_time(&self.cleared);
         if let Some(cache) = &self.cache {
             cache.invalidate_all();
         }
     }
 
-    fn is_recent(&self, at: Instant) -> bool {
+    fn note_time(&self, counter: &AtomicU64) {
+        let now = u64::try_from(self.created.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let later = |before: u64| Some(now.max(before.saturating_add(1)));
+        _ = counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+    }
+
+    fn is_kept(&self, at: Instant) -> bool {
         at.elapsed() < self.ttl
     }
 
-    fn version(&self, id: &[u8]) -> &AtomicU32 {
+    fn counter(&self, id: &[u8]) -> &AtomicU64 {
         // FNV-1a. An attacker who aims at one counter only keeps ids out of the cache.
         let hash = id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        &self.versions[(hash >> 32) as usize % COUNTERS]
+        &self.inserted[(hash >> 32) as usize % COUNTERS]
     }
 }
 
@@ -214,7 +248,7 @@ mod tests {
     #[test]
     fn further_answers_do_not_lengthen_the_time_of_an_entry() {
         let ttl = Duration::from_millis(200);
-        let cache = NegativeCache::new(10, ttl);
+        let cache = NegativeCache::new(10, ttl, Duration::ZERO);
         let first = key("/7", &[]);
         cache.insert(b"7", cache.passed(b"7"), first);
         let end = Instant::now() + ttl;
@@ -229,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_id_that_was_created_meanwhile_is_not_kept() {
-        let cache = NegativeCache::new(10, Duration::from_secs(60));
+        let cache = NegativeCache::new(10, Duration::from_secs(60), Duration::ZERO);
         let (one, two) = (key("/1", &[]), key("/2", &[]));
         let passed = cache.passed(b"7");
         cache.insert(b"7", passed, one);
@@ -241,5 +275,20 @@ mod tests {
         assert!(cache.contains(b"7", two));
         cache.clear();
         assert!(!cache.contains_any(b"7"));
+    }
+
+    #[test]
+    fn an_id_that_was_created_a_short_time_ago_is_not_kept() {
+        let minute = Duration::from_secs(60);
+        let cache = NegativeCache::new(10, minute, minute);
+        let key = key("/7", &[]);
+        cache.remove(b"7");
+        for (id, is_kept) in [(b"7", false), (b"8", true)] {
+            cache.insert(id, cache.passed(id), key);
+            assert_eq!(cache.contains(id, key), is_kept);
+        }
+        cache.clear();
+        cache.insert(b"8", cache.passed(b"8"), key);
+        assert!(!cache.contains_any(b"8"));
     }
 }

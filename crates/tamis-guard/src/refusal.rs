@@ -5,6 +5,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_A
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::Full;
 
+use crate::cors::Cors;
 use crate::verdict::RefuseReason;
 
 /// The answer to a request for an id that does not exist.
@@ -29,6 +30,8 @@ pub struct Refusal {
     pub headers: HeaderMap,
     /// After how many seconds a client may ask again while the guard does not know all ids.
     pub retry_after: u32,
+    /// Which pages of other origins may read the answer. `None` for those of the same origin.
+    pub cors: Option<Cors>,
 }
 
 impl Default for Refusal {
@@ -50,6 +53,7 @@ impl Refusal {
             body: Bytes::copy_from_slice(body.as_bytes()),
             headers,
             retry_after: 1,
+            cors: None,
         }
     }
 
@@ -68,6 +72,13 @@ impl Refusal {
         }
         response.headers_mut().insert(REASON, HeaderValue::from_static(reason.name()));
         response
+    }
+
+    /// Adds the headers for pages of other origins to an answer of the guard.
+    pub(crate) fn allow_origin<B>(&self, request: &HeaderMap, answer: &mut Response<B>) {
+        if let Some(cors) = &self.cors {
+            cors.write(request, answer.headers_mut());
+        }
     }
 }
 

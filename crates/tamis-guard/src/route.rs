@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, Response};
+use http::{HeaderMap, Method, Response};
 use http_body_util::Full;
 use percent_encoding::percent_decode;
 use smallvec::SmallVec;
 
+use crate::cache_control::CacheControl;
 use crate::counters::RouteCounters;
 use crate::id_set::IdSet;
 use crate::json::Json;
@@ -116,15 +117,22 @@ impl Route {
         path: &Values<'r>,
         body: Option<&Json>,
     ) -> Decision {
-        let decision = self.decide_values(parts, path, body);
+        let mut decision = self.decide_values(parts, path, body);
         // `7;v=1` is the id `7` for a servlet, and an id of its own for other programs.
-        if decision.verdict.passes() || !parts.uri.path().contains(';') {
+        if decision.is_certain() || !parts.uri.path().contains(';') {
             return decision;
         }
+        decision.forget_unknown();
         let path = self.path.values_of(parts.uri.path(), reading.without_parameters());
-        let cut = path.map(|path| self.decide_values(parts, &path, body));
-        let is_no_id = decision.verdict == Verdict::Refuse(RefuseReason::NotAnId);
-        cut.filter(|cut| is_no_id || cut.verdict.passes()).unwrap_or(decision)
+        let Some(path) = path else { return decision };
+        let mut cut = self.decide_values(parts, &path, body);
+        cut.forget_unknown();
+        let is_better = match decision.verdict {
+            Verdict::Pass(_) => cut.is_certain(),
+            Verdict::Refuse(RefuseReason::NotAnId) => true,
+            Verdict::Refuse(_) => cut.verdict.passes(),
+        };
+        if is_better { cut } else { decision }
     }
 
     fn decide_values<'r>(
@@ -146,7 +154,7 @@ impl Route {
             }
             decision.values += values.len();
             for value in values {
-                match decide_value(id, value, &mut decision.passed) {
+                match self.decide_value(id, value, &mut decision) {
                     Verdict::Pass(reason) => {
                         has_known = true;
                         decision.verdict = Verdict::Pass(reason);
@@ -159,45 +167,69 @@ impl Route {
         if is_refused && let Some(reason) = refusal {
             decision.verdict = Verdict::Refuse(reason);
         }
+        if !matches!(parts.method, Method::GET | Method::HEAD) || decision.values > 1 {
+            decision.forget_unknown();
+        }
         if decision.is_of_one_known_id() {
             decision.request = RequestKey::of(parts);
+            decision.cache_control = CacheControl::of(&parts.headers);
             decision.refuse_if_not_found();
         }
         decision
     }
 
-    /// Counts a decision. Returns the answer of the guard, if the request does not pass.
-    pub(crate) fn refusal_of(&self, decision: &Decision) -> Option<Response<Full<Bytes>>> {
+    /// Decides about one value of a request. Some programs decode the value of a cookie, and others do
+    /// not: it passes if one of both is an id that passes.
+    fn decide_value(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
+        let verdict = self.decide_text(id, value, decision);
+        let is_certain = verdict.passes() && verdict != Verdict::Pass(PassReason::Unproven);
+        if is_certain || !id.place.is_cookie() || !value.contains(&b'%') {
+            return verdict;
+        }
+        let decoded = self.decide_text(id, &Cow::from(percent_decode(value)), decision);
+        decision.forget_unknown();
+        if decoded.passes() { decoded } else { verdict }
+    }
+
+    fn decide_text(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
+        let Ok(canonical) = id.ids.options().id.canonical(value) else {
+            return Verdict::Refuse(RefuseReason::NotAnId);
+        };
+        let version = id.ids.passed(&canonical);
+        let verdict = id.ids.decide_id(&canonical);
+        match verdict {
+            Verdict::Pass(PassReason::Known) => {
+                let ids = Arc::clone(&id.ids);
+                decision.passed.push(PassedId { ids, id: canonical.into_owned(), version });
+            }
+            Verdict::Pass(PassReason::Unproven) => {
+                decision.unknown = Some((Arc::clone(&id.ids), canonical.into_owned()));
+            }
+            Verdict::Refuse(RefuseReason::Absent) if self.is_shadow => {
+                decision.unknown = Some((Arc::clone(&id.ids), canonical.into_owned()));
+            }
+            _ => {}
+        }
+        verdict
+    }
+
+    /// Counts a decision about a request with these headers. Returns the answer of the guard, if the
+    /// request does not pass.
+    pub(crate) fn refusal_of(
+        &self,
+        decision: &Decision,
+        headers: &HeaderMap,
+    ) -> Option<Response<Full<Bytes>>> {
         self.counters.count(decision.verdict);
         match decision.verdict {
-            Verdict::Refuse(reason) if !self.is_shadow => Some(self.refusal.response(reason)),
+            Verdict::Refuse(reason) if !self.is_shadow => {
+                let mut answer = self.refusal.response(reason);
+                self.refusal.allow_origin(headers, &mut answer);
+                Some(answer)
+            }
             _ => None,
         }
     }
-}
-
-/// Decides about one value of a request. Some programs decode the value of a cookie, and others do
-/// not: it passes if one of both is an id that passes.
-fn decide_value(id: &RouteId, value: &[u8], passed: &mut SmallVec<[PassedId; 1]>) -> Verdict {
-    let verdict = decide_text(id, value, passed);
-    if verdict.passes() || !id.place.is_cookie() || !value.contains(&b'%') {
-        return verdict;
-    }
-    let decoded = decide_text(id, &Cow::from(percent_decode(value)), passed);
-    if decoded.passes() { decoded } else { verdict }
-}
-
-fn decide_text(id: &RouteId, value: &[u8], passed: &mut SmallVec<[PassedId; 1]>) -> Verdict {
-    let Ok(canonical) = id.ids.options().id.canonical(value) else {
-        return Verdict::Refuse(RefuseReason::NotAnId);
-    };
-    let version = id.ids.passed(&canonical);
-    let verdict = id.ids.decide_id(&canonical);
-    if verdict == Verdict::Pass(PassReason::Known) {
-        let ids = Arc::clone(&id.ids);
-        passed.push(PassedId { ids, id: canonical.into_owned(), version });
-    }
-    verdict
 }
 
 /// What is decided about a request.
@@ -208,8 +240,13 @@ pub(crate) struct Decision {
     values: usize,
     /// The ids that passed because the filter has them.
     passed: SmallVec<[PassedId; 1]>,
-    /// Identifies the request in the negative cache. `None` if its answer teaches nothing.
+    /// The id of a request to read it that the set does not have, and that goes to the service
+    /// nevertheless.
+    unknown: Option<(Arc<IdSet>, Vec<u8>)>,
+    /// Identifies the request in the negative cache. `None` if its 404 teaches nothing.
     request: Option<RequestKey>,
+    /// What the request allows the negative cache to do.
+    cache_control: CacheControl,
 }
 
 impl Default for Decision {
@@ -218,7 +255,9 @@ impl Default for Decision {
             verdict: Verdict::Pass(PassReason::NoId),
             values: 0,
             passed: SmallVec::new(),
+            unknown: None,
             request: None,
+            cache_control: CacheControl::DEFAULT,
         }
     }
 }
@@ -238,19 +277,48 @@ impl Decision {
         self.values == 1 && self.verdict == Verdict::Pass(PassReason::Known)
     }
 
+    /// Tests whether the request passes, and would pass also if the filter of the source were proven.
+    fn is_certain(&self) -> bool {
+        self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
+    }
+
+    /// Lets the answer of the service show nothing about an unknown id: the service may read another
+    /// id from the request.
+    pub(crate) fn forget_unknown(&mut self) {
+        self.unknown = None;
+    }
+
     /// Refuses the request if the service answered the same one with 404 a short time ago.
     fn refuse_if_not_found(&mut self) {
         if let (Some(request), [PassedId { ids, id, .. }]) = (self.request, &self.passed[..])
+            && self.cache_control.may_reuse
             && ids.is_not_found(id, request)
         {
             self.verdict = Verdict::Refuse(RefuseReason::Negative);
         }
     }
 
-    /// Records the answer 404.
-    pub(crate) fn not_found(&self) {
-        if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..]) {
+    /// Records the answer 404, unless its headers or those of the request forbid it.
+    pub(crate) fn not_found(&self, headers: &HeaderMap) {
+        let answer = CacheControl::of(headers);
+        if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..])
+            && self.cache_control.may_store
+            && answer.may_store
+            && answer.may_reuse
+        {
             ids.not_found(id, *version, request);
+        }
+    }
+
+    /// Records an answer with a status from 200 to 299: the ids of the request exist.
+    pub(crate) fn succeeded(&self) {
+        if let Some((ids, id)) = &self.unknown {
+            ids.evidence().missed(id);
+        }
+        for PassedId { ids, id, .. } in &self.passed {
+            if ids.evidence().is_open() {
+                ids.evidence().found(id, &ids.generation());
+            }
         }
     }
 

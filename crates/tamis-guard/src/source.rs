@@ -190,8 +190,10 @@ impl Source {
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
-        let snapshots = self.run.snapshots.status();
-        SourceStatus { snapshots, ..self.run.progress.lock().status(self.run.ids.state()) }
+        let (ids, snapshots) = (&self.run.ids, self.run.snapshots.status());
+        let status = self.run.progress.lock().status(ids.state());
+        let last_error = status.last_error.or_else(|| ids.evidence().reason());
+        SourceStatus { snapshots, last_error, ..status }
     }
 
     /// Asks the source to read all ids into a new generation, at the next

@@ -12,11 +12,14 @@ pub enum SyncState {
     Synced,
     /// The guard had all ids, and has lost the changes since. New ids may be unknown.
     Stale,
+    /// The guard has read a whole filter, and no answers of the program have shown yet that it reads
+    /// the filter as the program writes it.
+    Unproven,
 }
 
 impl SyncState {
     /// All states, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Warming, Self::Synced, Self::Stale];
+    pub const ALL: [Self; 4] = [Self::Warming, Self::Synced, Self::Stale, Self::Unproven];
 
     /// Returns the name of the state, as the configuration and the metrics write it.
     #[must_use]
@@ -25,7 +28,14 @@ impl SyncState {
             Self::Warming => "warming",
             Self::Synced => "synced",
             Self::Stale => "stale",
+            Self::Unproven => "unproven",
         }
+    }
+
+    /// Tests whether the guard has read all that the source has.
+    #[must_use]
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Synced | Self::Unproven)
     }
 }
 
@@ -56,12 +66,19 @@ pub struct Policies {
     pub synced: Policy,
     /// While changes are missing.
     pub stale: Policy,
+    /// While the filter of a source is not proven.
+    pub unproven: Policy,
 }
 
 impl Default for Policies {
     /// Refuses unknown ids only while the guard has all ids.
     fn default() -> Self {
-        Self { warming: Policy::Pass, synced: Policy::Reject, stale: Policy::Pass }
+        Self {
+            warming: Policy::Pass,
+            synced: Policy::Reject,
+            stale: Policy::Pass,
+            unproven: Policy::Pass,
+        }
     }
 }
 
@@ -73,6 +90,7 @@ impl Policies {
             SyncState::Warming => self.warming,
             SyncState::Synced => self.synced,
             SyncState::Stale => self.stale,
+            SyncState::Unproven => self.unproven,
         }
     }
 }

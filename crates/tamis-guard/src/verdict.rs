@@ -30,6 +30,8 @@ pub enum PassReason {
     Next,
     /// The guard does not know all ids now, and its policy lets such requests pass.
     Unsure,
+    /// The filter of the source does not have the id, and is not proven.
+    Unproven,
     /// No route names an id of the request.
     NoId,
 }
@@ -51,8 +53,15 @@ pub enum RefuseReason {
 
 impl PassReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Known, Self::Allowed, Self::Recent, Self::Next, Self::Unsure, Self::NoId];
+    pub const ALL: [Self; 7] = [
+        Self::Known,
+        Self::Allowed,
+        Self::Recent,
+        Self::Next,
+        Self::Unsure,
+        Self::Unproven,
+        Self::NoId,
+    ];
 
     /// Returns the name of the reason, as the metrics write it.
     #[must_use]
@@ -63,6 +72,7 @@ impl PassReason {
             Self::Recent => "recent",
             Self::Next => "next",
             Self::Unsure => "unsure",
+            Self::Unproven => "unproven",
             Self::NoId => "no_id",
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tamis_guard::{Config, GuardSet, GuardSets, SyncState};
+use tamis_guard::{Config, GuardSet, GuardSets};
 
 use crate::exit::{CommandResult, Exit, Failure, set_incomplete};
 use crate::{messages, table};
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> CommandResult {
     for set in sets.list() {
         let generation = set.ids.generation();
         let status = set.status.as_ref();
-        let is_synced = status.is_some_and(|status| status.state == SyncState::Synced);
+        let is_synced = status.is_some_and(|status| status.state.is_complete());
         let error = match status {
             None => Some("the set has no source in the configuration".to_owned()),
             Some(_) if is_synced => None,
@@ -87,7 +87,7 @@ pub fn start(config: &Config, timeout: u64) -> Result<GuardSets, Failure> {
     let end = Instant::now() + Duration::from_secs(timeout.min(86_400));
     // A source that has failed once may still succeed, but the user waits for its error.
     let is_pending = |set: &GuardSet| {
-        set.status.as_ref().is_some_and(|it| it.state != SyncState::Synced && it.failures == 0)
+        set.status.as_ref().is_some_and(|it| !it.state.is_complete() && it.failures == 0)
     };
     while sets.list().iter().any(is_pending) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));

@@ -127,12 +127,62 @@ fn a_filter_file_is_a_source_and_a_shadow_refuses_nothing() {
         filter.to_str().unwrap(),
     ];
     let mut running = Running::start(&arguments);
+    // Nothing shows yet that the filter has the ids as requests write them.
+    running.wait_for("unknown ids pass");
+    assert!(running.get("/search?q=c").starts_with("HTTP/1.1 200 "));
+    let mut running = Running::start(&[&arguments[..], &["--trust"]].concat());
     running.wait_for("synced");
     assert!(running.get("/search?q=b").starts_with("HTTP/1.1 200 "));
     assert!(running.get("/search?q=c").starts_with("HTTP/1.1 404 "));
-    let mut running = Running::start(&[&arguments[..], &["--shadow"]].concat());
+    let mut running = Running::start(&[&arguments[..], &["--trust", "--shadow"]].concat());
     running.wait_for("synced");
     assert!(running.get("/search?q=c").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn real_ids_audit_a_filter() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("ids.txt"), "1\n2\n3\n").unwrap();
+    let config = "proxy = { upstream = \"http://127.0.0.1:9000\" }\n\
+        [ids.products]\nsource = { kind = \"filter\", path = \"ids.tamis\", quiet = \"50ms\" }\n";
+    std::fs::write(path("guard.toml"), config).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+        let output = command.current_dir(folder.path()).args(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    // The texts of a program whose serializer writes quotes.
+    for (in_filter, real, status, expected) in [
+        ("1\n2\n3\n", "1\n02\n3\n", 0, "products"),
+        ("\"1\"\n\"2\"\n\"3\"\n", "1\n2\n", 1, "2 ids that exist are refused: 1, 2"),
+        ("1\n2\n3\n", "1\nx\n", 1, "1 lines of real.txt are no ids of the type"),
+        ("1\n2\n3\n", "", 2, "real.txt has no ids"),
+    ] {
+        std::fs::write(path("in.txt"), in_filter).unwrap();
+        std::fs::write(path("real.txt"), real).unwrap();
+        _ = std::fs::remove_file(path("ids.tamis"));
+        assert_eq!(run(&["build", "-o", "ids.tamis", "in.txt"]).0, Some(0));
+        let audit = ["guard", "audit", "--config", "guard.toml"];
+        let (code, text) = run(&[&audit[..], &["--ids", "real.txt"]].concat());
+        assert_eq!(code, Some(status), "{text}");
+        assert!(text.contains(expected), "{text}");
+        let (code, text) = run(&audit);
+        assert!(code == Some(2) && text.contains("audit --ids FILE"), "{text}");
+    }
+    std::fs::write(path("guard.toml"), format!("{config}[ids.others]\n")).unwrap();
+    let audit = ["guard", "audit", "--config", "guard.toml", "--ids", "ids.txt"];
+    let (code, text) = run(&audit);
+    assert!(
+        code == Some(2) && text.contains("choose it with --set from others, products"),
+        "{text}"
+    );
+    assert_eq!(run(&[&audit[..], &["--set", "products"]].concat()).0, Some(0));
+    let (code, text) = run(&[&audit[..], &["--set", "shops"]].concat());
+    assert!(code == Some(2) && text.contains("no set \"shops\""), "{text}");
+    let (code, text) = run(&["guard", "check", "--config", "guard.toml"]);
+    assert!(text.contains("unproven"), "{code:?} {text}");
 }
 
 #[test]

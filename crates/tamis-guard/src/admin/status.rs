@@ -10,12 +10,12 @@ use crate::guard_sets::GuardSet;
 use crate::learn::NotLearnt;
 use crate::route::Route;
 use crate::single_flight::SingleFlight;
-use crate::state::SyncState;
 use crate::verdict::{PassReason, RefuseReason};
 
-/// Tests whether all sets with a source are synced.
+/// Tests whether all sets with a source have been read. An unproven set needs requests for its proof,
+/// so that a load balancer must not wait for it.
 pub(super) fn is_ready(guard: &GuardHandle) -> bool {
-    guard.sets().iter().all(|set| set.ids.state() == SyncState::Synced || set.status.is_none())
+    guard.sets().iter().all(|set| set.ids.state().is_complete() || set.status.is_none())
 }
 
 /// Returns the state of each set.

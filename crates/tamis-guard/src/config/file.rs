@@ -112,6 +112,8 @@ pub(super) struct Ids {
     pub(super) deny: Vec<String>,
     pub(super) deny_file: Option<PathBuf>,
     pub(super) source: Option<Source>,
+    #[serde(default)]
+    pub(super) trust: bool,
     pub(super) push: Option<Push>,
     pub(super) publish: Option<Publish>,
     pub(super) interval: Option<Text<Duration>>,
@@ -135,6 +137,7 @@ pub(super) struct Policies {
     pub(super) warming: Option<Text<Policy>>,
     pub(super) synced: Option<Text<Policy>>,
     pub(super) stale: Option<Text<Policy>>,
+    pub(super) unproven: Option<Text<Policy>>,
 }
 
 /// `negative = { ids = 100000, ttl = "60s" }`
@@ -327,4 +330,14 @@ pub(super) struct Refusal {
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
     pub(super) retry_after: Option<u32>,
+    pub(super) cors: Option<Cors>,
+}
+
+/// `cors = { origins = ["https://shop.example.com"], credentials = true }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cors {
+    pub(super) origins: OneOrMany<String>,
+    #[serde(default)]
+    pub(super) credentials: bool,
 }

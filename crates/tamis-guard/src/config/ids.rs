@@ -31,6 +31,7 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     set_to(&mut options.negative_ids, table.negative.ids);
     set_to_text(&mut options.negative_for, table.negative.ttl);
     set_to_text(&mut options.recent_for, table.recent);
+    options.is_trusted = table.trust;
     set_to(&mut options.next_ids, table.next.ids);
     set_to(&mut options.next_per_second, table.next.per_second);
     if options.next_ids > 0 && !matches!(id, IdType::Integer { .. }) {
@@ -103,6 +104,7 @@ fn policies(table: file::Policies) -> Policies {
     set_to_text(&mut policies.warming, table.warming);
     set_to_text(&mut policies.synced, table.synced);
     set_to_text(&mut policies.stale, table.stale);
+    set_to_text(&mut policies.unproven, table.unproven);
     policies
 }
 

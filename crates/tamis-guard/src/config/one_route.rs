@@ -29,6 +29,8 @@ pub struct OneRoute {
     pub id_type: Option<String>,
     /// The false positive rate, a probability.
     pub rate: Option<f64>,
+    /// True if the guard refuses ids without a proof that it reads a filter as the program writes it.
+    pub is_trusted: bool,
     /// The message in the answer to a refused request.
     pub message: Option<String>,
     /// True if the guard refuses nothing and counts what it would have refused.
@@ -78,6 +80,7 @@ impl Config {
         let ids = file::Ids {
             id_type: Some(id_type),
             rate: route.rate,
+            trust: route.is_trusted,
             source: Some(source),
             ..file::Ids::default()
         };

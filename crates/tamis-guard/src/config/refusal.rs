@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::config::file;
 use crate::config::setting::{InvalidValue, invalid};
+use crate::cors::Cors;
 use crate::refusal::Refusal;
 
 /// Creates the answer of a route.
@@ -37,5 +38,31 @@ pub(super) fn refusal(config: &file::Refusal) -> Result<Refusal, InvalidValue> {
         refusal.headers.insert(header, value);
     }
     refusal.retry_after = config.retry_after.unwrap_or(refusal.retry_after);
+    refusal.cors = config.cors.as_ref().map(cors).transpose()?;
     Ok(refusal)
+}
+
+fn cors(config: &file::Cors) -> Result<Cors, InvalidValue> {
+    let origins = config.origins.clone().into_vec();
+    if origins == ["*"] {
+        if config.credentials {
+            let message = "browsers do not accept * with credentials: list the origins";
+            return Err(invalid("cors.origins", message));
+        }
+        return Ok(Cors::default());
+    }
+    let origin = |origin: &String| {
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        let is_origin = host.is_some_and(|it| !it.is_empty() && !it.contains(['/', '*', '@']))
+            && *origin == origin.to_ascii_lowercase();
+        let value = HeaderValue::from_str(origin).ok().filter(|_| is_origin);
+        let expected =
+            "is not \"*\" and not an origin in lower case such as https://shop.example.com";
+        value.ok_or_else(|| invalid("cors.origins", format!("{origin:?} {expected}")))
+    };
+    let origins = origins.iter().map(origin).collect::<Result<Vec<_>, _>>()?;
+    if origins.is_empty() {
+        return Err(invalid("cors.origins", "write \"*\" or a list of origins"));
+    }
+    Ok(Cors { origins, has_credentials: config.credentials })
 }

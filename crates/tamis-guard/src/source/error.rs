@@ -109,7 +109,7 @@ impl fmt::Display for SourceError {
                 "the filter file is a window, which forgets items; build one without --window",
             ),
             Self::NoList => f.write_str(
-                "a filter has no list of its ids; name the list from which it was built",
+                "a filter has no list of its ids; audit it with ids that exist: tamis guard audit --ids FILE",
             ),
             Self::TooFew { items, least } => write!(
                 f,
@@ -129,7 +129,8 @@ impl fmt::Display for SourceError {
             Self::Leader(error) => error.fmt(f),
             #[cfg(feature = "proxy")]
             Self::LeaderHasNoList => f.write_str(
-                "a leader sends no list of its ids; audit the set with the leader's configuration",
+                "a leader sends no list of its ids; audit the set with the leader's configuration, or \
+                 with ids that exist: tamis guard audit --ids FILE",
             ),
             #[cfg(feature = "redis")]
             Self::Redis { name, error } => write!(f, "{name}: {error}"),

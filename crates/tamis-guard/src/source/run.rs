@@ -140,9 +140,7 @@ impl Run {
     }
 
     pub(super) fn make_stale(&self) {
-        if self.ids.state() == SyncState::Synced {
-            self.ids.set_state(SyncState::Stale);
-        }
+        self.ids.end_sync();
     }
 
     pub(super) fn is_stopped(&self) -> bool {

@@ -28,7 +28,8 @@ pub struct SourceStatus {
     pub lag_bytes: Option<u64>,
     /// When the last successful read ended.
     pub last_success: Option<Instant>,
-    /// The last error. `None` after a successful read.
+    /// The last error, or why the answers of the program make the set stale. `None` after a
+    /// successful read.
     pub last_error: Option<String>,
     /// The snapshots of the source.
     pub snapshots: SnapshotStatus,

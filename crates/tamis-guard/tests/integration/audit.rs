@@ -28,7 +28,9 @@ fn integers() -> IdType {
 }
 
 fn set(id: IdType, rate: f64, rows: &[String]) -> IdSet {
-    let set = IdSet::new(IdSetOptions { rate, ..IdSetOptions::new(id) }).unwrap();
+    // No id is recent, so that the negative cache takes each of them.
+    let recent_for = Duration::ZERO;
+    let set = IdSet::new(IdSetOptions { rate, recent_for, ..IdSetOptions::new(id) }).unwrap();
     let generation = set.start_generation(rows.len() as u64).unwrap();
     for row in rows {
         let id = set.options().id.canonical(row.as_bytes()).unwrap().into_owned();

@@ -75,6 +75,16 @@ fn wrong_values_are_named_with_their_place() {
         ("= \"products\"", "= \"users\"", "no table [ids.users]; there are: products"),
         ("{ \"path:id\" = \"products\" }", "{}", "route 1: ids: write where the id is"),
         ("\n[[route]]", "\n[[route]]\nrefusal = { status = 99 }", "route 1: refusal.status"),
+        (
+            "\n[[route]]",
+            "\n[[route]]\nrefusal = { cors = { origins = \"*\", credentials = true } }",
+            "browsers do not accept * with credentials",
+        ),
+        (
+            "\n[[route]]",
+            "\n[[route]]\nrefusal = { cors = { origins = [\"https://a.com/\"] } }",
+            "is not \"*\" and not an origin",
+        ),
         ("\n[[route]]", "\n[[route]]\nmethods = [\"G T\"]", "route 1: methods"),
         (
             "\n[[route]]",

@@ -1,13 +1,19 @@
 //! The guard as a layer in front of a service.
 
+mod evidence;
+mod negative;
+mod preflights;
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use tamis_guard::{
@@ -24,6 +30,8 @@ struct Shop {
     bodies: Arc<Mutex<Vec<Bytes>>>,
     /// Answers only `GET /products/7` with the token `a`.
     is_strict: Arc<AtomicBool>,
+    /// The header `cache-control` of each answer.
+    caching: Arc<Mutex<Option<&'static str>>>,
 }
 
 type ShopFuture =
@@ -49,6 +57,7 @@ where
             && request.uri() == "/products/7"
             && request.headers().get("token").is_some_and(|token| token == "a");
         let is_missing = self.is_strict.load(Ordering::Relaxed) && !is_good;
+        let caching = *self.caching.lock().unwrap();
         Box::pin(async move {
             let id = request.uri().path().rsplit('/').next().unwrap().parse::<u64>();
             let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -56,6 +65,9 @@ where
             let mut response = Response::new(Full::from("a product"));
             if is_missing || id.is_ok_and(|id| !(1..100).contains(&id)) {
                 *response.status_mut() = StatusCode::NOT_FOUND;
+            }
+            if let Some(value) = caching {
+                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
             }
             Ok(response)
         })
@@ -68,7 +80,12 @@ fn integers() -> IdType {
 
 /// Returns a set that knows the ids 1 to 99, and 500, which the shop does not have.
 fn products() -> Arc<IdSet> {
-    let ids = IdSet::new(IdSetOptions::new(integers())).unwrap();
+    // No id is recent, so that the negative cache takes each of them.
+    products_with(IdSetOptions { recent_for: Duration::ZERO, ..IdSetOptions::new(integers()) })
+}
+
+fn products_with(options: IdSetOptions) -> Arc<IdSet> {
+    let ids = IdSet::new(options).unwrap();
     let generation = ids.start_generation(1000).unwrap();
     for id in (1..100).chain([500]) {
         generation.load(id.to_string().as_bytes(), Some(id)).unwrap();

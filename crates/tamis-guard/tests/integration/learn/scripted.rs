@@ -7,6 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -170,10 +171,14 @@ impl Guarded {
     }
 }
 
+/// How long an id is recent.
+pub const RECENT: Duration = Duration::from_secs(1);
+
 pub fn products() -> Arc<IdSet> {
     let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
     // No test sees a false positive.
-    let ids = IdSet::new(IdSetOptions { rate: 1e-7, ..IdSetOptions::new(id) }).unwrap();
+    let recent_for = RECENT;
+    let ids = IdSet::new(IdSetOptions { rate: 1e-7, recent_for, ..IdSetOptions::new(id) }).unwrap();
     let generation = ids.start_generation(1000).unwrap();
     for id in (1..100).chain([500]) {
         generation.load(id.to_string().as_bytes(), Some(id)).unwrap();

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -73,7 +74,9 @@ impl Guarded {
         F: Future<Output = u16> + Send + 'static,
     {
         let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
-        let options = IdSetOptions { negative_ids, ..IdSetOptions::new(id) };
+        // No id is recent, so that the negative cache takes each of them.
+        let recent_for = Duration::ZERO;
+        let options = IdSetOptions { negative_ids, recent_for, ..IdSetOptions::new(id) };
         let ids = Arc::new(IdSet::new(options).unwrap());
         let generation = ids.start_generation(1000).unwrap();
         for id in 1..100 {

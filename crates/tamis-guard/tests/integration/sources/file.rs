@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Hasher, Plan};
 use tamis_formats::TamisFile;
 use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source, SourceOptions};
-use tamis_guard::{IdSet, IdType, RequestKey, SnapshotOptions, SyncState};
+use tamis_guard::{IdSet, IdSetOptions, IdType, RequestKey, SnapshotOptions, SyncState};
 
 use crate::checker::{Committed, Dir, Random, check, has, id_set, integers, knows, options};
 use crate::checker::{wait, wait_synced, wait_until};
@@ -104,7 +104,9 @@ fn a_restart_with_a_snapshot_reads_only_a_list_that_has_changed() {
 
 #[test]
 fn an_id_that_is_created_again_passes_after_a_404() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
+    // No id is recent, so that the negative cache takes each of them.
+    let options = IdSetOptions { recent_for: Duration::ZERO, ..IdSetOptions::new(integers()) };
+    let (dir, ids) = (Dir::new(), Arc::new(IdSet::new(options).unwrap()));
     let path = dir.path("ids.txt");
     fs::write(&path, lines([1, 2])).unwrap();
     let source = start(&ids, &path, FileFormat::Lines);

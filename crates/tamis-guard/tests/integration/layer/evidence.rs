@@ -1,0 +1,146 @@
+//! The answers of the program prove or refute a set of ids.
+
+use std::fs;
+
+use tamis::{AnyFilter, Hasher, Plan};
+use tamis_formats::TamisFile;
+use tamis_guard::source::{FileFormat, FileOptions, Source, SourceOptions};
+
+use super::*;
+use crate::checker::{Dir, INTERVAL, options as source_options, wait};
+
+/// A set of a file, with a guarded shop that has the products 1 to 99.
+struct FromFile {
+    guarded: Guarded,
+    ids: Arc<IdSet>,
+    source: Source,
+    _dir: Dir,
+}
+
+impl FromFile {
+    fn new(
+        format: FileFormat,
+        content: Vec<u8>,
+        set: impl Fn(&mut IdSetOptions, &mut Route),
+    ) -> Self {
+        let dir = Dir::new();
+        let path = dir.path("ids");
+        fs::write(&path, content).unwrap();
+        let mut options = IdSetOptions {
+            rate: 1e-7,
+            recent_for: Duration::from_millis(100),
+            ..IdSetOptions::new(integers())
+        };
+        let mut route = Route::new("/products/{id}".parse().unwrap(), Vec::new());
+        set(&mut options, &mut route);
+        let ids = Arc::new(IdSet::new(options).unwrap());
+        route.ids = vec![RouteId { place: "path:id".parse().unwrap(), ids: Arc::clone(&ids) }];
+        let file = FileOptions { quiet: INTERVAL, ..FileOptions::new(&path, format) };
+        // No state but the one that the test waits for: the watch thread is slow on a busy machine.
+        let options = SourceOptions { stale_after: Duration::from_secs(60), ..source_options() };
+        let source = Source::file(Arc::clone(&ids), file, options);
+        wait(&source, "a generation", |status| status.generations == 1 && status.lag.is_some());
+        Self { guarded: Guarded::new(vec![route]), ids, source, _dir: dir }
+    }
+
+    async fn get(&mut self, id: u32) -> StatusCode {
+        self.guarded.get(&format!("/products/{id}")).await
+    }
+
+    /// Waits until the answers of the program refute the set, and returns why.
+    fn refuted(&self) -> String {
+        let status = wait(&self.source, "refuted", |status| status.state == SyncState::Stale);
+        status.last_error.unwrap()
+    }
+}
+
+/// Returns a filter file of these texts.
+fn filter(texts: impl Iterator<Item = String>) -> Vec<u8> {
+    let mut filter = AnyFilter::new(&Plan::new(1000, 1e-7).unwrap(), Hasher::default()).unwrap();
+    for text in texts {
+        filter.try_insert(&text).unwrap();
+    }
+    let mut bytes = Vec::new();
+    TamisFile::new(filter).write_to(&mut bytes).unwrap();
+    bytes
+}
+
+fn untouched(_: &mut IdSetOptions, _: &mut Route) {}
+
+#[tokio::test]
+async fn no_id_that_exists_is_refused_if_the_filter_has_other_texts() {
+    // A serializer has written the ids with quotes.
+    let bytes = filter((1..100).map(|id| format!("\"{id}\"")));
+    let mut shop = FromFile::new(FileFormat::Filter, bytes, untouched);
+    assert_eq!(shop.ids.state(), SyncState::Unproven);
+    for id in 1..100 {
+        assert_eq!(shop.get(id).await, StatusCode::OK, "{id}");
+    }
+    assert!(shop.refuted().contains("`funnel`"));
+    for id in 1..100 {
+        assert_eq!(shop.get(id).await, StatusCode::OK, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_filter_refuses_ids_after_enough_answers_have_proved_it() {
+    let bytes = filter((1..100).map(|id| id.to_string()));
+    let mut shop = FromFile::new(FileFormat::Filter, bytes, untouched);
+    for id in 1..=60 {
+        assert_eq!(shop.get(id).await, StatusCode::OK, "{id}");
+        // A 404 shows nothing.
+        shop.get(1000 + id).await;
+    }
+    assert_eq!(shop.ids.state(), SyncState::Synced);
+    shop.guarded.reached();
+    assert_eq!(shop.get(2000).await, StatusCode::NOT_FOUND);
+    assert_eq!(shop.guarded.reached(), 0);
+    let passed = |reason| shop.guarded.layer.routes()[0].counters.passed(reason);
+    assert!(passed(PassReason::Unproven) >= 30, "{}", passed(PassReason::Unproven));
+}
+
+#[tokio::test]
+async fn a_trusted_filter_refuses_ids_at_once() {
+    let bytes = filter((1..100).map(|id| id.to_string()));
+    let mut shop = FromFile::new(FileFormat::Filter, bytes, |options, _| options.is_trusted = true);
+    assert_eq!(shop.ids.state(), SyncState::Synced);
+    assert_eq!((shop.get(2000).await, shop.guarded.reached()), (StatusCode::NOT_FOUND, 0));
+}
+
+#[tokio::test]
+async fn the_policy_limits_unknown_ids_of_a_filter_that_is_not_proven() {
+    let bytes = filter((1..100).map(|id| id.to_string()));
+    let mut shop = FromFile::new(FileFormat::Filter, bytes, |options, _| {
+        options.policies.unproven = Policy::Limit(3);
+    });
+    let mut unavailable = 0;
+    for id in 2000..2020 {
+        unavailable += u32::from(shop.get(id).await == StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert!(unavailable >= 10, "{unavailable}");
+}
+
+#[tokio::test]
+async fn a_shadow_route_refutes_a_list_without_the_ids_of_the_program() {
+    for is_trusted in [false, true] {
+        let mut shop = FromFile::new(FileFormat::Lines, b"1\n2\n".to_vec(), |options, route| {
+            options.is_trusted = is_trusted;
+            route.is_shadow = true;
+        });
+        for uri in ["/products/3", "/products/3;v=1", "/products/3?page=2", "/products/4"] {
+            assert_eq!(shop.guarded.get(uri).await, StatusCode::OK);
+        }
+        let post = Request::post("/products/5").body(Full::default()).unwrap();
+        assert_eq!(shop.guarded.answer(post).await.status(), StatusCode::OK);
+        // Two ids are too few. The program has a new one that the source does not have yet.
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(shop.ids.state(), SyncState::Synced);
+        shop.get(6).await;
+        if is_trusted {
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(shop.ids.state(), SyncState::Synced);
+        } else {
+            assert!(shop.refuted().contains("`trust = true`"));
+        }
+    }
+}
