@@ -182,7 +182,9 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
 }
 
 /// Decides in each reading in which a route matches: the service may read the path in any of them.
-/// Returns the first decision that refuses the request, or else the first one.
+/// Returns the first decision that refuses the request, or else the first one. An id that exists may
+/// have dots itself: `a/../b`, which a request writes as `a%2F..%2Fb`. It passes, although the path
+/// has another id for a service that decodes slashes first.
 fn decide_in_each(
     routes: &[Route],
     parts: &Parts,
@@ -193,10 +195,14 @@ fn decide_in_each(
     for &(index, reading) in matches {
         let path = routes[index].matches(parts, reading).expect("it matched before");
         let mut decision = routes[index].decide(parts, reading, &path, body);
+        let are_dots_in_ids = routes[index].are_dots_in_ids(parts.uri.path(), &path);
         if matches.len() > 1 {
             decision.forget_unknown();
         }
         if !decision.verdict.passes() {
+            return Some((index, decision));
+        }
+        if reading == Reading::default() && decision.is_certain() && are_dots_in_ids {
             return Some((index, decision));
         }
         first = first.or(Some((index, decision)));

@@ -181,8 +181,7 @@ impl Reading {
         }
         let with_slashes = with_decoded_slashes(path);
         let has_slashes = *with_slashes != *path;
-        let has_dots =
-            with_slashes.split('/').any(|part| &*decoded(without_parameters(part)) == b"..");
+        let has_dots = count_dots(&with_slashes) > 0;
         if is_matched && !has_dots {
             return readings;
         }
@@ -193,6 +192,20 @@ impl Reading {
         }
         readings
     }
+}
+
+fn count_dots(path: &str) -> usize {
+    path.split('/').filter(|part| &*decoded(without_parameters(part)) == b"..").count()
+}
+
+/// Counts the segments `..` of a path after its encoded slashes are decoded.
+pub(crate) fn dots_in_path(path: &str) -> usize {
+    count_dots(&with_decoded_slashes(path))
+}
+
+/// Counts the segments `..` of a decoded value.
+pub(crate) fn dots_in_value(value: &[u8]) -> usize {
+    value.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| *part == b"..").count()
 }
 
 /// The values of a path template. One or two need no memory of their own.

@@ -15,7 +15,7 @@ use crate::counters::RouteCounters;
 use crate::id_set::IdSet;
 use crate::json::Json;
 use crate::negative_cache::{Passed, RequestKey};
-use crate::path::{PathTemplate, Reading, Values};
+use crate::path::{PathTemplate, Reading, Values, dots_in_path, dots_in_value};
 use crate::place::IdPlace;
 use crate::refusal::Refusal;
 #[cfg(feature = "single-flight")]
@@ -106,6 +106,17 @@ impl Route {
             || self.methods.contains(&parts.method)
             || parts.method == Method::HEAD && self.methods.contains(&Method::GET);
         if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
+    }
+
+    /// Tests whether each `..` of a path, whose slashes may be encoded, is part of an id that must exist.
+    /// `values` are those of the template.
+    pub(crate) fn are_dots_in_ids(&self, path: &str, values: &Values<'_>) -> bool {
+        let is_id = |name: &str| {
+            self.ids.iter().any(|id| matches!(&id.place, IdPlace::Path(other) if other == name))
+        };
+        let of_ids = self.path.names().zip(values).filter(|(name, _)| is_id(name));
+        let dots: usize = of_ids.map(|(_, value)| dots_in_value(value)).sum();
+        self.required == Required::All && dots == dots_in_path(path)
     }
 
     /// Decides about a request. `path` has the values of the template in a reading, and `body` is the
@@ -278,7 +289,7 @@ impl Decision {
     }
 
     /// Tests whether the request passes, and would pass also if the filter of the source were proven.
-    fn is_certain(&self) -> bool {
+    pub(crate) fn is_certain(&self) -> bool {
         self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
     }
 

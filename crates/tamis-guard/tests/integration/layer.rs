@@ -330,6 +330,7 @@ async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
     ids.insert(b"7").unwrap();
     ids.insert(b"a;b").unwrap();
     ids.insert(b"a/b").unwrap();
+    ids.insert(b"a/../b").unwrap();
     let ids = Arc::new(ids);
     let mut guarded = Guarded::new(vec![Route {
         methods: vec![Method::GET],
@@ -343,6 +344,8 @@ async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
         ("/products/7;v=1", "/products/999;v=1"),
         ("/products/a;b", "/products/c;b"),
         ("/products/a%2Fb", "/products/c%2Fb"),
+        ("/products/a%2F..%2Fb", "/products/c%2F..%2Fb"),
+        ("/products/a%2f%2E%2e%2Fb", "/products/a%2F..%2Fb/../999"),
     ] {
         for (uri, expected) in [(known, 1), (absent, 0)] {
             for method in [Method::GET, Method::HEAD] {
