@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use tamis_formats::bitcoin::Hash256;
+use tamis_formats::bitcoin::{Hash256, HashError};
 use tamis_formats::{
     Charset, DecodeOptions, FORMATS, Format, Funnel, ItemDomain, Items, Parameter,
 };
@@ -53,7 +53,7 @@ pub struct DecodeArgs {
     pub format_version: Option<Box<str>>,
 
     /// Hash of the filter's block, as block explorers show it (BIP-158)
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", value_parser = block_hash)]
     pub block_hash: Option<Hash256>,
 
     /// Hash with MD5 (pybloom_live before 4)
@@ -86,6 +86,19 @@ pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
     let values = Charset::ALL.map(|it| PossibleValue::new(it.name()).aliases(it.aliases()));
     PossibleValuesParser::new(values)
         .map(|name| Charset::named(&name).expect("clap checked the name"))
+}
+
+/// Parses the hash of a block. For clap.
+fn block_hash(text: &str) -> Result<Hash256, String> {
+    let hash: Hash256 = text.parse().map_err(|error: HashError| error.to_string())?;
+    if hash.is_reversed_block() {
+        return Err(format!(
+            "the zeros of a block's hash are at its start: this is the byte order of the network; \
+             give {}",
+            hash.reversed()
+        ));
+    }
+    Ok(hash)
 }
 
 impl DecodeArgs {

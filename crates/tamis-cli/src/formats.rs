@@ -1,7 +1,7 @@
 //! `tamis formats`: lists the systems whose filters Tamis reads and writes.
 
 use serde_json::{Value, json};
-use tamis_formats::{FORMATS, Format, Items};
+use tamis_formats::{Detection, FORMATS, Format, Items};
 
 use crate::exit::{CommandResult, Exit};
 use crate::output::write_whole;
@@ -10,7 +10,8 @@ use crate::table::align;
 /// List the systems whose filters tamis reads and writes
 ///
 /// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are
-/// recognised by their bytes; the others need --format.
+/// recognised by their bytes, some only by the extension of the file name; the others need
+/// --format.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +44,11 @@ const REMARK: &str = "\nThe value of a Redis string, as GET returns it, contains
     needs --format. 'convert' writes the format of --to, or the one of the extension of OUT.\n";
 
 fn row(format: &Format) -> Vec<String> {
-    let found_by = if format.is_detectable() { "its bytes" } else { "--format" };
+    let found_by = match format.detection {
+        Detection::ByBytes(_) => "its bytes",
+        Detection::ByName => "its name",
+        Detection::ByOption => "--format",
+    };
     let ends_in = format.extensions.iter().map(|extension| format!(".{extension}"));
     let ends_in = ends_in.collect::<Vec<_>>().join(" ");
     [format.name, found_by, &ends_in, format.summary].map(String::from).to_vec()
@@ -54,7 +59,7 @@ fn json(format: &Format) -> Value {
         "name": format.name,
         "summary": format.summary,
         "extensions": format.extensions,
-        "recognised": format.is_detectable(),
+        "recognised": matches!(format.detection, Detection::ByBytes(_)),
         "requires_funnel": format.items == Items::Unspecified,
     })
 }

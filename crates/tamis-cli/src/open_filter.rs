@@ -46,6 +46,8 @@ pub struct OpenFilter {
     pub is_whole_file: bool,
     /// True if the file is compressed.
     pub is_packed: bool,
+    /// True if the format was recognised by bytes that another file may have by chance.
+    pub is_guess: bool,
 }
 
 /// The bits of a filter.
@@ -131,6 +133,7 @@ impl OpenFilter {
             len_bytes: 0,
             is_whole_file: true,
             is_packed: false,
+            is_guess: false,
         }
     }
 
@@ -255,16 +258,24 @@ impl OpenFilter {
         )))
     }
 
-    /// Rejects `output` if it is the source file and that file holds more than this filter.
+    /// Rejects `output` if it is the source file, and that file holds more than this filter or its
+    /// format is a guess.
     ///
     /// # Errors
     ///
     /// A message if `output` is that file.
     pub fn check_output(&self, output: &Path) -> Result<(), Failure> {
-        if self.is_whole_file || !is_same_file(&self.path, output) {
+        if self.is_whole_file && !self.is_guess || !is_same_file(&self.path, output) {
             return Ok(());
         }
         let format = self.format.name;
+        if self.is_guess {
+            return Err(Failure::new(format!(
+                "{}: looks like {format}, but has no magic number that proves it: if it is, \
+                 change it with --format {format}",
+                self.name
+            )));
+        }
         Err(Failure::new(format!(
             "{}: the file holds more than this filter: copy the filter to a separate file with \
              'tamis convert --to {format}', and change the copy",

@@ -128,6 +128,8 @@ pub fn tamis_to_change(path: &Path) -> Result<OpenFilter, Failure> {
 pub struct Recognised {
     path: PathBuf,
     content: Content,
+    // True if neither the user nor the file name nor a magic number states the format.
+    is_guess: bool,
     // True if the bytes are read without decompression.
     is_raw: bool,
     is_packed: bool,
@@ -156,16 +158,24 @@ impl Recognised {
         };
         let is_packed = file.is_packed;
         let tamis = |file| OpenFilter::tamis(path, file, trust).map(Box::new).map(Content::Tamis);
+        let mut is_guess = false;
         let content = match file.content {
             FileContent::Tamis(_) => tamis(file)?,
             FileContent::Bytes(bytes) if parquet_table::is_table(&bytes) => Content::Table(bytes),
             FileContent::Bytes(bytes) => {
                 let own = Format::named("tamis").expect("the first row");
-                let is_own = !is_raw && own.sniff.is_some_and(|sniff| sniff(&bytes) == Sniff::Yes);
+                let is_own = !is_raw && own.sniff(&bytes) == Sniff::Yes;
                 let format = match &decode.format {
                     _ if is_own => own,
                     Some(format) => Format::named(format).expect("clap checked the name"),
-                    None => find(&bytes, path)?,
+                    None => {
+                        let format = find(&bytes, path)?;
+                        let is_named =
+                            Format::of_path(path).iter().any(|it| it.name == format.name);
+                        let has_magic = format.sniff(&bytes) == Sniff::Yes || Rdb::is_one(&bytes);
+                        is_guess = !is_named && !has_magic;
+                        format
+                    }
                 };
                 if format.name == own.name {
                     tamis(LoadedFile { content: FileContent::Bytes(bytes), is_packed })?
@@ -174,7 +184,7 @@ impl Recognised {
                 }
             }
         };
-        Ok(Self { path: path.to_path_buf(), content, is_raw, is_packed })
+        Ok(Self { path: path.to_path_buf(), content, is_guess, is_raw, is_packed })
     }
 
     /// Returns the properties of the file that decide which decode options have an effect.
@@ -200,7 +210,7 @@ impl Recognised {
     /// A message for damaged bytes, or for decode options that the user did not give. The message
     /// names all of these options.
     pub fn decode(self, decode: &DecodeArgs) -> Result<Vec<Result<OpenFilter, NoFilter>>, Failure> {
-        let Self { path, content, is_raw, is_packed } = self;
+        let Self { path, content, is_guess, is_raw, is_packed } = self;
         let (name, options) = (input::name(&path), decode.options());
         let (bytes, format) = match content {
             Content::Tamis(filter) => {
@@ -244,6 +254,7 @@ impl Recognised {
             funnel,
             len_bytes: bytes.len() as u64,
             is_packed,
+            is_guess,
             ..OpenFilter::new(&path, FilterContents::Decoded(contents))
         };
         // Snapshots and commands may hold other keys besides this filter.

@@ -13,9 +13,9 @@ use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
-use crate::golomb_set::{GolombParams, GolombSet, check};
+use crate::golomb_set::{GolombParams, GolombSet};
 use crate::item_collector::ItemCollector;
 use crate::parameter::Parameter;
 
@@ -24,10 +24,11 @@ pub(crate) const FORMAT: Format = Format {
     name: "bip158",
     extensions: &["bip158", "cfilter"],
     summary: "Bitcoin's basic filters of blocks (BIP-158)",
-    sniff: Some(|bytes| Sniff::maybe(check(bytes, GolombParams::BASIC).is_ok())),
+    // Only the number of items and the end of the last code can be checked. Short texts pass.
+    detection: Detection::ByName,
     items: Items::Default(Funnel::Hex),
     item_domain: ItemDomain::Bytes,
-    parameters: Parameters { required: &[Parameter::BlockHash], ..Parameters::NONE },
+    parameters: Parameters { required: &[Parameter::BlockHash], planning: &[], ..Parameters::NONE },
     versions: None,
     decode: |bytes, options| decode(bytes, options.block_hash()?).map(Contents::new),
     encode,

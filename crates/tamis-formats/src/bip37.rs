@@ -14,7 +14,7 @@ use crate::create_error::CreateError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 
 pub use plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
@@ -26,7 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "bip37",
     extensions: &["bip37", "filterload"],
     summary: "Bitcoin's filters of wallets, as filterload carries them (BIP-37)",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Hex),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,
@@ -50,7 +50,12 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn sniff(bytes: &[u8]) -> Sniff {
-    Sniff::maybe(WalletFilter::decode(bytes).is_ok())
+    // The largest value of the flags that Bitcoin Core uses.
+    const MAX_FLAGS: u8 = 3;
+    // The bytes of an empty filter are mostly zeros, as in many other files.
+    let has_bits = |filter: WalletFilter| !filter.filter().words().is_empty();
+    let is_possible = bytes.last().is_some_and(|&flags| flags <= MAX_FLAGS);
+    Sniff::maybe(is_possible && WalletFilter::decode(bytes).is_ok_and(has_bits))
 }
 
 fn contents_of(filter: WalletFilter) -> Contents {

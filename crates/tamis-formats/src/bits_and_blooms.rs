@@ -12,7 +12,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::probe_rule::{ProbeRule, fill};
@@ -26,7 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "bits-and-blooms",
     extensions: &["gobloom"],
     summary: "BloomFilter of Go's bits-and-blooms (willf/bloom), by WriteTo",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

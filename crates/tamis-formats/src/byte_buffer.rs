@@ -8,7 +8,7 @@ use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::probe_rule::{ProbeRule, fill};
@@ -21,7 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bytebuffer"],
     summary: "ByteBufferBloomFilter of a Java article: eight filters, each with one bit of each \
         byte",
-    sniff: None,
+    detection: Detection::ByOption,
     items: Items::Default(Funnel::Chars),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::decode_error::DecodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::hash::polynomial::{polynomials, units};
 use crate::probe_rule::ProbeRule;
@@ -18,10 +18,10 @@ pub(crate) const FORMAT: Format = Format {
     name: "c-hashcode",
     extensions: &["hashcode"],
     summary: "the Bloom filter in C of an article: hashcode(cap, seed), seven seeds",
-    sniff: None,
+    detection: Detection::ByOption,
     items: Items::Default(Funnel::Chars),
     item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
+    parameters: Parameters { planning: &[], ..Parameters::NONE },
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode: |contents, _, out| {

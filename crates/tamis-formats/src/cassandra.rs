@@ -11,7 +11,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule;
@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "cassandra",
     extensions: &["db"],
     summary: "Cassandra's Filter.db; the version in the SSTable's name selects the layout",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters { required: &[Parameter::Version], ..Parameters::NONE },

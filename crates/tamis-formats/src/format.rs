@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::charset::Charset;
 use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
@@ -20,9 +21,8 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// A description of one line.
     pub summary: &'static str,
-    /// Detects the format from all bytes of a file, in linear time. `None` if any bytes could be of
-    /// this format.
-    pub sniff: Option<fn(bytes: &[u8]) -> Sniff>,
+    /// How a file of this format is recognised.
+    pub detection: Detection,
     /// The funnel of the items, if it is always the same.
     pub items: Items,
     /// The kind of items that the format can store. Other funnels are rejected.
@@ -52,11 +52,18 @@ pub struct Parameters {
     pub reading: &'static [Parameter],
     /// The parameters that writing also uses if they are given.
     pub writing: &'static [Parameter],
+    /// The parameters of a plan that decide which bits an item sets in a new filter.
+    pub planning: &'static [Parameter],
 }
 
 impl Parameters {
-    /// No parameters: the file stores everything.
-    pub(crate) const NONE: Self = Self { required: &[], reading: &[], writing: &[] };
+    /// No parameters: the file stores everything. A new filter is planned for items and a rate.
+    pub(crate) const NONE: Self = Self {
+        required: &[],
+        reading: &[],
+        writing: &[],
+        planning: &[Parameter::Items, Parameter::Rate],
+    };
 }
 
 /// The versions of a format.
@@ -75,13 +82,24 @@ pub type Create = fn(options: &DecodeOptions) -> Result<Contents, CreateError>;
 /// The type of [`Format::encode`].
 pub type Encode = fn(&Contents, &DecodeOptions, &mut dyn io::Write) -> Result<(), EncodeError>;
 
+/// How a file of a format is recognised.
+#[derive(Clone, Copy, Debug)]
+pub enum Detection {
+    /// By all bytes of the file, in linear time.
+    ByBytes(fn(bytes: &[u8]) -> Sniff),
+    /// By the extension of the file name: the header is so short that many other files have one.
+    ByName,
+    /// By the option of the user: any bytes could be of this format.
+    ByOption,
+}
+
 /// The result of format detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sniff {
     /// The bytes are not of this format.
     No,
-    /// The bytes can be of this format: the lengths agree, but other bytes could look the same by
-    /// chance.
+    /// The bytes are very likely of this format: a header and the length of the file agree in about
+    /// 32 bits. No bytes are certain, so no command changes a file on this evidence alone.
     Maybe,
     /// The bytes are of this format, whole or damaged: a magic number or a checksum matches.
     Yes,
@@ -111,6 +129,8 @@ pub enum ItemDomain {
     BigEndian,
     /// ORC's hashes of 64 bits.
     OrcHashes,
+    /// Text in UTF-8. Objects of other types are hashed as their text.
+    Text,
 }
 
 impl Sniff {
@@ -153,6 +173,7 @@ impl ItemDomain {
                     | Funnel::DoubleBigEndian
             ),
             ItemDomain::OrcHashes => matches!(funnel, Funnel::Orc(_)),
+            ItemDomain::Text => funnel == Funnel::Text(Charset::Utf8),
         }
     }
 }
@@ -206,10 +227,25 @@ impl Format {
             || self.parameters.writing.contains(&parameter)
     }
 
-    /// Tests whether files of this format can be detected from their bytes.
+    /// Tests whether the bits of a new filter depend on a parameter of its plan.
+    #[must_use]
+    pub fn plans_by(&self, parameter: Parameter) -> bool {
+        self.parameters.planning.contains(&parameter)
+    }
+
+    /// Returns how far the bytes of a file show this format. Linear time.
+    #[must_use]
+    pub fn sniff(&self, bytes: &[u8]) -> Sniff {
+        match self.detection {
+            Detection::ByBytes(sniff) => sniff(bytes),
+            Detection::ByName | Detection::ByOption => Sniff::No,
+        }
+    }
+
+    /// Tests whether files of this format can be detected from their bytes or their name.
     #[must_use]
     pub fn is_detectable(&self) -> bool {
-        self.sniff.is_some()
+        !matches!(self.detection, Detection::ByOption)
     }
 
     /// Tests whether [`encode`](Self::encode) would write `contents`, without writing them.

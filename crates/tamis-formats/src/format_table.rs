@@ -79,7 +79,7 @@ impl Format {
     }
 
     /// Finds the formats of a file by all of its bytes. Returns the one certain format, or else all
-    /// possible formats.
+    /// likely formats.
     ///
     /// # Examples
     ///
@@ -93,10 +93,10 @@ impl Format {
     pub fn of(bytes: &[u8]) -> Vec<&'static Format> {
         let mut possible = Vec::new();
         for format in FORMATS {
-            match format.sniff.map(|sniff| sniff(bytes)) {
-                Some(Sniff::Yes) => return vec![format],
-                Some(Sniff::Maybe) => possible.push(format),
-                Some(Sniff::No) | None => {}
+            match format.sniff(bytes) {
+                Sniff::Yes => return vec![format],
+                Sniff::Maybe => possible.push(format),
+                Sniff::No => {}
             }
         }
         possible

@@ -9,7 +9,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_rules::{Mitz32, Mitz64};
 use crate::guava_sizing::rule;
 use crate::reader::ByteReader;
@@ -22,7 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "guava",
     extensions: &["guava"],
     summary: "Guava's BloomFilter, by writeTo",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

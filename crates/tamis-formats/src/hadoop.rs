@@ -20,7 +20,7 @@ use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, plan, rule};
 use crate::reader::ByteReader;
@@ -31,7 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "hadoop",
     extensions: &[],
     summary: "Hadoop's util.bloom.BloomFilter, by write",
-    sniff: Some(|bytes| sniff(bytes, |rule| rule.vector_size.div_ceil(8).into())),
+    detection: Detection::ByBytes(|bytes| sniff(bytes, |rule| rule.vector_size.div_ceil(8).into())),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

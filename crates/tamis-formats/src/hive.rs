@@ -11,7 +11,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::orc::murmur3_64;
@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "hive",
     extensions: &["hive"],
     summary: "Hive's BloomKFilter, by serialize",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::BigEndian,
     parameters: Parameters::NONE,

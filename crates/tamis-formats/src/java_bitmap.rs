@@ -20,7 +20,7 @@ use crate::contents::Contents;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::parameter::Parameter;
@@ -31,10 +31,14 @@ pub(crate) const FORMAT: Format = Format {
     name: "java-bitmap",
     extensions: &["bitmap"],
     summary: "a byte[] of Java as a set of integers: bits[num >> 3], bit num & 7",
-    sniff: None,
+    detection: Detection::ByOption,
     items: Items::Default(Funnel::Int),
     item_domain: ItemDomain::Integers,
-    parameters: Parameters { reading: &[Parameter::Key], ..Parameters::NONE },
+    parameters: Parameters {
+        reading: &[Parameter::Key],
+        planning: &[Parameter::Items],
+        ..Parameters::NONE
+    },
     versions: None,
     decode: |bytes, options| {
         let array = redis_string::of_any_file(bytes, options)?;

@@ -11,11 +11,12 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::leveldb::{hash, step};
 use crate::hash::murmur3::Tail;
 use crate::item_collector::ItemCollector;
+use crate::parameter::Parameter;
 use crate::rates::EstimatedRate;
 use crate::rates::measure::measure;
 use crate::rates::progression::{Progression, Sums};
@@ -27,10 +28,10 @@ pub(crate) const FORMAT: Format = Format {
     name: "leveldb",
     extensions: &[],
     summary: "LevelDB's filter block: a Bloom filter for each 2 KiB of data",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
+    parameters: Parameters { planning: &[Parameter::Rate], ..Parameters::NONE },
     versions: None,
     decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::new),
     encode,

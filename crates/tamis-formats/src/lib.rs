@@ -114,7 +114,9 @@ pub use decode_options::DecodeOptions;
 pub use encode_error::EncodeError;
 pub use filter_info::{FilterInfo, ItemCount, LayerInfo, WindowInfo};
 pub use foreign_bloom::ForeignBloom;
-pub use format::{Create, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions};
+pub use format::{
+    Create, Detection, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions,
+};
 pub use format_table::FORMATS;
 pub use funnel::{Funnel, ItemError, OrcType};
 pub use golomb_set::{GolombError, GolombParams, GolombSet};

@@ -25,7 +25,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::stored_filter::StoredFilter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -33,10 +33,10 @@ pub(crate) const FORMAT: Format = Format {
     name: "my-bloom-filter",
     extensions: &["bitset"],
     summary: "MyBloomFilter of Java articles, by BitSet.toByteArray",
-    sniff: None,
+    detection: Detection::ByOption,
     items: Items::Unspecified,
     item_domain: ItemDomain::HashCodes,
-    parameters: Parameters::NONE,
+    parameters: Parameters { planning: &[], ..Parameters::NONE },
     versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::new),
     encode,

@@ -15,7 +15,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::guava_rules::flipped_sums;
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
@@ -30,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "orc",
     extensions: &["orcbloom"],
     summary: "the Bloom filters of an ORC column: its decompressed stream BLOOM_FILTER_UTF8",
-    sniff: Some(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
+    detection: Detection::ByBytes(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
     parameters: Parameters::NONE,

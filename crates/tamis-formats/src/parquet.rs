@@ -24,7 +24,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::parameter::Parameter;
 use crate::rates::chance;
 use crate::reader::ByteReader;
@@ -42,7 +42,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "parquet",
     extensions: &["sbbf"],
     summary: "the Bloom filter of a column of a Parquet file: header and bits",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters { reading: &[Parameter::Items], ..Parameters::NONE },

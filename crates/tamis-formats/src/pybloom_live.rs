@@ -9,7 +9,7 @@ use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::layers::{Growth, Layer, Layers, new_layer};
 use crate::parameter::Parameter;
@@ -27,9 +27,12 @@ pub(crate) const FORMAT: Format = Format {
     name: "pybloom-live",
     extensions: &["pybloom"],
     summary: "BloomFilter of Python's pybloom_live, by tofile",
-    sniff: Some(|bytes| Sniff::maybe(decode(bytes, ShortDigest::default()).is_ok())),
+    detection: Detection::ByBytes(|bytes| {
+        Sniff::maybe(decode(bytes, ShortDigest::default()).is_ok())
+    }),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    item_domain: ItemDomain::Bytes,
+    // `str()` of a Python `bytes` is text that begins with `b'`, so no filter holds plain bytes.
+    item_domain: ItemDomain::Text,
     parameters: Parameters {
         reading: &[Parameter::Md5],
         writing: &[Parameter::Md5],
@@ -50,7 +53,9 @@ pub(crate) const SCALABLE: Format = Format {
     name: "pybloom-live-scalable",
     extensions: &["pyscalable"],
     summary: "ScalableBloomFilter of Python's pybloom_live, by tofile",
-    sniff: Some(|bytes| Sniff::maybe(decode_scalable(bytes, ShortDigest::default()).is_ok())),
+    detection: Detection::ByBytes(|bytes| {
+        Sniff::maybe(decode_scalable(bytes, ShortDigest::default()).is_ok())
+    }),
     decode: |bytes, options| decode_scalable(bytes, short_digest(options)).map(Contents::new),
     encode: encode_scalable,
     create: |options| {

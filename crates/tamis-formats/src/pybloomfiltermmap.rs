@@ -12,7 +12,7 @@ use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur3::{Tail, x64_128};
 use crate::layers::{Growth, Layer, Layers};
@@ -26,7 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "pybloomfiltermmap",
     extensions: &["bloom"],
     summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
-    sniff: Some(|bytes| Sniff::yes(bytes.starts_with(MAGIC))),
+    detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(MAGIC))),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

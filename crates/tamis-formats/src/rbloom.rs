@@ -10,7 +10,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::probe_rule::ProbeRule;
 use crate::reader::ByteReader;
@@ -21,7 +21,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "rbloom",
     extensions: &["rbloom"],
     summary: "Bloom of Python's rbloom, by save; items are 128-bit hashes",
-    sniff: Some(sniff),
+    // A small first number is the whole header, and other files begin with one too.
+    detection: Detection::ByName,
     items: Items::Default(Funnel::Hash128),
     item_domain: ItemDomain::Hashes,
     parameters: Parameters::NONE,
@@ -124,12 +125,6 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
 
 /// The largest number of probes. The smallest rate of an `f64`, 5e-324, needs 1,074.
 const MAX_PROBES: u32 = 1_100;
-
-fn sniff(bytes: &[u8]) -> Sniff {
-    let probes = bytes.first_chunk().map(|&probes| u64::from_le_bytes(probes));
-    let is_possible = bytes.len() > 8 && probes.is_some_and(|it| (1..=64).contains(&it));
-    Sniff::maybe(is_possible)
-}
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let (filter, rule) = ForeignBloom::with_rule::<Generator>(contents, "rbloom")?;

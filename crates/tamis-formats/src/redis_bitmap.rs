@@ -8,7 +8,7 @@ use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::guava_rules::Mitz32;
 use crate::parameter::Parameter;
 use crate::probe_rule::ProbeRule as _;
@@ -21,7 +21,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "redis-bitmap",
     extensions: &["bitmap", "rdb"],
     summary: "BloomFilterHelper of Java over a bitmap of Redis",
-    sniff: Some(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
+    detection: Detection::ByBytes(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters {

@@ -17,7 +17,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::guava_sizing::{GuavaRelease, GuavaStrategy, plan};
 
@@ -33,7 +33,9 @@ pub(crate) const FORMAT: Format = Format {
     name: "redis-bitmaps",
     extensions: &["rdb", "bitmap"],
     summary: "RedisBitmaps of Java: bitmaps of Redis that grow in number",
-    sniff: Some(|bytes| Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())),
+    detection: Detection::ByBytes(|bytes| {
+        Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())
+    }),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters { required: &[Parameter::Items, Parameter::Rate], ..Parameters::NONE },

@@ -10,7 +10,7 @@ use crate::contents::Contents;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::parameter::Parameter;
@@ -21,10 +21,14 @@ pub(crate) const FORMAT: Format = Format {
     name: "redis-bits",
     extensions: &["redisbits"],
     summary: "a string of Redis as a set of integers, by SETBIT",
-    sniff: None,
+    detection: Detection::ByOption,
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
-    parameters: Parameters { reading: &[Parameter::Key], ..Parameters::NONE },
+    parameters: Parameters {
+        reading: &[Parameter::Key],
+        planning: &[Parameter::Items],
+        ..Parameters::NONE
+    },
     versions: None,
     decode: |bytes, options| {
         let string = redis_string::of_any_file(bytes, options)?;

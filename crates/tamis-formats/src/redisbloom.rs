@@ -10,7 +10,7 @@ use crate::create_error::CreateError;
 use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::parameter::Parameter;
 use crate::rdb::{Rdb, RdbEntry};
@@ -30,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisbloom",
     extensions: &["dump", "rdb", "resp"],
     summary: "RedisBloom's Bloom and cuckoo filters: DUMP, snapshots, and chunks as commands",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters {

@@ -12,7 +12,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 
 use crate::create_error::CreateError;
 use crate::guava_sizing::GuavaRelease;
@@ -32,7 +32,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
     // Detects settings by their key, because no other program writes settings under such a key.
-    sniff: Some(|bytes| {
+    detection: Detection::ByBytes(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
     }),
@@ -42,6 +42,7 @@ pub(crate) const FORMAT: Format = Format {
         required: &[Parameter::Items, Parameter::Rate],
         reading: &[Parameter::Key],
         writing: &[Parameter::Key],
+        ..Parameters::NONE
     },
     versions: None,
     decode,

@@ -14,7 +14,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::{FilterInfo, ItemCount};
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::funnel::Funnel;
 use crate::integer_bitmap::IntegerBitmap;
 use crate::integer_keys::{min_and_max, no_value, value};
@@ -28,10 +28,10 @@ pub(crate) const FORMAT: Format = Format {
     name: "roaring",
     extensions: &["roaring", "roaring64"],
     summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
-    sniff: Some(|bytes| Sniff::maybe(walk(bytes, &mut |_, _| {}).is_ok())),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
-    parameters: Parameters::NONE,
+    parameters: Parameters { planning: &[], ..Parameters::NONE },
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| decode_version(bytes, options).map(Contents::new),
     encode,
@@ -159,6 +159,15 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
         set.insert_each(&values, &mut new);
     })?;
     Ok(Roaring { set, is_64, has_runs })
+}
+
+/// Each bitmap of 32 bits begins with a cookie. A bitmap of 64 bits has one for each range of 2³²
+/// values, so only the empty one, eight zeros, has none.
+fn sniff(bytes: &[u8]) -> Sniff {
+    match walk(bytes, &mut |_, _| {}) {
+        Ok(_) => Sniff::yes(bytes != [0; 8]),
+        Err(_) => Sniff::No,
+    }
 }
 
 /// Reads a bitmap and checks that it has the width in the options.

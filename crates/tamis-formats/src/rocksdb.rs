@@ -13,7 +13,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::rule::Rule;
 use crate::stored_filter::StoredFilter;
@@ -25,7 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "rocksdb",
     extensions: &[],
     summary: "RocksDB's full filter block, Bloom of both generations",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,
@@ -284,8 +284,24 @@ fn sniff(bytes: &[u8]) -> Sniff {
     };
     match read_trailer(trailer, data.len() as u64) {
         Ok(Trailer::Rule(rule)) if rule.probes() <= 30 => Sniff::Maybe,
-        _ => Sniff::No,
+        // `decode` rejects a Ribbon filter by its name.
+        Err(_) => Sniff::maybe(is_ribbon(trailer, data.len() as u64)),
+        Ok(_) => Sniff::No,
     }
+}
+
+/// Tests whether a trailer is that of a Ribbon filter: it has a number of blocks of 128 slots, and
+/// each block has the same number of columns of 16 bytes, or one column fewer.
+fn is_ribbon(trailer: [u8; TRAILER_BYTES], len: u64) -> bool {
+    const COLUMN_BYTES: u64 = 16;
+    const MAX_COLUMNS: u64 = 32;
+    let [kind, _seed, a, b, c] = trailer;
+    let blocks = u64::from(u32::from_le_bytes([a, b, c, 0]));
+    let columns = len / COLUMN_BYTES;
+    kind.cast_signed() == RIBBON
+        && len.is_multiple_of(COLUMN_BYTES)
+        && blocks > 0
+        && (blocks..=blocks * MAX_COLUMNS).contains(&columns)
 }
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {

@@ -12,7 +12,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff, Versions};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::guava_sizing::GuavaRelease;
 use crate::guava_sizing::{plan_bits, plan_probes};
 use crate::hash::murmur3::spark_32;
@@ -26,7 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "spark",
     extensions: &["spark"],
     summary: "Spark's BloomFilter, by writeTo: versions 1 and 2",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

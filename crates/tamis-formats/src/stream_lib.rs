@@ -14,7 +14,7 @@ use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::hash::murmur2::hadoop_32;
 use crate::probe_rule::ProbeRule;
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "stream-lib",
     extensions: &["streamlib"],
     summary: "BloomFilter of Java's stream-lib, by BloomFilter.serialize",
-    sniff: Some(sniff),
+    detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Text(Charset::Utf16)),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

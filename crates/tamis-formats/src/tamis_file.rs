@@ -18,7 +18,7 @@ use crate::contents::Contents;
 use crate::create_error::CreateError;
 use crate::decode_error::{DecodeError, DecodeErrorKind, ReadError};
 use crate::filter_info::{FilterInfo, ItemCount, WindowInfo};
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::header::{Header, MAGIC, header_bytes};
 use crate::metadata::Metadata;
@@ -34,7 +34,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "tamis",
     extensions: &["tamis"],
     summary: "every kind of filter, checksummed, used in place when mapped",
-    sniff: Some(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
+    detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

@@ -168,6 +168,18 @@ impl Args {
     ) -> Result<(), Failure> {
         problems.take(self.check_version(to))?;
         if self.is_from_items() {
+            for (is_given, option, parameter) in [
+                (self.to_items.is_some(), "--to-items", Parameter::Items),
+                (self.to_rate.is_some(), "--to-rate", Parameter::Rate),
+            ] {
+                if is_given && !to.plans_by(parameter) {
+                    problems.messages.push(format!(
+                        "{option} has no effect on {}, whose size does not depend on it; leave it \
+                         out",
+                        to.name
+                    ));
+                }
+            }
             if let Some(from) = from {
                 problems.take(from.funnel())?;
             }

@@ -119,6 +119,84 @@ fn what_the_bytes_do_not_say_is_asked_for_by_its_option() {
 }
 
 #[test]
+fn a_file_with_a_weak_header_is_neither_recognised_nor_changed() {
+    let folder = folder();
+    // The first number is 1, as in many files.
+    let text = [&[1, 0, 0, 0, 0, 0, 0, 0][..], b"a text of a user\n"].concat();
+    folder.write("notes", &text);
+    folder.write("hashes", "17\n");
+    folder.refused("info notes", "no other format is recognised");
+    folder.refused("check notes hashes", "no other format is recognised");
+    folder.refused("add notes hashes", "no other format is recognised");
+    assert_eq!(folder.read("notes"), text);
+    // The user may know better, by the option and by the file name.
+    folder.ok("add --format rbloom --force notes hashes");
+    folder.write("notes.rbloom", &text);
+    folder.ok("add --force notes.rbloom hashes");
+    assert_eq!(folder.read("notes.rbloom"), folder.read("notes"));
+}
+
+#[test]
+fn a_file_whose_format_is_a_guess_is_read_but_not_changed() {
+    let folder = folder();
+    let guava = folder.read("users.guava");
+    folder.write("users", &guava);
+    folder.ok(&format!("check -q {TEXT} users items.txt"));
+    let message = "users: looks like guava, but has no magic number that proves it";
+    folder.refused(&format!("add {TEXT} users items.txt"), message);
+    folder.refused(&format!("merge {TEXT} users.guava users -o users"), message);
+    folder.refused("convert users users --to guava", message);
+    assert_eq!(folder.read("users"), guava);
+    folder.ok(&format!("add {TEXT} --format guava users items.txt"));
+    folder.ok("merge --format guava users.guava users -o users");
+    folder.ok("merge users.guava users -o both.guava");
+}
+
+#[test]
+fn an_option_that_does_not_change_the_plan_is_refused() {
+    let folder = folder();
+    folder.write("ids.txt", lines(0..100));
+    folder.ok("build ids.txt -o ids.tamis");
+    let hash = format!("{}{}", "0".repeat(8), "5".repeat(56));
+    for (format, options, option) in [
+        ("leveldb", "--to-items 5000", "--to-items"),
+        ("roaring", "--to-items 5000", "--to-items"),
+        ("roaring", "--to-rate 0.1", "--to-rate"),
+        ("redis-bits", "--to-rate 0.1", "--to-rate"),
+        ("c-hashcode", "--to-rate 0.1", "--to-rate"),
+        ("bip158", &format!("--to-funnel bytes --block-hash {hash} --to-items 9"), "--to-items"),
+    ] {
+        folder.refused(
+            &format!("convert ids.tamis out --to {format} --items ids.txt {options}"),
+            &format!("{option} has no effect on {format}"),
+        );
+    }
+}
+
+#[test]
+fn a_funnel_that_the_other_program_cannot_have_is_refused() {
+    let folder = folder();
+    folder.ok("convert items.tamis items.pybloom --items items.txt");
+    folder.ok("check -q items.pybloom items.txt");
+    for funnel in ["bytes", "hex", "long", "text --charset gbk"] {
+        folder.refused(
+            &format!("check --funnel {funnel} items.pybloom items.txt"),
+            "pybloom-live cannot hold items of this funnel",
+        );
+    }
+}
+
+#[test]
+fn a_block_hash_in_the_order_of_the_network_is_refused() {
+    let folder = folder();
+    folder.write("x.bip158", [0]);
+    let hash = "6fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000";
+    let shown = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f";
+    folder.refused(&format!("info x.bip158 --block-hash {hash}"), shown);
+    folder.ok(&format!("info x.bip158 --block-hash {shown}"));
+}
+
+#[test]
 fn only_items_that_a_filter_can_have_are_taken() {
     let folder = folder();
     folder.write("numbers.txt", lines(1..100));

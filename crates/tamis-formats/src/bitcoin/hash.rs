@@ -24,11 +24,39 @@ pub struct Hash256(
     pub [u8; 32],
 );
 
+/// The number of zero bytes at the start of every block's hash, as tools show it: the proof of work.
+const WORK_BYTES: usize = 4;
+
 /// The text is not a hash of 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashError;
 
 impl Hash256 {
+    /// Tests whether this can only be the hash of a block that was parsed from internal order. The
+    /// hash of a block of the main network begins with four zero bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::bitcoin::Hash256;
+    ///
+    /// let genesis = "6fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000";
+    /// let hash: Hash256 = genesis.parse()?;
+    /// assert!(hash.is_reversed_block() && !hash.reversed().is_reversed_block());
+    /// # Ok::<(), tamis_formats::bitcoin::HashError>(())
+    /// ```
+    #[must_use]
+    pub fn is_reversed_block(&self) -> bool {
+        self.0.starts_with(&[0; WORK_BYTES]) && !self.0.ends_with(&[0; WORK_BYTES])
+    }
+
+    /// Returns the hash with its bytes in the opposite order.
+    #[must_use]
+    pub fn reversed(mut self) -> Self {
+        self.0.reverse();
+        self
+    }
+
     /// Hashes the concatenation of `parts`.
     #[must_use]
     pub fn of(parts: &[&[u8]]) -> Self {

@@ -13,7 +13,7 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
-use crate::format::{Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::hadoop::header::{read_header, sniff};
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::probe_rule::ProbeRule as _;
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
     extensions: &[],
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
-    sniff: Some(|bytes| sniff(bytes, |rule| words(rule) * 8)),
+    detection: Detection::ByBytes(|bytes| sniff(bytes, |rule| words(rule) * 8)),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

@@ -14,7 +14,7 @@ use crate::decode_options::DecodeOptions;
 use crate::encode_error::EncodeError;
 use crate::filter_info::FilterInfo;
 use crate::foreign_bloom::ForeignBloom;
-use crate::format::{Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::hadoop::header::read_header;
 use crate::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::probe_rule::ProbeRule as _;
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "hadoop-dynamic",
     extensions: &[],
     summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",
-    sniff: Some(|bytes| Sniff::maybe(DynamicFilter::decode(bytes).is_ok())),
+    detection: Detection::ByBytes(|bytes| Sniff::maybe(DynamicFilter::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,

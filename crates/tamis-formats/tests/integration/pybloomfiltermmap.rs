@@ -28,10 +28,7 @@ fn files_are_those_of_python() {
         assert_eq!(added, text(&case["add_returned"]), "{capacity}");
         let file = base64(&case["file_base64"]);
         assert!(encode(&layers) == file, "{capacity}");
-        assert_eq!(
-            Format::named("pybloomfiltermmap").unwrap().sniff.map(|sniff| sniff(&file)),
-            Some(Sniff::Yes)
-        );
+        assert_eq!(Format::named("pybloomfiltermmap").unwrap().sniff(&file), Sniff::Yes);
         let read = decode(&file).unwrap();
         let found: String = (0..200)
             .map(|i| if read.contains(format!("q{i}").as_bytes()) { '1' } else { '0' })

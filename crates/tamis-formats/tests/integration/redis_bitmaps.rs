@@ -98,7 +98,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
         let file = encode(format(), &contents, &DecodeOptions::default());
         assert_eq!((format().decode)(&file, &options(n, fpp)).unwrap(), contents);
-        assert_eq!(format().sniff.map(|sniff| sniff(&file)), Some(Sniff::Maybe));
+        assert_eq!(format().sniff(&file), Sniff::Maybe);
         filter.reset();
         assert_eq!(filter, RedisBitmaps::new(n, fpp).unwrap());
     }

@@ -51,7 +51,7 @@ fn payloads_chunks_and_snapshots_are_one_filter() {
         assert_eq!(decode(&chunks_as_commands(filter)), from_payload, "{name}");
         let snapshot = snapshot(&[(0, name, payload.clone())]);
         assert_eq!(decode(&snapshot), from_payload, "{name}");
-        assert_eq!(format().sniff.map(|sniff| sniff(&snapshot)), Some(Sniff::Maybe), "{name}");
+        assert_eq!(format().sniff(&snapshot), Sniff::Maybe, "{name}");
         // The output of `redis-cli --raw DUMP key`.
         assert_eq!(decode(&[&payload[..], b"\n"].concat()), from_payload, "{name}");
         assert_eq!(Format::of(&payload)[0].name, "redisbloom");
@@ -204,7 +204,7 @@ fn values_of_other_types_are_reported_by_type() {
     assert!(error.contains("is a stream"), "{error}");
     let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string();
     assert!(error.contains("none of its keys"), "{error}");
-    assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::No));
+    assert_eq!(format().sniff(&bytes), Sniff::No);
 }
 
 fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError> {

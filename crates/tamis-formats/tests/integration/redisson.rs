@@ -86,7 +86,7 @@ fn a_snapshot_holds_the_bitmap_and_its_settings() {
                 })
                 .collect();
             assert_eq!(keys, [(config.into(), "hash"), (name.into(), "string")]);
-            assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
+            assert_eq!(format().sniff(&bytes), Sniff::Yes);
             let key = DecodeOptions { key: Some(name.into()), ..DecodeOptions::default() };
             for options in
                 [DecodeOptions::default(), key, options(case, None), options(case, Some(name))]
@@ -127,7 +127,7 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
             (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
             (729, 5, 0)
         );
-        assert_eq!(format().sniff.map(|sniff| sniff(&bytes)), Some(Sniff::Yes));
+        assert_eq!(format().sniff(&bytes), Sniff::Yes);
     }
     // The same hash as a ziplist, the encoding of servers before version 7.
     let mut list = vec![0; 10];

@@ -127,6 +127,9 @@ fn ribbon_and_damage_are_refused_by_name() {
         let error = rocksdb::decode(&bytes).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+    // Two blocks of 128 slots with 3 columns each.
+    let ribbon = [&[1; 96][..], &[0xfe, 0, 2, 0, 0]].concat();
+    assert_eq!(Format::of(&ribbon)[0].name, "rocksdb", "so that its error names Ribbon");
     assert!(rocksdb::decode(&[0; 4]).unwrap_err().to_string().contains("truncated"));
 }
 

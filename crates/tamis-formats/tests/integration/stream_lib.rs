@@ -24,7 +24,7 @@ fn filters_are_those_of_stream_lib() {
         (format.encode)(&contents, &DecodeOptions::default(), &mut bytes).unwrap();
         assert_eq!(bytes, base64(&case["serialized_base64"]), "{case}");
         assert_eq!(stream_lib::decode(&bytes).unwrap(), filter);
-        assert_eq!(format.sniff.unwrap()(&bytes), Sniff::Yes);
+        assert_eq!(format.sniff(&bytes), Sniff::Yes);
         for (i, expected) in text(&case["probes_0_99"]).bytes().enumerate() {
             assert_eq!(filter.contains(&key(i)), expected == b'1', "{case}: k{i}");
         }
