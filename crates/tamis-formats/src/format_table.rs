@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::format::{Format, Sniff};
 use crate::{
-    bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, guava, hadoop, hive,
+    bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, dcso, guava, hadoop, hive,
     java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live, pybloomfiltermmap, rbloom,
     redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson, roaring, rocksdb, spark,
     stream_lib, tamis_file,
@@ -41,6 +41,7 @@ pub static FORMATS: &[Format] = &[
     rbloom::FORMAT,
     stream_lib::FORMAT,
     bits_and_blooms::FORMAT,
+    dcso::FORMAT,
     roaring::FORMAT,
 ];
 

@@ -50,6 +50,7 @@ mod change_error;
 mod charset;
 mod contents;
 mod create_error;
+pub mod dcso;
 mod decode_error;
 mod decode_options;
 mod encode_error;

@@ -29,6 +29,7 @@ pub fn golden() -> Vec<Golden> {
         orc(),
         stream_lib(),
         bits_and_blooms(),
+        dcso(),
         lsm(),
         pybloom_live(),
         pybloomfiltermmap(),
@@ -388,6 +389,18 @@ fn bits_and_blooms() -> Vec<Golden> {
             format: "bits-and-blooms",
             name: case["bits"].to_string(),
             bytes: hex(&case["write_to_hex"]),
+            options: DecodeOptions::default(),
+        })
+        .collect()
+}
+
+fn dcso() -> Vec<Golden> {
+    list(&json("dcso/dcso.json")["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "dcso",
+            name: case["capacity"].to_string(),
+            bytes: hex(&case["file_hex"]),
             options: DecodeOptions::default(),
         })
         .collect()

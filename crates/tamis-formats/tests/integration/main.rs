@@ -8,6 +8,7 @@ mod byte_buffer;
 mod c_hashcode;
 mod cassandra;
 mod charsets;
+mod dcso;
 mod every_format;
 mod golden;
 #[path = "../golden_data/mod.rs"]
