@@ -73,6 +73,7 @@ mod temporary;
 #[cfg(feature = "guard")]
 mod token_file;
 mod unpack;
+mod unread_file;
 mod unused_options;
 mod usage;
 mod window_span;

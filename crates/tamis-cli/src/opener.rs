@@ -13,6 +13,7 @@ use crate::parquet_table;
 use crate::redis_key::{RedisTarget, download, redisson_plan};
 use crate::redis_url::{self, is_url};
 use crate::server_filter;
+use crate::unread_file::unread_file;
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Opens the filters of a command and rejects decode options that have no effect on any of them.
@@ -309,6 +310,9 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
+        [] if let Some((what, advice)) = unread_file(bytes) => {
+            Err(Failure::new(format!("{name}: {what}, which tamis does not read: {advice}")))
+        }
         // No format matches the bytes. Decoding them as the format of the file name reports what is
         // wrong.
         [] if let [format] = Format::of_path(path)[..]
@@ -316,7 +320,6 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
         {
             Ok(format)
         }
-        [] if let Some(class) = java_class(bytes) => Err(java_object(&name, class)),
         [] => {
             let state = if bytes.is_empty() {
                 "is empty"
@@ -342,32 +345,4 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
     }
-}
-
-/// Returns the failure for an object written by Java's serialization.
-fn java_object(name: &str, class: &str) -> Failure {
-    let (what, advice) = match class.strip_prefix("cn.hutool.bloomfilter.") {
-        Some(class) => (
-            format!("Hutool's {class}"),
-            "and Hutool writes its filters in no other format: build a filter from the items with \
-             'tamis build'",
-        ),
-        None => (
-            format!("an object of the class {class}"),
-            "write the filter by its own method, such as Guava's writeTo, or build one from the \
-             items with 'tamis build'",
-        ),
-    };
-    Failure::new(format!(
-        "{name}: {what}, serialized by Java's ObjectOutputStream; tamis does not read Java \
-         objects: {advice}"
-    ))
-}
-
-/// Returns the class name of an object written by Java's serialization.
-fn java_class(bytes: &[u8]) -> Option<&str> {
-    let (&[high, low], rest) = bytes.strip_prefix(b"\xac\xed\0\x05sr")?.split_first_chunk()?;
-    let class = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._$".contains(byte);
-    std::str::from_utf8(class).ok().filter(|_| !class.is_empty() && class.iter().all(is_name))
 }

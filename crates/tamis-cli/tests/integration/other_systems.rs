@@ -153,6 +153,17 @@ fn a_file_whose_format_is_a_guess_is_read_but_not_changed() {
 }
 
 #[test]
+fn a_known_file_that_is_not_read_is_named() {
+    let folder = Folder::new();
+    folder.write("t.orc", b"ORC....ORC\x17");
+    folder.refused("info t.orc", "t.orc: a whole ORC file, which tamis does not read");
+    folder.write("t.bloom", b"ABLM\x02\0\0\0");
+    folder.refused("info t.bloom", "abloom");
+    folder.write("t.json", b"{\"m\":100,\"k\":3,\"b\":\"AAA\"}\n");
+    folder.refused("info t.json", "write the filter by WriteTo instead");
+}
+
+#[test]
 fn an_option_that_does_not_change_the_plan_is_refused() {
     let folder = folder();
     folder.write("ids.txt", lines(0..100));

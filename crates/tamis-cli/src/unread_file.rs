@@ -1,0 +1,130 @@
+//! Files that hold filters in formats that Tamis does not read. A file is rejected by its name, with
+//! what to do instead.
+
+/// The advice for a filter that no other program can read.
+const REBUILD: &str = "build a filter from the items with 'tamis build'";
+
+/// Describes a file that Tamis knows but does not read: what it is, and what to do.
+pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
+    let starts = |magic: &[u8]| bytes.starts_with(magic);
+    let ends = |magic: &[u8]| bytes.ends_with(magic);
+    if let Some(class) = java_class(bytes) {
+        return Some(java_object(class));
+    }
+    if let Some(name) = module_type(bytes) {
+        return Some((
+            format!("the DUMP of a Redis value of the module type {name}"),
+            "tamis reads the types of RedisBloom; build a filter from the items with 'tamis build'",
+        ));
+    }
+    let (what, advice) = if starts(b"PARE") && ends(b"PARE") {
+        (
+            "a Parquet table with an encrypted footer",
+            "decrypt the table, or write it with a footer in plain text",
+        )
+    } else if is_orc(bytes) {
+        (
+            "a whole ORC file",
+            "tamis reads the decompressed stream BLOOM_FILTER_UTF8 of a column (--format orc)",
+        )
+    } else if ends(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb") {
+        (
+            "a whole table of LevelDB (.ldb or .sst)",
+            "tamis reads the filter block in it (--format leveldb)",
+        )
+    } else if ends(b"\xf7\xcf\xf4\x85\xb7\x41\xe2\x88") {
+        ("a whole table of RocksDB (.sst)", "tamis reads the filter block in it (--format rocksdb)")
+    } else if starts(b"ABLM") {
+        ("a filter of Python's abloom", REBUILD)
+    } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
+        ("a filter of npm's bloom-filters, as JSON", REBUILD)
+    } else if is_json_with(bytes, &["\"m\"", "\"k\"", "\"b\""]) {
+        (
+            "a filter of Go's bits-and-blooms, as JSON",
+            "write the filter by WriteTo instead of MarshalJSON",
+        )
+    } else {
+        return None;
+    };
+    Some((what.into(), advice))
+}
+
+/// Tests whether bytes are a whole ORC file: its last byte is the length of the part that ends in the
+/// magic number.
+fn is_orc(bytes: &[u8]) -> bool {
+    const MAGIC: &[u8] = b"ORC";
+    let rest = bytes.strip_prefix(MAGIC).and_then(|rest| rest.split_last());
+    rest.is_some_and(|(_, rest)| rest.ends_with(MAGIC))
+}
+
+/// Describes an object written by Java's serialization.
+fn java_object(class: &str) -> (String, &'static str) {
+    let (what, advice) = match class.strip_prefix("cn.hutool.bloomfilter.") {
+        Some(class) => (
+            format!("Hutool's {class}"),
+            "tamis does not read Java objects, and Hutool writes its filters in no other format: \
+             build a filter from the items with 'tamis build'",
+        ),
+        None => (
+            format!("an object of the class {class}"),
+            "tamis does not read Java objects: write the filter by its own method, such as Guava's \
+             writeTo, or build one from the items with 'tamis build'",
+        ),
+    };
+    (format!("{what}, serialized by Java's ObjectOutputStream"), advice)
+}
+
+/// Returns the class name of an object written by Java's serialization.
+fn java_class(bytes: &[u8]) -> Option<&str> {
+    let (&[high, low], rest) = bytes.strip_prefix(b"\xac\xed\0\x05sr")?.split_first_chunk()?;
+    let class = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._$".contains(byte);
+    std::str::from_utf8(class).ok().filter(|_| !class.is_empty() && class.iter().all(is_name))
+}
+
+/// Returns the name of the type in the DUMP of a module's value: nine characters of six bits, and a
+/// version of ten bits.
+fn module_type(bytes: &[u8]) -> Option<String> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const NAME_LEN: u32 = 9;
+    let id = u64::from_be_bytes(*bytes.strip_prefix(b"\x07\x81")?.first_chunk()?);
+    let letter = |i: u32| LETTERS[(id >> (58 - 6 * i) & 63) as usize];
+    Some((0..NAME_LEN).map(|i| char::from(letter(i))).collect())
+}
+
+/// Tests whether bytes begin like a JSON object and have all of `names` near the start.
+fn is_json_with(bytes: &[u8], names: &[&str]) -> bool {
+    let has = |name: &&str| bytes.windows(name.len()).any(|it| it == name.as_bytes());
+    bytes.starts_with(b"{") && bytes.trim_ascii_end().ends_with(b"}") && names.iter().all(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_files_are_named() {
+        // The type of valkey-bloom: nine characters of six bits, and encoding version 1.
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let digit = |byte: u8| letters.iter().position(|&it| it == byte).unwrap() as u64;
+        let id = b"bloomfltr".iter().fold(0, |id, &byte| id << 6 | digit(byte)) << 10 | 1;
+        let dump = [&[7, 0x81][..], &id.to_be_bytes(), &[0; 20]].concat();
+        for (bytes, expected) in [
+            (&dump[..], "the module type bloomfltr"),
+            (b"ABLM\x02\0\0\0", "abloom"),
+            (b"PARE....PARE", "encrypted footer"),
+            (b"ORC.......ORC\x17", "a whole ORC file"),
+            (b"....\x57\xfb\x80\x8b\x24\x75\x47\xdb", "LevelDB"),
+            (b"....\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", "RocksDB"),
+            (br#"{"type":"BloomFilter","_size":96,"_seed":1}"#, "bloom-filters"),
+            (b"{\"m\":100,\"k\":3,\"b\":\"AAA\"}\n", "bits-and-blooms"),
+            (b"\xac\xed\0\x05sr\0\x03a.B", "the class a.B"),
+        ] {
+            let (what, _) = unread_file(bytes).unwrap();
+            assert!(what.contains(expected), "{what}");
+        }
+        for bytes in [&b""[..], b"ORC", b"text\n", b"{\"id\":1}\n", b"\x07\x81short"] {
+            assert!(unread_file(bytes).is_none(), "{bytes:?}");
+        }
+    }
+}
