@@ -52,7 +52,11 @@ fn every_golden_file_is_recognised_read_and_written_again() {
     for Golden { format: name, name: file, bytes, options } in golden() {
         let format = format(name);
         let possible = Format::of(&bytes);
-        let has_bytes = matches!(format.detection, Detection::ByBytes(_));
+        let contents = (format.decode)(&bytes, &options)
+            .unwrap_or_else(|error| panic!("{name} {file}: {error}"));
+        // The file of a filter without bits is mostly zeros, as are many other files.
+        let has_bytes =
+            matches!(format.detection, Detection::ByBytes(_)) && contents.info().bits > 0;
         assert!(
             possible.iter().any(|it| it.name == name)
                 || !has_bytes
@@ -61,8 +65,6 @@ fn every_golden_file_is_recognised_read_and_written_again() {
         );
         // Files without a header may have any bytes.
         assert!(possible.len() <= 1 || !has_bytes, "{name} {file}: {possible:?}");
-        let contents = (format.decode)(&bytes, &options)
-            .unwrap_or_else(|error| panic!("{name} {file}: {error}"));
         let encode = format.encode;
         let mut again = Vec::new();
         encode(&contents, &options, &mut again).unwrap();
@@ -193,9 +195,9 @@ fn a_plan_depends_on_the_parameters_of_the_row() {
             (format.encode)(&contents, &options, &mut bytes).unwrap();
             bytes
         };
-        let plain = encoded(1000, 0.01);
+        let plain = encoded(1000, 0.1);
         for (parameter, other) in
-            [(Parameter::Items, encoded(9000, 0.01)), (Parameter::Rate, encoded(1000, 0.0003))]
+            [(Parameter::Items, encoded(9000, 0.1)), (Parameter::Rate, encoded(1000, 0.001))]
         {
             assert_eq!(plain != other, format.plans_by(parameter), "{} {parameter}", format.name);
         }
