@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attributes;
 use crate::exit::{Failure, plain};
-pub use crate::output::place::{folder, is_same_file, is_stdout, name, sync_folder};
+pub use crate::output::place::{folder, is_replaced, is_same_file, is_stdout, name, sync_folder};
 use crate::output::place::{resolved, stdout};
 pub use crate::output::position::OutputPosition;
 pub use crate::output::refusals::{
@@ -181,6 +181,22 @@ impl Output {
         self.sink.writer().write_all(bytes)
     }
 
+    /// Writes everything to the disk. [`finish`](Self::finish) then only renames the file. A run
+    /// with two outputs syncs both before it replaces one.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`write`](Self::write).
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        self.flush()?;
+        let file = match &self.sink {
+            Sink::Stream(_) => return Ok(()),
+            Sink::Replacement { file, .. } => file.as_file(),
+            Sink::Partial { file, .. } | Sink::Appended(file) => file,
+        };
+        file.sync_all().map_err(|error| Failure::io(&self.name, &error))
+    }
+
     /// Writes the buffer to the sink, so that the reader of a pipe receives it.
     ///
     /// # Errors
@@ -271,6 +287,29 @@ pub fn write_whole(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(path)?;
     output.write(bytes)?;
     output.finish()
+}
+
+/// Creates the file `path` with `bytes`, on the disk. Only the owner can read it. Does nothing if the
+/// file exists. The file never exists with a part of the bytes.
+///
+/// # Errors
+///
+/// A message for a folder in which no file can be created, or a full disk.
+pub fn create_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let (name, path) = (path.display().to_string(), resolved(path));
+    if path.try_exists().map_err(|error| Failure::io(&name, &error))? {
+        return Ok(());
+    }
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tamis-").suffix(".tmp");
+    let mut file = Temporary::create(|| builder.tempfile_in(folder(&path)))
+        .map_err(|error| not_created(&name, folder(&path), &error))?;
+    file.as_file_mut()
+        .write_all(bytes)
+        .and_then(|()| file.as_file().sync_all())
+        .and_then(|()| file.persist_new(&path))
+        .and_then(|()| sync_folder(&path))
+        .map_err(|error| Failure::io(&name, &error))
 }
 
 /// Returns the failure to create the temporary file of an output in its folder.

@@ -95,6 +95,21 @@ impl Temporary {
         paths.retain(|other| other != file.path());
         file.persist(path).map(drop).map_err(|error| error.error)
     }
+
+    /// Renames the file to `path`. If `path` exists, removes the temporary file instead.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system. The temporary file is then removed.
+    pub fn persist_new(mut self, path: &Path) -> io::Result<()> {
+        let mut paths = lock();
+        let file = self.file.take().expect("there until dropped");
+        paths.retain(|other| other != file.path());
+        match file.persist_noclobber(path) {
+            Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for Temporary {

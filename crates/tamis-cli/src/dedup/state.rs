@@ -9,8 +9,10 @@
 //! ```
 //!
 //! The order of writes makes the log safe. A checkpoint syncs the output, then appends the digests
-//! of its records, then a MARK with the positions in input and output. The end of a run renames the
-//! output, then appends DONE. So every record in the log is also in the output:
+//! of its records and a MARK with the positions in input and output, then syncs the log. The end of
+//! a run renames the output, then appends DONE. So every record in the log is also in the output.
+//! The header holds the synced length of the log, which tells damage from a torn tail
+//! (`synced.rs`):
 //!
 //! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
 //!   the output to the length in that MARK. It reads the input from the position in that MARK.
@@ -27,27 +29,31 @@
 //! so only one process at a time uses it.
 
 mod checkpoint;
+mod disk;
 mod header;
 mod log;
+mod synced;
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::fs::{OpenOptions, TryLockError};
+use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use tamis::Hasher;
 
 pub use crate::dedup::state::checkpoint::{Checkpoint, InputId};
+use crate::dedup::state::disk::DiskFile;
+use crate::dedup::state::header::StateHeader;
 pub use crate::dedup::state::header::Wanted;
-use crate::dedup::state::header::{FIXED_BYTES, StateHeader};
 use crate::dedup::state::log::{
     BUFFER_BYTES, DATA, DONE, LogBlock, MARK, MAX_DATA_BYTES, block, damaged, scan,
 };
+use crate::dedup::state::synced::SYNCED_AT;
 use crate::exit::Failure;
-use crate::read::read_up_to;
+use crate::output::create_private;
 
 /// An open and locked state file.
 pub struct StateFile {
-    file: File,
+    disk: DiskFile,
     name: String,
     width_bytes: u8,
     hasher: Hasher,
@@ -55,8 +61,11 @@ pub struct StateFile {
     // A failed run cuts the file to this length.
     cut: u64,
     end: u64,
+    // The synced length in the header.
+    synced: u64,
     pending: Vec<u8>,
-    is_done: bool,
+    // A run has begun and is not finished.
+    is_running: bool,
 }
 
 /// The contents of a state file that was opened.
@@ -83,16 +92,15 @@ impl StateFile {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(Failure::new(format!("{name}: a state must be a regular file")));
         }
-        let mut options = OpenOptions::new();
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(failure)?;
+        let new = StateHeader {
+            width_bytes: (wanted.width_bits / 8) as u8,
+            description: wanted.description.into(),
+            hasher: wanted.hasher,
+        };
+        // The file appears with its whole header, so a shorter file was cut.
+        create_private(path, &new.to_bytes())?;
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let mut file = file.map_err(failure)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -101,45 +109,22 @@ impl StateFile {
             }
             Err(TryLockError::Error(error)) => return Err(failure(error)),
         }
-        let new = StateHeader {
-            width_bytes: (wanted.width_bits / 8) as u8,
-            description: wanted.description.into(),
-            hasher: wanted.hasher,
-        };
-        let bytes = new.to_bytes();
-        let mut found = vec![0; bytes.len()];
-        let len = read_up_to(&mut file, &mut found).map_err(failure)?;
-        // A run that was killed during the creation of the file left an incomplete header with
-        // another key.
-        let known_bytes = len.min(FIXED_BYTES + wanted.description.len());
-        let is_new = len < bytes.len() && bytes.starts_with(&found[..known_bytes]);
-        let (header, data_from) = if is_new {
-            file.set_len(0).and_then(|()| file.rewind()).map_err(failure)?;
-            // If the file existed and was empty, it still has the mode of its creator.
-            #[cfg(unix)]
-            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
-                .map_err(failure)?;
-            file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failure)?;
-            crate::output::sync_folder(path).map_err(failure)?;
-            (new, bytes.len() as u64)
-        } else {
-            let (header, end) = StateHeader::read(&mut file, &name)?;
-            header.check(&name, wanted)?;
-            (header, end)
-        };
+        let (header, data_from, synced) = StateHeader::read(&mut file, &name)?;
+        header.check(&name, wanted)?;
         let width_bytes = header.width_bytes;
-        let scan = scan(&mut file, &name, data_from, width_bytes)?;
+        let scan = scan(&mut file, &name, data_from, synced, width_bytes)?;
         let end = scan.done_end;
         let state = StateFile {
-            file,
+            disk: DiskFile::new(file),
             name,
             width_bytes,
             hasher: header.hasher,
             data_from,
             cut: end,
             end,
+            synced,
             pending: Vec::new(),
-            is_done: false,
+            is_running: false,
         };
         Ok(OpenedState { state, killed: scan.killed, last: scan.last })
     }
@@ -163,8 +148,26 @@ impl StateFile {
     pub fn begin(&mut self, end: Option<u64>) -> Result<(), Failure> {
         self.cut = end.unwrap_or(self.cut);
         self.end = self.cut;
-        let end = self.end;
-        self.io(|file| file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)).map(drop)))
+        self.is_running = true;
+        self.cut_log()
+    }
+
+    /// Cuts the log to the position at which this run begins.
+    fn cut_log(&mut self) -> Result<(), Failure> {
+        let (cut, synced) = (self.cut, self.synced);
+        self.io(|disk| {
+            if cut < synced {
+                disk.write_at(SYNCED_AT, &synced::encode(cut))?;
+                disk.sync()?;
+            }
+            if disk.as_file().metadata()?.len() > cut {
+                disk.set_len(cut)?;
+                disk.sync()?;
+            }
+            Ok(())
+        })?;
+        self.synced = synced.min(cut);
+        Ok(())
     }
 
     /// Calls `each` with the bytes of all digests, in batches.
@@ -178,8 +181,9 @@ impl StateFile {
     ) -> Result<(), Failure> {
         let (from, end, name) = (self.data_from, self.end, self.name.clone());
         let failure = |error: io::Error| Failure::io(&name, &error);
-        self.file.seek(SeekFrom::Start(from)).map_err(failure)?;
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.file);
+        let file = self.disk.as_file();
+        file.seek(SeekFrom::Start(from)).map_err(failure)?;
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
         let mut at = from;
         let mut block = LogBlock::default();
         while at < end {
@@ -191,7 +195,7 @@ impl StateFile {
             }
             at += block.len_bytes();
         }
-        self.file.seek(SeekFrom::Start(end)).map(drop).map_err(failure)
+        Ok(())
     }
 
     /// Appends digests, given as bytes.
@@ -215,8 +219,9 @@ impl StateFile {
     ///
     /// A full disk.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        self.append_checkpoint(MARK, checkpoint)?;
-        self.io(|file| file.sync_data())
+        // The synced length is on the disk after the next sync. Until then, the blocks behind it
+        // count as the tail of the log.
+        self.append_checkpoint(MARK, checkpoint)
     }
 
     /// Appends the end of the run. The caller guarantees that the output is on disk under its final
@@ -227,14 +232,21 @@ impl StateFile {
     /// A full disk.
     pub fn finish(mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
         self.append_checkpoint(DONE, checkpoint)?;
-        self.io(|file| file.sync_all())?;
-        self.is_done = true;
+        self.io(DiskFile::sync)?;
+        self.is_running = false;
         Ok(())
     }
 
     fn append_checkpoint(&mut self, tag: [u8; 4], checkpoint: &Checkpoint) -> Result<(), Failure> {
         self.write_pending()?;
-        self.append(tag, &serde_json::to_vec(checkpoint).expect("plain data"))
+        self.append(tag, &serde_json::to_vec(checkpoint).expect("plain data"))?;
+        let end = self.end;
+        self.io(|disk| {
+            disk.sync()?;
+            disk.write_at(SYNCED_AT, &synced::encode(end))
+        })?;
+        self.synced = end;
+        Ok(())
     }
 
     fn write_pending(&mut self) -> Result<(), Failure> {
@@ -249,13 +261,13 @@ impl StateFile {
     }
 
     fn append(&mut self, tag: [u8; 4], payload: &[u8]) -> Result<(), Failure> {
-        let block = block(tag, payload, self.end);
+        let (at, block) = (self.end, block(tag, payload, self.end));
         self.end += block.len() as u64;
-        self.io(|file| file.write_all(&block))
+        self.io(|disk| disk.write_at(at, &block))
     }
 
-    fn io<T>(&mut self, action: impl FnOnce(&mut File) -> io::Result<T>) -> Result<T, Failure> {
-        action(&mut self.file).map_err(|error| match Failure::io(&self.name, &error) {
+    fn io<T>(&mut self, action: impl FnOnce(&mut DiskFile) -> io::Result<T>) -> Result<T, Failure> {
+        action(&mut self.disk).map_err(|error| match Failure::io(&self.name, &error) {
             Failure::BrokenPipe => Failure::new(format!("{}: {error}", self.name)),
             failure => failure,
         })
@@ -265,10 +277,9 @@ impl StateFile {
 impl Drop for StateFile {
     /// Cuts the log of a run that did not finish to the position at which it began.
     fn drop(&mut self) {
-        if !self.is_done {
-            // An error here does no harm: the next run cuts the log itself, and ignores everything
-            // after the cut.
-            self.file.set_len(self.cut).ok();
+        if self.is_running {
+            // An error here does no harm: the next run cuts the log itself.
+            self.cut_log().ok();
         }
     }
 }

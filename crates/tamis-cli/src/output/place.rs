@@ -44,6 +44,12 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Tests whether an output at `path` replaces or creates a file. Returns false for standard output,
+/// devices and pipes: each record is written there at once.
+pub fn is_replaced(path: &Path) -> bool {
+    !is_stdout(path) && path.metadata().map_or(true, |metadata| metadata.is_file())
+}
+
 /// Tests whether `a` and `b` name the same regular file, which need not exist yet. Returns false
 /// for devices and pipes: using one of them twice loses no data.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
@@ -54,9 +60,7 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
             )
         })
     };
-    let is_replaceable = |path: &Path| path.metadata().map_or(true, |metadata| metadata.is_file());
-    let is_stream = |path: &Path| is_stdout(path) || !is_replaceable(path);
-    !is_stream(a) && !is_stream(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
+    is_replaced(a) && is_replaced(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
 }
 
 /// Syncs the folder of `path`, so that a new name in it survives a crash.

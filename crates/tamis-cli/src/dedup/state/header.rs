@@ -3,18 +3,20 @@
 use std::fs::File;
 use std::io::{self, Seek};
 
-use tamis::{HashFunction, Hasher};
+use tamis::Hasher;
 
-use crate::dedup::state::log::damaged;
+use crate::dedup::state::log::{cut, damaged};
+use crate::dedup::state::synced::{self, SYNCED_BYTES};
 use crate::exit::Failure;
 use crate::read::read_up_to;
 
 pub(super) const MAGIC: [u8; 8] = *b"TAMISEEN";
-/// The version of new files. Version 1 has no field for the hasher. In version 1, the description
-/// ends with the seed of XXH3.
-const VERSION: u8 = 2;
-/// The bytes of magic, version, width and length of the description.
-pub(super) const FIXED_BYTES: usize = 12;
+/// The version of the format.
+const VERSION: u8 = 1;
+/// The bytes of magic, version, width, length of the description, and four zeros.
+pub(super) const FIXED_BYTES: usize = 16;
+/// The offset of the description, behind the synced length.
+const TEXT_AT: usize = FIXED_BYTES + SYNCED_BYTES;
 /// The bytes of the hash function number, and of its seed or key.
 const HASHER_BYTES: usize = 17;
 const CHECKSUM_BYTES: usize = 8;
@@ -34,72 +36,76 @@ pub struct Wanted<'a> {
     pub is_width_fixed: bool,
 }
 
-/// The fields of the header.
+/// The fields of the header, except the synced length.
 pub(super) struct StateHeader {
     pub(super) width_bytes: u8,
     pub(super) description: String,
     pub(super) hasher: Hasher,
 }
 
-/// Returns the checksum of a header.
+/// Returns the checksum of a header: of all bytes but the synced length, which changes.
 fn checksum(header: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    Hasher::xxh3(0).hash(header).to_le_bytes()
+    let fixed = [&header[..FIXED_BYTES], &header[TEXT_AT..]].concat();
+    Hasher::xxh3(0).hash(&fixed).to_le_bytes()
 }
 
 impl StateHeader {
+    /// Encodes the header of a file without blocks.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let len = u16::try_from(self.description.len()).unwrap_or(u16::MAX);
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&[VERSION, self.width_bytes]);
         bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.resize(TEXT_AT, 0);
         bytes.extend_from_slice(&self.description.as_bytes()[..usize::from(len)]);
         let (function, key) = self.hasher.to_parts();
         bytes.push(function);
         bytes.extend_from_slice(&key);
         bytes.extend_from_slice(&checksum(&bytes));
+        let len_bytes = bytes.len() as u64;
+        bytes[FIXED_BYTES..TEXT_AT].copy_from_slice(&synced::encode(len_bytes));
         bytes
     }
 
-    /// Reads the header of an existing file. Returns the header and the offset of the first block.
-    pub(super) fn read(file: &mut File, name: &str) -> Result<(Self, u64), Failure> {
+    /// Reads the header of an existing file. Returns the header, the offset of the first block, and
+    /// the synced length.
+    pub(super) fn read(file: &mut File, name: &str) -> Result<(Self, u64, u64), Failure> {
         let failure = |error: io::Error| Failure::io(name, &error);
         file.rewind().map_err(failure)?;
-        let mut found = vec![0; FIXED_BYTES];
-        if read_up_to(file, &mut found).map_err(failure)? < FIXED_BYTES || found[..8] != MAGIC {
+        let mut found = vec![0; TEXT_AT];
+        let len = read_up_to(file, &mut found).map_err(failure)?;
+        let known = len.min(MAGIC.len());
+        if found[..known] != MAGIC[..known] {
             return Err(Failure::new(format!("{name}: is not a state file of 'tamis dedup'")));
         }
+        if len < TEXT_AT {
+            return Err(cut(name, len as u64));
+        }
         let (version, width_bytes) = (found[8], found[9]);
-        if !(1..=VERSION).contains(&version) {
+        if version != VERSION {
             return Err(Failure::new(format!(
-                "{name}: is a state of version {version}, and this program reads versions up to \
-                 {VERSION}; use the newer tamis"
+                "{name}: is a state of version {version}, and this program reads version \
+                 {VERSION}; use another tamis, or another state"
             )));
         }
-        let text_end = FIXED_BYTES + usize::from(u16::from_le_bytes([found[10], found[11]]));
-        let end = text_end + if version == 1 { 0 } else { HASHER_BYTES };
+        let text_end = TEXT_AT + usize::from(u16::from_le_bytes([found[10], found[11]]));
+        let end = text_end + HASHER_BYTES;
         found.resize(end + CHECKSUM_BYTES, 0);
-        let rest = read_up_to(file, &mut found[FIXED_BYTES..]).map_err(failure)?;
+        let rest = read_up_to(file, &mut found[TEXT_AT..]).map_err(failure)?;
+        if TEXT_AT + rest < found.len() {
+            return Err(cut(name, (TEXT_AT + rest) as u64));
+        }
         let (head, found_checksum) = found.split_at(end);
-        let is_whole = FIXED_BYTES + rest == found.len();
-        if !is_whole || found_checksum != checksum(head) {
+        if found_checksum != checksum(head) || !matches!(width_bytes, 8 | 16) {
             return Err(damaged(name, 0));
         }
-        if !matches!(width_bytes, 8 | 16) {
-            return Err(damaged(name, 9));
-        }
-        let mut description = String::from_utf8_lossy(&head[FIXED_BYTES..text_end]).into_owned();
-        let hasher = if version == 1 {
-            let seed = description
-                .rsplit_once(", hash xxh3 seed ")
-                .and_then(|(text, seed)| Some((text.to_owned(), seed.parse().ok()?)));
-            let (text, seed) = seed.ok_or_else(|| damaged(name, FIXED_BYTES as u64))?;
-            description = text;
-            Hasher::xxh3(seed)
-        } else {
-            let key = head[text_end + 1..].try_into().expect("HASHER_BYTES follow the text");
-            Hasher::from_parts(head[text_end], key).ok_or_else(|| damaged(name, text_end as u64))?
-        };
-        Ok((Self { width_bytes, description, hasher }, found.len() as u64))
+        let synced = synced::decode(&found[FIXED_BYTES..TEXT_AT]);
+        let synced = synced.ok_or_else(|| damaged(name, FIXED_BYTES as u64))?;
+        let description = String::from_utf8_lossy(&head[TEXT_AT..text_end]).into_owned();
+        let key = head[text_end + 1..].try_into().expect("HASHER_BYTES follow the text");
+        let hasher = Hasher::from_parts(head[text_end], key);
+        let hasher = hasher.ok_or_else(|| damaged(name, text_end as u64))?;
+        Ok((Self { width_bytes, description, hasher }, found.len() as u64, synced))
     }
 
     /// Rejects a state that a run with other options created.
@@ -111,12 +117,7 @@ impl StateHeader {
                  or another state"
             )));
         }
-        // Older releases hash with XXH3 and the seed.
-        let is_same = self.hasher == wanted.hasher
-            || self.hasher.function() == HashFunction::Xxh3
-                && self.hasher.to_parts().1 == wanted.hasher.to_parts().1
-                && !wanted.hasher.is_keyed();
-        if wanted.is_hasher_fixed && !is_same {
+        if wanted.is_hasher_fixed && self.hasher != wanted.hasher {
             return Err(Failure::new(format!(
                 "{name}: hashes by {}, not by {}; leave out --seed or use another state",
                 self.hasher, wanted.hasher

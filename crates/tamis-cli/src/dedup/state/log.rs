@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-use memchr::memmem;
 use tamis::Hasher;
 
 use crate::dedup::state::checkpoint::Checkpoint;
@@ -80,11 +79,13 @@ pub(super) struct Scan {
     pub(super) last: Option<(Checkpoint, u64)>,
 }
 
-/// Reads the whole log, and returns the ends of its last finished run and its last checkpoint.
+/// Reads the whole log, and returns the ends of its last finished run and its last checkpoint. The
+/// first block is at `from`. All blocks before `synced` must be valid.
 pub(super) fn scan(
     file: &mut File,
     name: &str,
     from: u64,
+    synced: u64,
     width_bytes: u8,
 ) -> Result<Scan, Failure> {
     let failure = |error: io::Error| Failure::io(name, &error);
@@ -113,37 +114,11 @@ pub(super) fn scan(
         }
         at = end;
     }
-    // A torn tail holds no valid MARK or DONE, because each was synced before the next append. So a
-    // valid MARK or DONE after this offset means damage.
-    drop(reader);
-    if holds_marker(file, at).map_err(failure)? {
-        return Err(damaged(name, at));
+    if at < synced {
+        let len = file.metadata().map_err(failure)?.len();
+        return Err(if len < synced { cut(name, len) } else { damaged(name, at) });
     }
     Ok(scan)
-}
-
-/// Tests whether a valid MARK or DONE starts at byte `from` or later.
-fn holds_marker(file: &mut File, from: u64) -> io::Result<bool> {
-    const OVERLAP: usize = 3;
-    let finders = [memmem::Finder::new(&MARK), memmem::Finder::new(&DONE)];
-    let mut window = vec![0; BUFFER_BYTES];
-    let mut at = from;
-    let mut block = LogBlock::default();
-    loop {
-        file.seek(SeekFrom::Start(at))?;
-        let len = read_up_to(file, &mut window)?;
-        for place in finders.iter().flat_map(|finder| finder.find_iter(&window[..len])) {
-            let place = at + place as u64;
-            file.seek(SeekFrom::Start(place))?;
-            if block.read(file, place)? {
-                return Ok(true);
-            }
-        }
-        if len < window.len() {
-            return Ok(false);
-        }
-        at += (len - OVERLAP) as u64;
-    }
 }
 
 /// Returns the failure for a damaged state file.
@@ -151,5 +126,13 @@ pub(super) fn damaged(name: &str, at: u64) -> Failure {
     Failure::new(format!(
         "{name}: the state is damaged at byte {at}; restore it from a copy, or remove it to start \
          over"
+    ))
+}
+
+/// Returns the failure for a state file that is shorter than it was.
+pub(super) fn cut(name: &str, len_bytes: u64) -> Failure {
+    Failure::new(format!(
+        "{name}: the state is damaged: it was cut short to {len_bytes} bytes; restore it from a \
+         copy, or remove it to start over"
     ))
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::dedup::state::*;
 
+mod power_loss;
+
 const WANTED: Wanted<'_> = Wanted {
     description: "record",
     hasher: Hasher::keyed([1, 2]),
@@ -28,6 +30,11 @@ fn digests(state: &mut StateFile) -> Vec<u8> {
     all
 }
 
+/// Ends a run as `kill -9` does.
+fn kill(mut state: StateFile) {
+    state.is_running = false;
+}
+
 /// Writes a log with one finished run (digest 1) and a killed run (digest 2, a checkpoint, digest
 /// 3).
 fn killed(folder: &Path) -> PathBuf {
@@ -42,10 +49,8 @@ fn killed(folder: &Path) -> PathBuf {
     state.checkpoint(&Checkpoint { at_bytes: 77, ..Checkpoint::default() }).unwrap();
     state.remember(&3_u64.to_le_bytes()).unwrap();
     state.write_pending().unwrap();
-    std::mem::forget(state.file.try_clone().unwrap());
-    let copy = folder.join("copy");
-    fs::copy(&path, &copy).unwrap();
-    copy
+    kill(state);
+    path
 }
 
 #[test]
@@ -65,16 +70,40 @@ fn a_killed_run_goes_on_or_starts_over() {
 }
 
 #[test]
-fn a_log_cut_anywhere_is_a_log() {
+fn only_the_tail_of_a_killed_run_may_be_cut() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read(killed(folder.path())).unwrap();
+    let marker = memchr::memmem::rfind(&whole, &MARK).unwrap();
+    let tail = memchr::memmem::rfind(&whole, &DATA).unwrap();
+    assert!(tail > marker);
     let path = folder.path().join("cut");
     for len in 0..whole.len() {
-        fs::write(&path, &whole[..len]).unwrap();
-        let mut found = open(&path).unwrap_or_else(|error| panic!("cut at {len}: {error:?}"));
-        found.state.begin(None).unwrap();
-        assert!([0, 8].contains(&digests(&mut found.state).len()));
+        // Behind the cut, the file is shorter, or it has zeros.
+        for zeros in [0, whole.len() - len] {
+            let cut = [&whole[..len], &vec![0; zeros]].concat();
+            if cut == whole {
+                continue;
+            }
+            fs::write(&path, &cut).unwrap();
+            let opened = open(&path);
+            if len >= tail {
+                opened.unwrap().state.begin(None).unwrap();
+                continue;
+            }
+            let Err(Failure::Message(line)) = opened else { panic!("cut at {len}") };
+            let is_named = ["is damaged", "is not a state", "of version 0"];
+            assert!(is_named.iter().any(|words| line.contains(words)), "cut at {len}: {line}");
+            assert_eq!(fs::read(&path).unwrap(), cut, "a refused file is untouched");
+        }
     }
+}
+
+#[test]
+fn a_run_that_is_refused_keeps_the_progress_of_a_killed_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = killed(folder.path());
+    drop(open(&path).unwrap());
+    assert!(open(&path).unwrap().killed.is_some());
 }
 
 #[test]
@@ -90,29 +119,6 @@ fn damage_before_the_last_marker_is_refused() {
         assert!(open(&path).is_err(), "a flipped bit in byte {at}");
         assert_eq!(fs::read(&path).unwrap(), flipped, "a refused file is untouched");
     }
-}
-
-#[test]
-fn a_state_of_version_1_keeps_the_seed_in_its_description() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state");
-    let text = b"record, hash xxh3 seed 7";
-    let mut bytes = [&header::MAGIC[..], &[1, 8, text.len() as u8, 0], text].concat();
-    bytes.extend(Hasher::xxh3(0).hash(&bytes).to_le_bytes());
-    let at = bytes.len() as u64;
-    bytes.extend(block(DATA, &5_u64.to_le_bytes(), at));
-    let end = bytes.len() as u64;
-    let checkpoint = serde_json::to_vec(&Checkpoint::default()).unwrap();
-    bytes.extend(block(DONE, &checkpoint, end));
-    fs::write(&path, &bytes).unwrap();
-    let seeded = Wanted { hasher: Hasher::fold(7), is_hasher_fixed: true, ..WANTED };
-    assert!(StateFile::open(&path, &seeded).is_ok(), "the same seed");
-    let seeded = Wanted { hasher: Hasher::fold(8), ..seeded };
-    assert!(StateFile::open(&path, &seeded).is_err(), "another seed");
-    let mut state = open(&path).unwrap().state;
-    assert_eq!(state.hasher(), Hasher::xxh3(7));
-    state.begin(None).unwrap();
-    assert_eq!(digests(&mut state), 5_u64.to_le_bytes());
 }
 
 #[test]

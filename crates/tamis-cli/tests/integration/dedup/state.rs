@@ -55,9 +55,27 @@ fn each_new_state_hashes_with_a_key_of_its_own_that_only_the_owner_can_read() {
         assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o600);
         fs::read(&state).unwrap()
     });
-    let key = |state: &[u8]| state[12 + usize::from(state[10])..][..17].to_vec();
+    let key = |state: &[u8]| state[32 + usize::from(state[10])..][..17].to_vec();
     assert_eq!((key(&one)[0], key(&two)[0]), (2, 2), "SipHash-1-3");
     assert_ne!(key(&one), key(&two));
+}
+
+#[test]
+fn a_state_that_was_cut_or_zeroed_is_named_and_never_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let input = lines(40, 1 << 40);
+    with_state(&state, &[], &input).quietly();
+    let whole = fs::read(&state).unwrap();
+    for len in [0, 5, 20, 60, whole.len() / 2, whole.len() - 1] {
+        for zeros in [0, whole.len() - len] {
+            let cut = [&whole[..len], &vec![0; zeros]].concat();
+            fs::write(&state, &cut).unwrap();
+            let run = with_state(&state, &[], &input);
+            run.fails_with("state");
+            assert_eq!((run.stdout, fs::read(&state).unwrap()), (vec![], cut), "cut at {len}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,39 @@
+//! The synced length of a state: the number of bytes that a sync has put on the disk.
+//!
+//! It is stored in the header, in 16 bytes that lie in one sector. The order of the operations is:
+//!
+//! 1. Blocks are appended and synced. Then the synced length is raised.
+//! 2. Before the log is cut, the synced length is lowered and synced. After the cut, the file is
+//!    synced again, so that no old block returns behind new ones.
+//!
+//! So the synced length never exceeds the bytes on the disk, whatever a power loss leaves out. An
+//! invalid block before it is damage. An invalid block behind it is the torn tail of a run that was
+//! killed.
+
+use tamis::Hasher;
+
+use super::header::FIXED_BYTES;
+
+/// The offset of the synced length in the file.
+pub(super) const SYNCED_AT: u64 = 16;
+/// The bytes of the synced length and of its checksum.
+pub(super) const SYNCED_BYTES: usize = 16;
+
+// The field follows the fixed fields, and lies in the first sector.
+const _: () = assert!(SYNCED_AT == FIXED_BYTES as u64);
+
+/// Encodes a synced length with its checksum.
+pub(super) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
+    let len_bytes = len_bytes.to_le_bytes();
+    let checksum = Hasher::xxh3(SYNCED_AT).hash(&len_bytes).to_le_bytes();
+    let mut bytes = [0; SYNCED_BYTES];
+    bytes[..8].copy_from_slice(&len_bytes);
+    bytes[8..].copy_from_slice(&checksum);
+    bytes
+}
+
+/// Decodes a synced length. Returns `None` if its checksum is wrong.
+pub(super) fn decode(bytes: &[u8]) -> Option<u64> {
+    let len_bytes = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    (bytes == encode(len_bytes)).then_some(len_bytes)
+}
