@@ -9,7 +9,7 @@ use crate::decode_options::DecodeArgs;
 use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::items::{ItemBatch, ItemEncoding};
-use crate::key::{KeyArgs, KeyRule, RecordArgs};
+use crate::key::{KeyArgs, KeyRule, RecordArgs, no_key};
 use crate::lookup::Lookup;
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
@@ -94,7 +94,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
     let (filters, files) = args.split()?;
-    let files = input::present(files)?;
+    let files = input::present(files, &[])?;
     refuse_endless(&files, None)?;
     let asks_stdin = filters.iter().filter(|path| input::is_stdin(path)).count();
     if asks_stdin + files.iter().filter(|path| input::is_stdin(path)).count() > 1 {
@@ -129,6 +129,8 @@ pub fn run(args: &Args) -> CommandResult {
         rule,
         output: if args.quiet { Output::nowhere() } else { Output::open(None)? },
         printed: 0,
+        records: 0,
+        keyless: 0,
         batch: ItemBatch::default(),
         encoding: None,
     };
@@ -209,6 +211,9 @@ struct Check<'a> {
     output: Output,
     /// Number of lines printed or counted.
     printed: u64,
+    /// Number of lines read, and of those without a key.
+    records: u64,
+    keyless: u64,
     /// Items of a block, encoded for the last filter.
     batch: ItemBatch,
     encoding: Option<ItemEncoding>,
@@ -265,12 +270,15 @@ impl Check<'_> {
                 self.output.write(&[block.delimiter])?;
             }
         }
+        let records = item + self.batch.skipped.len();
+        self.records += records as u64;
+        self.keyless += self.batch.skipped.len() as u64;
         if self.args.quiet && self.printed > 0 {
             return Ok(ControlFlow::Break(()));
         }
         // A program that reads the output from a pipe gets the answers as soon as the items arrive.
         self.output.flush()?;
-        Ok(ControlFlow::Continue(item + self.batch.skipped.len()))
+        Ok(ControlFlow::Continue(records))
     }
 
     fn finish(mut self) -> CommandResult {
@@ -285,6 +293,9 @@ impl Check<'_> {
             self.output.write(text.as_bytes())?;
         }
         self.output.finish()?;
+        if self.records > 0 && self.keyless == self.records {
+            return Err(no_key(&self.rule.describe()));
+        }
         // A filter over its rate still has no false negatives. Its false positives exceed the
         // planned rate: these lines are printed, or left out with -v.
         let doubtful = self.queries.iter().any(|query| query.is_over_rate && query.found > 0);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::exit::{self, Failure};
 use crate::messages;
+use crate::output::is_replaced;
 use crate::packing::{MARK_BYTES, Packing};
 use crate::read::read_some;
 use crate::read_ahead::ReadAhead;
@@ -202,10 +203,17 @@ pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 /// Like [`checked`], for a command whose result is useful without one of its inputs. Unreadable
 /// inputs are reported and skipped, and the exit status will be 2.
 ///
+/// If one of `outputs` is a file, every input must be readable: an incomplete result must not
+/// replace the old file.
+///
 /// # Errors
 ///
-/// A message if no input remains: every file is missing, unreadable or a directory.
-pub fn present(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// The errors of [`checked`] if one of `outputs` is a file. Otherwise a message if no input
+/// remains: every file is missing, unreadable or a directory.
+pub fn present(files: &[PathBuf], outputs: &[Option<&Path>]) -> Result<Vec<PathBuf>, Failure> {
+    if outputs.iter().flatten().any(|path| is_replaced(path)) {
+        return checked(files);
+    }
     let (mut paths, mut last) = (Vec::with_capacity(files.len().max(1)), None);
     for path in files {
         match check(path) {

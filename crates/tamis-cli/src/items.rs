@@ -8,7 +8,7 @@ use tamis::Hasher;
 use tamis_formats::{Funnel, ItemError};
 
 use crate::exit::Failure;
-use crate::key::{KeyArgs, KeyRule, RecordArgs};
+use crate::key::{KeyArgs, KeyRule, RecordArgs, no_key};
 use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Which items a command reads, alike in `build` and `add`.
@@ -77,7 +77,7 @@ impl ItemReader<'_> {
     ///
     /// # Errors
     ///
-    /// An error of reading or of `each`; for a record that is not an item of the filter, a message
+    /// An error of reading or of `each`; a message if no record has the key; for a record that is not an item of the filter, a message
     /// with its file and line.
     pub fn each_batch(
         &self,
@@ -92,6 +92,9 @@ impl ItemReader<'_> {
             each(&batch)?;
             Ok(ControlFlow::Continue(batch.len() + batch.skipped.len()))
         })?;
+        if count.items == 0 && count.skipped > 0 {
+            return Err(no_key(&self.rule.describe()));
+        }
         Ok(count)
     }
 }

@@ -6,6 +6,8 @@ use memchr::memmem;
 use serde_json::Value;
 use url::Url;
 
+use crate::exit::Failure;
+
 /// The options that choose the key, alike in every command.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Comparison")]
@@ -166,6 +168,18 @@ fn canonical_url<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> 
     scratch.clear();
     scratch.extend_from_slice(url.as_str().as_bytes());
     Some(scratch)
+}
+
+/// Returns the failure of a run in which no record has the key that `key` describes.
+pub fn no_key(key: &str) -> Failure {
+    let advice = if key.contains("json ") {
+        "check the pointer; each line must be one JSON value: 'jq -c .' converts pretty-printed JSON"
+    } else if key.contains("field ") {
+        "check the number of the field and the delimiter -d"
+    } else {
+        "each line must be a whole URL, such as https://example.org/"
+    };
+    Failure::new(format!("no line has the key ({key}): {advice}"))
 }
 
 /// The option that chooses the end of a record, alike in every command.

@@ -194,7 +194,7 @@ pub fn run(args: &Args) -> CommandResult {
     // A missing input is an error with a state, because the state would record the run as finished.
     let inputs = match args.state {
         Some(_) => input::checked(&args.files)?,
-        None => input::present(&args.files)?,
+        None => input::present(&args.files, &[args.output.as_deref(), args.suspects.as_deref()])?,
     };
     refuse_endless(&inputs, args.output.as_deref())?;
     left_bytes(args.memory, &inputs)?;

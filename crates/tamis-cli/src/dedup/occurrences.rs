@@ -47,6 +47,7 @@ impl CountingRun {
         let Self { budget, folder, rule, mut output, threads, with_counts, counts } = self;
         let mut held = Held::Exact(KeySet::new(Keep::Record, budget.max_bytes));
         let hasher = rule.hasher;
+        let key = rule.key.describe();
         let mut stats = RunStats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
         let delimiter = rule.delimiter;
@@ -77,6 +78,7 @@ impl CountingRun {
                 set.set_expected(batch.expected_distinct(set.len(), total_bytes));
             }
         }
+        stats.check(&key)?;
         held.each(|record, count| {
             if counts.contains(&count) {
                 stats.written += 1;

@@ -3,7 +3,7 @@
 use crate::dedup::Args;
 use crate::dedup::stats::{RunStats, shown};
 use crate::dedup::stream::NOTABLE_LOSS;
-use crate::exit::{CommandResult, Exit, Failure};
+use crate::exit::{CommandResult, Exit};
 use crate::messages;
 use crate::numbers::HumanCount;
 
@@ -13,16 +13,10 @@ impl Args {
         if let Some(form) = self.stats {
             messages::line(stats.show(form));
         }
-        if stats.timeless > 0 && (self.stats.is_none() || stats.timeless == stats.records) {
+        if stats.timeless > 0 && self.stats.is_none() {
             let timeless = HumanCount(stats.timeless);
             let lines = if stats.timeless == 1 { "line has" } else { "lines have" };
             note!("{timeless} {lines} no timestamp; the latest one before was used");
-            if stats.timeless == stats.records {
-                return Err(Failure::new(
-                    "no line has a readable timestamp: check the field; Unix seconds, milliseconds \
-                     and 2026-11-21T10:00:00Z are accepted",
-                ));
-            }
         }
         if stats.late > 0 && self.stats.is_none() {
             let late = HumanCount(stats.late);

@@ -9,6 +9,8 @@ use crate::dedup::digest::Width;
 use crate::dedup::record_batch::RecordBatch;
 use crate::dedup::seen::Accuracy;
 use crate::dedup::window::WindowStats;
+use crate::exit::Failure;
+use crate::key::no_key;
 use crate::numbers::HumanCount;
 
 /// The form of the statistics.
@@ -69,6 +71,25 @@ impl RunStats {
         self.keyless += batch.keyless;
         self.timeless += batch.odd.timeless;
         self.late += batch.odd.late;
+    }
+
+    /// Rejects a run in which no record has the key or a time. `key` describes the key. The caller
+    /// must not replace a file by the result of that run.
+    ///
+    /// # Errors
+    ///
+    /// A message with the option to correct.
+    pub fn check(&self, key: &str) -> Result<(), Failure> {
+        if self.records > 0 && self.keyless == self.records {
+            return Err(no_key(key));
+        }
+        if self.records > 0 && self.timeless == self.records {
+            return Err(Failure::new(
+                "no line has a readable timestamp: check the field; Unix seconds, milliseconds and \
+                 2026-11-21T10:00:00Z are accepted",
+            ));
+        }
+        Ok(())
     }
 
     /// Copies the accuracy and the memory of the set.

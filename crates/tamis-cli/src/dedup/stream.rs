@@ -106,8 +106,11 @@ impl<D: Width> DedupRun<D> {
             warned: false,
         };
         let mut end = Checkpoint { inputs: from.inputs.clone(), ..Checkpoint::default() };
+        let key = source.rule.key.describe();
         let done = self.pass(source, from, &mut work);
-        if let Err(failure) = done {
+        if let Err(failure) = done.and_then(|()| work.stats.check(&key)) {
+            // The reader of a pipe gets the records that were decided.
+            self.output.flush().ok();
             self.output.abandon();
             return Err(failure);
         }
@@ -125,7 +128,9 @@ impl<D: Width> DedupRun<D> {
             // A repeat that is taken for a printed one is not printed.
             work.stats.expected_lost = self.deduplicator.expected_unprinted();
         }
-        if let Some(suspects) = self.suspects {
+        if let Some(mut suspects) = self.suspects {
+            suspects.sync()?;
+            self.output.sync()?;
             suspects.finish()?;
         }
         // The output must be on disk before the state that describes it.

@@ -45,11 +45,15 @@ pub fn and(args: &Args) -> CommandResult {
 /// Runs `or`.
 pub fn or(args: &Args) -> CommandResult {
     // A missing input is skipped, because a union of the other inputs is still useful.
-    combine(args, &input::present(&args.files)?, |mut set, file| {
-        let mut answers = Answers::new();
-        args.each_block(file, |values| set.insert_each(values, &mut answers))?;
-        Ok(set)
-    })
+    combine(
+        args,
+        &input::present(&args.files, &[args.writing.output.as_deref()])?,
+        |mut set, file| {
+            let mut answers = Answers::new();
+            args.each_block(file, |values| set.insert_each(values, &mut answers))?;
+            Ok(set)
+        },
+    )
 }
 
 /// Runs `xor`.

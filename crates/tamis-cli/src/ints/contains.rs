@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> CommandResult {
     }
     let mut set = args.reading.set()?;
     let mut answers = Answers::new();
-    let lookups = args.reading.reader_of_present(&args.files)?;
+    let lookups = args.reading.reader_of_present(&args.files, args.writing.output.as_deref())?;
     let reader = args.reading.reader(std::slice::from_ref(&args.set))?;
     let mut writer =
         args.writing.writer(&args.reading, &[&args.files, std::slice::from_ref(&args.set)])?;

@@ -45,7 +45,7 @@ struct Counts {
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
     let mut repeats = args.reading.repeats()?;
-    let reader = args.reading.reader_of_present(&args.files)?;
+    let reader = args.reading.reader_of_present(&args.files, args.output.as_deref())?;
     let mut output = Output::open(args.output.as_deref())?;
     let mut counts = Counts::default();
     reader.for_each(|block| {

@@ -8,7 +8,7 @@ use crate::ints::streams::StreamArgs;
 /// Runs `uniq`.
 pub fn uniq(args: &StreamArgs) -> CommandResult {
     let mut set = args.reading.set()?;
-    let reader = args.reading.reader_of_present(&args.files)?;
+    let reader = args.reading.reader_of_present(&args.files, args.writing.output.as_deref())?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut new = Answers::new();
     reader.for_each(|block| {
@@ -23,7 +23,7 @@ pub fn uniq(args: &StreamArgs) -> CommandResult {
 /// Runs `sort`.
 pub fn sort(args: &StreamArgs) -> CommandResult {
     let mut set = args.reading.set()?;
-    let reader = args.reading.reader_of_present(&args.files)?;
+    let reader = args.reading.reader_of_present(&args.files, args.writing.output.as_deref())?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut new = Answers::new();
     reader.for_each(|block| set.insert_each(&block.values, &mut new))?;
@@ -35,7 +35,7 @@ pub fn sort(args: &StreamArgs) -> CommandResult {
 /// Runs `dups`.
 pub fn dups(args: &StreamArgs) -> CommandResult {
     let mut repeats = args.reading.repeats()?;
-    let reader = args.reading.reader_of_present(&args.files)?;
+    let reader = args.reading.reader_of_present(&args.files, args.writing.output.as_deref())?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     reader.for_each(|block| repeats.feed(&block.values))?;
     repeats.finish().into_sorted_repeats(|value| writer.write(value))?;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::byte_size::ByteSize;
 use crate::exit::Failure;
@@ -56,9 +56,14 @@ impl Reading {
         Ok(self.reader_of(input::checked(files)?))
     }
 
-    /// Opens a reader of the files that exist, and skips missing ones.
-    pub fn reader_of_present(&self, files: &[PathBuf]) -> Result<IntReader, Failure> {
-        Ok(self.reader_of(input::present(files)?))
+    /// Opens a reader of the files that exist, and skips missing ones. If `output` is a file, a
+    /// missing file is an error.
+    pub fn reader_of_present(
+        &self,
+        files: &[PathBuf],
+        output: Option<&Path>,
+    ) -> Result<IntReader, Failure> {
+        Ok(self.reader_of(input::present(files, &[output])?))
     }
 
     fn reader_of(&self, paths: Vec<PathBuf>) -> IntReader {

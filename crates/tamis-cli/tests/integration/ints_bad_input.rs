@@ -123,6 +123,14 @@ fn missing_files_and_folders_are_refused_before_the_work() {
     }
     let output = ints(&["contains", &good, missing, &good], b"");
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b"1\n2\n"[..]));
+    // The result of the other inputs does not replace a file.
+    let out = file(folder.path(), "out", "old");
+    for job in ["uniq", "sort", "dups", "count", "or", "contains"] {
+        let set: &[&str] = if job == "contains" { &[&good] } else { &[] };
+        let args = [&[job, "-o", &out], set, &[missing, &good]].concat();
+        assert_eq!(refusal(&args, b""), format!("tamis: {missing}: no such file or directory"));
+        assert_eq!(std::fs::read(&out).unwrap(), b"old", "{job}");
+    }
 }
 
 #[test]

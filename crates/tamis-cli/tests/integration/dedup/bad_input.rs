@@ -8,7 +8,7 @@ use tamis_testing::CommandExt as _;
 use super::program::{command, dedup, lines};
 
 #[test]
-fn an_input_that_cannot_be_read_is_named_and_the_others_are_read() {
+fn an_input_that_cannot_be_read_is_named_and_replaces_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let (good, output) = (folder.path().join("good"), folder.path().join("out"));
     fs::write(&good, "a\n").unwrap();
@@ -23,12 +23,14 @@ fn an_input_that_cannot_be_read_is_named_and_the_others_are_read() {
             fs::write(&output, "old").unwrap();
             let run = with(&[&bad, &good, &bad]);
             let lines: Vec<_> = run.stderr.lines().collect();
-            assert_eq!((run.status, lines.len()), (2, 2), "{run:?}");
+            let named = if to.is_empty() { 2 } else { 1 };
+            assert_eq!((run.status, lines.len()), (2, named), "{run:?}");
             let is_named =
                 |line: &&str| line.contains(bad.to_str().unwrap()) && line.contains(reason);
             assert!(lines.iter().all(is_named), "{run:?}");
-            let written = if to.is_empty() { run.stdout } else { fs::read(&output).unwrap() };
-            assert_eq!(written, b"a\n");
+            // A pipe gets the lines of the other inputs. An old file must not lose lines.
+            assert_eq!(run.stdout, if to.is_empty() { &b"a\n"[..] } else { b"" });
+            assert_eq!(fs::read(&output).unwrap(), b"old");
             // If an input does not exist, nothing is written.
             fs::write(&output, "old").unwrap();
             let run = with(&[&bad]);
@@ -43,6 +45,37 @@ fn an_input_that_cannot_be_read_is_named_and_the_others_are_read() {
     let run = dedup(args, b"");
     run.fails_with("no such file");
     assert!(run.stdout.is_empty() && !state.exists());
+}
+
+#[test]
+fn a_run_without_any_key_or_time_fails_and_replaces_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [input, output, suspects, state] = ["in", "out", "suspects", "state"].map(file);
+    fs::write(&input, "{\n  \"a\": 1\n}\n").unwrap();
+    for (options, words) in [
+        ("--json /a", "pretty-printed"),
+        ("--json /typo --count", "no line has the key (json /typo)"),
+        ("--json /typo --full", "no line has the key"),
+        ("-d, -k2", "no line has the key (field 2 by ',')"),
+        ("-d, -k2 --unique", "no line has the key"),
+        ("--url --state S", "no line has the key (url of record)"),
+        ("--approx 0.01 --url --suspects P", "no line has the key"),
+        ("--window 1h --time-json /at", "no line has a readable timestamp"),
+    ] {
+        for path in [&output, &suspects] {
+            fs::write(path, "old").unwrap();
+        }
+        let options = options.replace('S', &state).replace('P', &suspects);
+        let args = options.split(' ').chain(["-o", &output, &input]);
+        let run = dedup(args, b"");
+        assert!(run.status == 2 && run.stderr.contains(words), "{options}: {run:?}");
+        for path in [&output, &suspects] {
+            assert_eq!(fs::read(path).unwrap(), b"old", "{options}");
+        }
+    }
+    let run = dedup(["--json", "/typo"], b"a\na\n");
+    assert_eq!((run.status, &run.stdout[..]), (2, &b"a\n"[..]), "{run:?}");
 }
 
 #[test]
