@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> CommandResult {
         batch: ItemBatch::default(),
         encoding: None,
     };
-    RecordReader::new(&files, args.records.delimiter()).for_each(|block| check.block(block))?;
+    RecordReader::new(&files, args.records.form()).for_each(|block| check.block(block))?;
     check.finish()
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use tamis_formats::{Format, ReadError, TamisFile};
 
 use crate::exit::Failure;
-use crate::input::{self, Input};
+use crate::input::{self, Input, InputForm};
 use crate::map::Mapped;
 use crate::redis_url::{is_url, not_a_file};
 
@@ -84,7 +84,7 @@ impl LoadedFile {
             let content = FileContent::Bytes(raw(path)?);
             return Ok(Self { content, is_packed: false });
         }
-        let mut stream = Input::open(path)?;
+        let mut stream = Input::open(path, InputForm::FILTER)?;
         let is_packed = stream.is_packed();
         if stream.len_bytes().is_some_and(|len| len > 0) && !is_packed {
             return Ok(Self { content: FileContent::Bytes(mapped(path)?), is_packed });

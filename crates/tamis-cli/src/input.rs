@@ -1,6 +1,7 @@
 //! Reads inputs: a file or standard input, plain or compressed.
 //!
-//! The first bytes determine the compression; the file name does not (`unpack.rs`).
+//! The first bytes of text determine the compression; the file name does not (`unpack.rs`). Binary
+//! data are decompressed only if the caller says so.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -11,12 +12,57 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::exit::{self, Failure};
 use crate::messages;
 use crate::output::is_replaced;
-use crate::packing::{MARK_BYTES, Packing};
-use crate::read::read_some;
+use crate::packing::{MARK_BYTES, Packing, Unpack, ZSTD_HEAD_BYTES};
+use crate::read::{read_some, read_up_to};
 use crate::read_ahead::ReadAhead;
 use crate::redis_url::without_password;
 use crate::standard;
-use crate::unpack::unpack;
+use crate::unpack::{NotUnpacked, too_much_memory, unpack};
+
+/// How the bytes of inputs are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputForm {
+    /// How the inputs are decompressed. With `None`, text is decompressed by its first bytes, and
+    /// binary data are read as they are: a number may look like the first bytes of a format.
+    pub unpack: Option<Unpack>,
+    /// If true, the inputs are text: a byte order mark before it is skipped.
+    pub is_text: bool,
+}
+
+impl InputForm {
+    /// The form of files whose own format begins with magic bytes.
+    pub const FILTER: Self = Self { unpack: Some(Unpack::Auto), is_text: false };
+
+    /// Returns the compression of an input that begins with `head`.
+    pub fn packing(self, head: &[u8]) -> Packing {
+        let usual = if self.is_text { Unpack::Auto } else { Unpack::No };
+        self.unpack.unwrap_or(usual).packing(head)
+    }
+
+    /// Rejects binary data that begin and are named like compressed data. Without such a name,
+    /// writes a note.
+    fn check_plain(self, name: &str, head: &[u8]) -> Result<(), Failure> {
+        let looks = Packing::of(head);
+        if self.unpack.is_some() || self.is_text || looks == Packing::Plain {
+            return Ok(());
+        }
+        let format = looks.name();
+        if is_named_packed(Path::new(name)) {
+            return Err(Failure::new(format!(
+                "{name}: is named and begins like {format} data, and binary data are not \
+                 decompressed by their first bytes: add --unpack {format} or --unpack no"
+            )));
+        }
+        messages::note_once(format!(
+            "{name}: begins like {format} data and is read as it is; if it is {format}, add \
+             --unpack {format}"
+        ));
+        Ok(())
+    }
+}
+
+/// The byte order mark that some programs write before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One input, read as uncompressed bytes.
 pub struct Input {
@@ -24,6 +70,8 @@ pub struct Input {
     len_bytes: Option<u64>,
     consumed_bytes: Arc<AtomicU64>,
     packing: Packing,
+    // A byte order mark may follow.
+    is_text_start: bool,
     reader: Box<dyn Read + Send>,
 }
 
@@ -33,11 +81,11 @@ impl Input {
     /// # Errors
     ///
     /// A message for a missing or unreadable file, or a directory.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path, form: InputForm) -> Result<Self, Failure> {
         let name = name(path);
         if is_stdin(path) {
             standard::check_input()?;
-            return Self::of(name, None, io::stdin());
+            return Self::of(name, None, io::stdin(), form);
         }
         let file = File::open(path).map_err(|error| Failure::io(&name, &error))?;
         let metadata = file.metadata().map_err(|error| Failure::io(&name, &error))?;
@@ -45,7 +93,7 @@ impl Input {
             return Err(Failure::new(format!("{name}: is a directory, not a file of records")));
         }
         let len_bytes = metadata.is_file().then_some(metadata.len());
-        Self::of(name, len_bytes, file)
+        Self::of(name, len_bytes, file, form)
     }
 
     /// Reads the first bytes of `reader` and decompresses the rest if they show a compressed
@@ -54,10 +102,11 @@ impl Input {
         name: String,
         len_bytes: Option<u64>,
         reader: impl Read + Send + 'static,
+        form: InputForm,
     ) -> Result<Self, Failure> {
         let consumed_bytes = Arc::new(AtomicU64::new(0));
         let mut reader = Counted { reader, bytes: Arc::clone(&consumed_bytes) };
-        let mut head = [0; MARK_BYTES];
+        let mut head = [0; ZSTD_HEAD_BYTES];
         let mut filled = 0;
         // A terminal or `tail -f` may send a line of two bytes and then wait for its answer. So no
         // more bytes are read than the detection needs.
@@ -70,10 +119,17 @@ impl Input {
                 Err(error) => return Err(Failure::io(&name, &error)),
             }
         }
-        let packing = Packing::of(&head[..filled]);
+        let packing = form.packing(&head[..filled]);
+        form.check_plain(&name, &head[..filled])?;
+        if packing == Packing::Zstd {
+            // The header tells how much memory the frame needs.
+            filled += read_up_to(&mut reader, &mut head[filled..])
+                .map_err(|error| Failure::io(&name, &error))?;
+        }
         let whole = Cursor::new(head).take(filled as u64).chain(reader);
-        let reader = unpack(packing, whole, &name).map_err(|error| Failure::io(&name, &error))?;
-        Ok(Self { name, len_bytes, consumed_bytes, packing, reader })
+        let reader = unpack(packing, whole).map_err(|error| Failure::io(&name, &error))?;
+        let is_text_start = form.is_text;
+        Ok(Self { name, len_bytes, consumed_bytes, packing, is_text_start, reader })
     }
 
     /// Decompresses on a second thread. Uncompressed bytes are read on the caller's thread, because
@@ -118,17 +174,17 @@ impl Input {
         if self.packing == Packing::Plain || error.kind() == io::ErrorKind::Interrupted {
             return error;
         }
+        if error.get_ref().is_some_and(|error| error.is::<NotUnpacked>()) {
+            return error;
+        }
+        if is_want_of_memory(&error) {
+            return too_much_memory(self.packing, None);
+        }
         let format = self.packing.name();
         let at = self.consumed_bytes();
         let text = match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 format!("the {format} data is cut short after {at} bytes; fetch the file again")
-            }
-            _ if is_want_of_memory(&error) => {
-                format!(
-                    "decompressing the {format} data takes more memory than --memory allows; \
-                     decompress them first"
-                )
             }
             _ => format!("broken {format} data within the first {at} bytes ({error})"),
         };
@@ -138,7 +194,29 @@ impl Input {
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(buffer).map_err(|error| self.explain(error))
+        let mut len = self.reader.read(buffer).map_err(|error| self.explain(error))?;
+        if !self.is_text_start || len == 0 {
+            return Ok(len);
+        }
+        self.is_text_start = false;
+        // A pipe may send the mark in pieces.
+        while len < buffer.len().min(BYTE_ORDER_MARK.len())
+            && BYTE_ORDER_MARK.starts_with(&buffer[..len])
+        {
+            match read_some(&mut self.reader, &mut buffer[len..]) {
+                Ok(0) => break,
+                Ok(more) => len += more,
+                Err(error) => return Err(self.explain(error)),
+            }
+        }
+        if !buffer[..len].starts_with(BYTE_ORDER_MARK) {
+            return Ok(len);
+        }
+        buffer.copy_within(BYTE_ORDER_MARK.len()..len, 0);
+        match len - BYTE_ORDER_MARK.len() {
+            0 => self.read(buffer),
+            len => Ok(len),
+        }
     }
 }
 
@@ -279,10 +357,16 @@ pub(crate) mod tests {
         encoder.finish().unwrap()
     }
 
-    fn read(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        let mut input = Input::of("test".into(), None, Cursor::new(bytes)).unwrap();
+    /// The numbers from 1 to 4000, in several streams.
+    const XZ: &[u8] = include_bytes!("../tests/packed/numbers.xz");
+
+    pub(crate) const TEXT: InputForm = InputForm { unpack: None, is_text: true };
+
+    fn read(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let mut input = Input::of("test".into(), None, Cursor::new(bytes), TEXT)?;
         let mut out = Vec::new();
-        input.read_to_end(&mut out).map(|_| out)
+        let read = input.read_to_end(&mut out);
+        read.map(|_| out).map_err(|error| input.failure(&error))
     }
 
     #[test]
@@ -305,13 +389,95 @@ pub(crate) mod tests {
         assert_eq!(read(skippable).unwrap(), b"x");
     }
 
+    fn bzip2(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn only_zeros_and_more_of_the_same_may_follow_packed_data() {
+        let numbers: String = (1..=4000).map(|number| format!("{number}\n")).collect();
+        for (name, packed, text) in [
+            ("gzip", gzip(b"one\n"), "one\n"),
+            ("zstd", zstd::encode_all(&b"one\n"[..], 1).unwrap(), "one\n"),
+            ("bzip2", bzip2(b"one\n"), "one\n"),
+            ("xz", XZ.to_vec(), &numbers),
+        ] {
+            for zeros in [0, 1, 4, 1000] {
+                let zeros = vec![0; zeros];
+                let twice = [&packed[..], &zeros, &packed, &zeros].concat();
+                assert_eq!(read(twice).unwrap(), text.repeat(2).as_bytes(), "{name}");
+                for rest in [&b"x"[..], b"more text\n", b"\x1f", b"\x28\xb5"] {
+                    let result = read([&packed[..], &zeros, rest].concat());
+                    let Err(Failure::Message(line)) = result else { panic!("{name}, {rest:?}") };
+                    assert!(line.contains(name), "{line}");
+                }
+            }
+        }
+        let other = [&gzip(b"one\n")[..], XZ].concat();
+        assert!(read(other).is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_text_is_skipped() {
+        let text = b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n";
+        for bytes in [text.to_vec(), gzip(text), bzip2(text)] {
+            assert_eq!(read(bytes).unwrap(), &text[3..]);
+        }
+        assert_eq!(read(b"\xef\xbb\xbf".to_vec()).unwrap(), b"");
+        assert_eq!(read(b"\xef\xbb".to_vec()).unwrap(), b"\xef\xbb");
+        assert_eq!(read(b"\xef\xbba".to_vec()).unwrap(), b"\xef\xbba");
+        // A pipe that sends single bytes.
+        struct Bytes(Vec<u8>);
+        impl Read for Bytes {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let len = 1.min(buffer.len()).min(self.0.len());
+                buffer[..len].copy_from_slice(&self.0[..len]);
+                self.0.drain(..len);
+                Ok(len)
+            }
+        }
+        let mut input = Input::of("test".into(), None, Bytes(text.to_vec()), TEXT).unwrap();
+        let mut out = Vec::new();
+        input.read_to_end(&mut out).unwrap();
+        assert_eq!(out, &text[3..]);
+    }
+
+    #[test]
+    fn binary_data_are_decompressed_only_on_request() {
+        let packed = gzip(b"text");
+        let open = |name: &str, unpack| {
+            let form = InputForm { unpack, is_text: false };
+            let mut input = Input::of(name.into(), None, Cursor::new(packed.clone()), form)?;
+            let mut out = Vec::new();
+            input.read_to_end(&mut out).map_err(|error| input.failure(&error))?;
+            Ok::<_, Failure>(out)
+        };
+        assert_eq!(open("a.bin", None).unwrap(), packed);
+        assert_eq!(open("a.gz", Some(Unpack::No)).unwrap(), packed);
+        assert_eq!(open("a.gz", Some(Unpack::Gzip)).unwrap(), b"text");
+        assert!(open("a.gz", Some(Unpack::Xz)).is_err());
+        let Err(Failure::Message(line)) = open("a.gz", None) else { panic!() };
+        assert!(line.contains("--unpack gzip"), "{line}");
+    }
+
+    #[test]
+    fn a_window_above_the_limit_is_named_with_the_way_out() {
+        // A frame header with a window of 1 GiB.
+        let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 20 << 3][..], &[0; 20]].concat();
+        let Err(Failure::Message(line)) = read(frame) else { panic!() };
+        assert!(line.contains("the limit is 128 MiB") && line.contains("--long=31"), "{line}");
+    }
+
     #[test]
     fn packed_data_cut_anywhere_is_an_error() {
         let text = b"a line of text\n".repeat(20);
         for packed in [gzip(&text), zstd::encode_all(&text[..], 3).unwrap()] {
             for len in 5..packed.len() {
                 let error = read(packed[..len].to_vec()).expect_err("cut");
-                assert!(error.to_string().contains("data"), "{error}");
+                let Failure::Message(line) = error else { panic!() };
+                assert!(line.contains("data"), "{line}");
             }
         }
     }
@@ -330,7 +496,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         for path in [folder.path().to_path_buf(), folder.path().join("missing")] {
             assert!(checked(std::slice::from_ref(&path)).is_err());
-            assert!(Input::open(&path).is_err());
+            assert!(Input::open(&path, TEXT).is_err());
         }
         assert_eq!(checked(&[]).unwrap(), [PathBuf::from("-")]);
     }

@@ -8,7 +8,7 @@ use tamis::Hasher;
 use tamis_formats::{Funnel, ItemError};
 
 use crate::exit::Failure;
-use crate::key::{KeyArgs, KeyRule, RecordArgs, no_key};
+use crate::key::{KeyArgs, KeyRule, RecordArgs, RecordForm, no_key};
 use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Which items a command reads, alike in `build` and `add`.
@@ -29,7 +29,7 @@ pub struct ItemArgs {
 impl ItemArgs {
     /// Returns the reader of the items in `paths`.
     pub fn reader<'a>(&self, paths: &'a [PathBuf]) -> ItemReader<'a> {
-        ItemReader { paths, rule: self.key.rule(), delimiter: self.records.delimiter() }
+        ItemReader { paths, rule: self.key.rule(), form: self.records.form() }
     }
 }
 
@@ -68,8 +68,8 @@ pub struct ItemReader<'a> {
     pub paths: &'a [PathBuf],
     /// Extracts the item of a record.
     pub rule: KeyRule,
-    /// The byte that ends a record.
-    pub delimiter: u8,
+    /// How records are read.
+    pub form: RecordForm,
 }
 
 impl ItemReader<'_> {
@@ -85,7 +85,7 @@ impl ItemReader<'_> {
         mut each: impl FnMut(&ItemBatch) -> Result<(), Failure>,
     ) -> Result<RecordCount, Failure> {
         let (mut batch, mut count) = (ItemBatch::default(), RecordCount::default());
-        RecordReader::new(self.paths, self.delimiter).for_each(|block| {
+        RecordReader::new(self.paths, self.form).for_each(|block| {
             batch.read(block, &self.rule, encoding, "")?;
             count.items += batch.len() as u64;
             count.skipped += batch.skipped.len() as u64;

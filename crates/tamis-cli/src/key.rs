@@ -7,6 +7,8 @@ use serde_json::Value;
 use url::Url;
 
 use crate::exit::Failure;
+use crate::input::InputForm;
+use crate::packing::Unpack;
 
 /// The options that choose the key, alike in every command.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -63,6 +65,12 @@ impl KeyArgs {
         KeyRule { url: self.url, ..self.rule_of(self.field, self.json.as_deref()) }
     }
 
+    /// Returns the rule that these options select, for a comparison of keys with each other: a
+    /// number in JSON then differs from the string of its digits.
+    pub fn typed_rule(&self) -> KeyRule {
+        KeyRule { is_typed: true, ..self.rule() }
+    }
+
     /// Returns a rule for another part of the record than the key, such as the time. Records are
     /// split as for the key.
     pub fn rule_of(&self, field: Option<NonZeroUsize>, json: Option<&str>) -> KeyRule {
@@ -74,7 +82,7 @@ impl KeyArgs {
             }
             (None, None) => KeyPart::Whole,
         };
-        KeyRule { part, url: false }
+        KeyRule { part, url: false, is_typed: false }
     }
 }
 
@@ -83,6 +91,8 @@ impl KeyArgs {
 pub struct KeyRule {
     part: KeyPart,
     url: bool,
+    // A number in JSON is not the string of its digits.
+    is_typed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -108,13 +118,15 @@ impl KeyRule {
     /// or lacks the value, or if the key is not a URL. `scratch` may hold the key.
     ///
     /// The key of a JSON string is its text without quotes. The key of a number is its digits as
-    /// written. Any other value becomes compact JSON with the members of objects sorted.
+    /// written. Any other value becomes the byte `ff`, which no text holds, and compact JSON with
+    /// the members of objects sorted. So `null` differs from `"null"`. With
+    /// [`typed_rule`](KeyArgs::typed_rule), this holds for numbers too.
     pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let part = match &self.part {
             KeyPart::Whole => record,
             KeyPart::Field(delimiter, number) => field(record, delimiter, *number)?,
             KeyPart::Json(pointer) => {
-                json(record, pointer, scratch)?;
+                json(record, pointer, self.is_typed, scratch)?;
                 if !self.url {
                     return Some(scratch);
                 }
@@ -152,12 +164,17 @@ fn field<'a>(
     Some(delimiter.find(rest).map_or(rest, |end| &rest[..end]))
 }
 
-fn json(record: &[u8], pointer: &str, scratch: &mut Vec<u8>) -> Option<()> {
+fn json(record: &[u8], pointer: &str, is_typed: bool, scratch: &mut Vec<u8>) -> Option<()> {
     let value: Value = serde_json::from_slice(record).ok()?;
     scratch.clear();
     match value.pointer(pointer)? {
         Value::String(text) => scratch.extend_from_slice(text.as_bytes()),
-        other => serde_json::to_writer(scratch, other).ok()?,
+        other => {
+            if is_typed || !other.is_number() {
+                scratch.push(0xff);
+            }
+            serde_json::to_writer(scratch, other).ok()?;
+        }
     }
     Some(())
 }
@@ -182,15 +199,35 @@ pub fn no_key(key: &str) -> Failure {
     Failure::new(format!("no line has the key ({key}): {advice}"))
 }
 
-/// The option that chooses the end of a record, alike in every command.
+/// The options that choose how records are read, alike in every command.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct RecordArgs {
     /// Read records that end with NUL instead of newline (as from 'find -print0')
     #[arg(short = '0', long)]
     null: bool,
+
+    /// How to decompress the inputs: auto, no, gzip, zstd, xz or bzip2 [default: auto, by their
+    /// first bytes; no with -0]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    unpack: Option<Unpack>,
+}
+
+/// How the inputs of a command are read and split into records.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordForm {
+    /// How the bytes are read.
+    pub input: InputForm,
+    /// The byte that ends a record.
+    pub delimiter: u8,
 }
 
 impl RecordArgs {
+    /// Returns the form of the inputs.
+    pub fn form(self) -> RecordForm {
+        let input = InputForm { unpack: self.unpack, is_text: !self.null };
+        RecordForm { input, delimiter: self.delimiter() }
+    }
+
     /// Returns the byte that ends a record.
     pub fn delimiter(self) -> u8 {
         if self.null { 0 } else { b'\n' }
@@ -223,7 +260,7 @@ mod tests {
     fn key(args: &KeyArgs, record: &str) -> Option<String> {
         let mut scratch = Vec::new();
         let key = args.rule().of(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec);
-        key.map(|key| String::from_utf8(key).unwrap())
+        key.map(|key| String::from_utf8_lossy(&key).replace('\u{fffd}', "ff "))
     }
 
     fn by_field(delimiter: &str, number: usize) -> KeyArgs {
@@ -247,10 +284,20 @@ mod tests {
             r#"{"id": "x\u0041", "n": 123456789012345678901234567890, "o": {"b": 1, "a": []}}"#;
         assert_eq!(key(&by("/id"), record).as_deref(), Some("xA"));
         assert_eq!(key(&by("/n"), record).as_deref(), Some("123456789012345678901234567890"));
-        assert_eq!(key(&by("/o"), record).as_deref(), Some(r#"{"a":[],"b":1}"#));
+        assert_eq!(key(&by("/o"), record).as_deref(), Some(r#"ff {"a":[],"b":1}"#));
         assert_eq!(key(&by("/missing"), record), None);
         assert_eq!(key(&by("/id"), "not json"), None);
-        assert_eq!(key(&by(""), "[1, 2]").as_deref(), Some("[1,2]"));
+        assert_eq!(key(&by(""), "[1, 2]").as_deref(), Some("ff [1,2]"));
+        for (one, other) in [("null", r#""null""#), ("true", r#""true""#), ("[]", r#""[]""#)] {
+            assert_ne!(key(&by(""), one), key(&by(""), other));
+        }
+        assert_eq!(key(&by(""), "7"), key(&by(""), r#""7""#), "items of a filter are text");
+        let typed = |record: &str| {
+            let mut scratch = Vec::new();
+            by("").typed_rule().of(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec)
+        };
+        assert_ne!(typed("7"), typed(r#""7""#));
+        assert_eq!(typed(r#""7""#), typed(r#""\u0037""#));
         assert!(pointer("id").is_err());
     }
 

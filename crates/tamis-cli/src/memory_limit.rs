@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::byte_size::ByteSize;
 use crate::exit::Failure;
-use crate::input::is_stdin;
-use crate::packing::Packing;
+use crate::input::{InputForm, is_stdin};
 use crate::read::read_up_to;
 use crate::unpack;
 
@@ -25,27 +24,31 @@ const LEAST_SET_BYTES: u64 = 1 << 20;
 /// # Errors
 ///
 /// A message if the limit is too small for any work.
-pub fn left_bytes(limit: Option<ByteSize>, inputs: &[PathBuf]) -> Result<u64, Failure> {
+pub fn left_bytes(
+    limit: Option<ByteSize>,
+    inputs: &[PathBuf],
+    form: InputForm,
+) -> Result<u64, Failure> {
     let Some(limit) = limit else { return Ok(u64::MAX) };
     let least = ByteSize { bytes: OWN_BYTES + LEAST_SET_BYTES };
     if limit < least {
         return Err(Failure::new(format!("--memory {limit} is too little: give at least {least}")));
     }
     let bytes = limit.bytes - OWN_BYTES;
-    reserve_unpacking(inputs, bytes);
+    reserve_unpacking(inputs, form, bytes);
     Ok(bytes - unpack::reserved_bytes().min(bytes))
 }
 
 /// Reserves memory for the decompression of `paths`, at most half of `max_bytes`. Data that need
 /// more memory are rejected later.
-pub fn reserve_unpacking(paths: &[PathBuf], max_bytes: u64) {
+pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, max_bytes: u64) {
     /// Reserve for a pipe, whose data may be compressed.
     const PIPE_BYTES: u64 = 4 << 20;
     let of_path = |path: &PathBuf| {
         if is_stdin(path) || !path.is_file() {
             PIPE_BYTES.min(max_bytes / 16)
         } else {
-            needed_bytes(path).unwrap_or(0).min(max_bytes / 2)
+            needed_bytes(path, form).unwrap_or(0).min(max_bytes / 2)
         }
     };
     let needed = paths.iter().map(of_path).max().unwrap_or(0);
@@ -53,8 +56,8 @@ pub fn reserve_unpacking(paths: &[PathBuf], max_bytes: u64) {
 }
 
 /// Reads the memory needed for decompression from the start of a file.
-fn needed_bytes(path: &Path) -> Option<u64> {
+fn needed_bytes(path: &Path, form: InputForm) -> Option<u64> {
     let mut head = [0; 64];
     let filled = read_up_to(&mut File::open(path).ok()?, &mut head).ok()?;
-    Some(Packing::needed_bytes(&head[..filled]))
+    Some(form.packing(&head[..filled]).needed_bytes(&head[..filled]))
 }

@@ -8,6 +8,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::redact::redact;
 
 /// True if only errors are written (`--quiet`).
@@ -39,6 +41,16 @@ pub fn error(text: impl fmt::Display) {
 pub fn note(text: impl fmt::Display) {
     if !is_quiet() {
         error(text);
+    }
+}
+
+/// Writes a note only once. An input may be read twice: to estimate its length, and to process it.
+pub fn note_once(text: String) {
+    static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut noted = NOTED.lock();
+    if !noted.contains(&text) {
+        note(&text);
+        noted.push(text);
     }
 }
 

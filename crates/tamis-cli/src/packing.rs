@@ -3,10 +3,13 @@
 //!
 //! | format | begins with | may follow |
 //! | --- | --- | --- |
-//! | gzip | `1f 8b` | any number of members, zeros, bytes that are ignored with a note |
-//! | bzip2 | `BZh1` to `BZh9`, then the mark of a block or of the end | any number of streams, as for gzip |
+//! | gzip | `1f 8b` | any number of members, zeros |
+//! | bzip2 | `BZh1` to `BZh9`, then the mark of a block or of the end | any number of streams, zeros |
 //! | xz | `fd 7zXZ 00` | any number of streams, zeros |
-//! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames, as for gzip |
+//! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames, zeros |
+
+//!
+//! Other bytes behind the data are an error: they are not read.
 
 use std::ops::RangeInclusive;
 
@@ -25,8 +28,42 @@ pub enum Packing {
     Bzip2,
 }
 
+/// How the inputs of a command are decompressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Unpack {
+    /// By the first bytes of each input
+    Auto,
+    /// Not at all
+    No,
+    /// As gzip
+    Gzip,
+    /// As zstd
+    Zstd,
+    /// As xz
+    Xz,
+    /// As bzip2
+    Bzip2,
+}
+
+impl Unpack {
+    /// Returns the compression of an input that begins with `head`.
+    pub fn packing(self, head: &[u8]) -> Packing {
+        match self {
+            Unpack::Auto => Packing::of(head),
+            Unpack::No => Packing::Plain,
+            Unpack::Gzip => Packing::Gzip,
+            Unpack::Zstd => Packing::Zstd,
+            Unpack::Xz => Packing::Xz,
+            Unpack::Bzip2 => Packing::Bzip2,
+        }
+    }
+}
+
 /// Length of the longest magic bytes that identify a format.
 pub const MARK_BYTES: usize = 10;
+
+/// Length of the longest header of a zstd frame, which holds the size of the window.
+pub const ZSTD_HEAD_BYTES: usize = 18;
 
 /// The magic bytes of each format.
 const MARKS: [(&[RangeInclusive<u8>], Packing); 6] = [
@@ -74,8 +111,8 @@ impl Packing {
     }
 
     /// Returns the memory that decompression needs, in bytes. `head` is the start of the data.
-    pub fn needed_bytes(head: &[u8]) -> u64 {
-        match Packing::of(head) {
+    pub fn needed_bytes(self, head: &[u8]) -> u64 {
+        match self {
             Packing::Plain => 0,
             Packing::Gzip => 128 << 10,
             // A block has up to 900,000 bytes, and the decoder needs five bytes for each.
@@ -102,7 +139,7 @@ fn xz_bytes(head: &[u8]) -> Option<u64> {
 }
 
 /// Reads the window size from the header of a zstd frame.
-fn zstd_bytes(head: &[u8]) -> Option<u64> {
+pub fn zstd_bytes(head: &[u8]) -> Option<u64> {
     if !head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return None;
     }
@@ -118,7 +155,8 @@ fn zstd_bytes(head: &[u8]) -> Option<u64> {
     let len = [1, 2, 4, 8][usize::from(descriptor >> 6)];
     let mut size = [0; 8];
     size[..len].copy_from_slice(head.get(at..at + len)?);
-    Some(u64::from_le_bytes(size).min(128 << 20))
+    // A size of two bytes is stored less 256.
+    Some(u64::from_le_bytes(size).saturating_add(if len == 2 { 256 } else { 0 }))
 }
 
 #[cfg(test)]

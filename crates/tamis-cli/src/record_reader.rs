@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 use crate::input::{self, Input};
+use crate::key::RecordForm;
 use crate::progress::Progress;
 use crate::records::{BlockBuffer, BlockReader, records};
 
@@ -20,7 +21,7 @@ pub struct InputPosition {
 /// Reads several inputs, one after the other.
 pub struct RecordReader {
     paths: Vec<PathBuf>,
-    delimiter: u8,
+    form: RecordForm,
     position: InputPosition,
     // The blocks of the input at `position`, if that input is open.
     blocks: Option<BlockReader<Input>>,
@@ -30,11 +31,11 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// Creates a reader of the inputs `paths`. Each record ends with `delimiter`.
-    pub fn new(paths: &[PathBuf], delimiter: u8) -> Self {
+    /// Creates a reader of the inputs `paths`.
+    pub fn new(paths: &[PathBuf], form: RecordForm) -> Self {
         Self {
             paths: paths.to_vec(),
-            delimiter,
+            form,
             position: InputPosition::default(),
             blocks: None,
             is_unpacked_ahead: false,
@@ -64,12 +65,12 @@ impl RecordReader {
         loop {
             let Some(path) = self.paths.get(self.position.input) else { return Ok(false) };
             if self.blocks.is_none() {
-                let mut input = Input::open(path)?;
+                let mut input = Input::open(path, self.form.input)?;
                 if self.is_unpacked_ahead {
                     input = input.unpacked_ahead();
                 }
                 skip(&mut input, self.position.at_bytes)?;
-                self.blocks = Some(BlockReader::new(input, self.delimiter));
+                self.blocks = Some(BlockReader::new(input, self.form.delimiter));
             }
             let blocks = self.blocks.as_mut().expect("opened above");
             let is_there = blocks.read_block(block);
@@ -125,7 +126,7 @@ impl RecordReader {
             if self.position.input != of_input {
                 (of_input, records_before) = (self.position.input, 0);
             }
-            let (path, delimiter) = (&self.paths[of_input], self.delimiter);
+            let (path, delimiter) = (&self.paths[of_input], self.form.delimiter);
             let records = RecordBlock { bytes: &block, delimiter, path, records_before };
             let ControlFlow::Continue(len) = visit(&records)? else { break };
             records_before += len as u64;
@@ -176,6 +177,7 @@ fn skip(input: &mut Input, len_bytes: u64) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::RecordArgs;
 
     #[test]
     fn a_failure_names_the_line_of_its_own_file() {
@@ -185,7 +187,7 @@ mod tests {
         std::fs::write(&paths[0], &many).unwrap();
         std::fs::write(&paths[1], many + "last").unwrap();
         let mut found = Vec::new();
-        let read = RecordReader::new(&paths, b'\n').for_each(|block| {
+        let read = RecordReader::new(&paths, RecordArgs::default().form()).for_each(|block| {
             if let Some(index) = block.records().position(|record| record == b"last") {
                 return Err(block.failure(index, "is here"));
             }

@@ -1,19 +1,21 @@
 //! Decompresses data within a memory limit. [`Packing`] lists the formats.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use lzma_rust2::XzReader;
 
-use crate::packing::{DECODER_BYTES, Packing};
+use crate::byte_size::ByteSize;
+use crate::memory_limit::OWN_BYTES;
+use crate::packing::{DECODER_BYTES, Packing, zstd_bytes};
 
 /// Bytes of compressed data per read.
 pub const PACKED_BLOCK_BYTES: usize = 256 << 10;
 
-/// Decompresses `packed`. `name` is the name of the input, for messages.
+/// Decompresses `packed`.
 ///
 /// # Errors
 ///
@@ -21,23 +23,12 @@ pub const PACKED_BLOCK_BYTES: usize = 256 << 10;
 pub fn unpack(
     packing: Packing,
     packed: impl Read + Send + 'static,
-    name: &str,
 ) -> io::Result<Box<dyn Read + Send>> {
     if packing == Packing::Plain {
         return Ok(Box::new(packed));
     }
     let packed = BufReader::with_capacity(PACKED_BLOCK_BYTES, packed);
-    let most_bytes = most_bytes();
-    Ok(match packing {
-        Packing::Plain => unreachable!("returned above"),
-        Packing::Gzip | Packing::Bzip2 | Packing::Zstd => {
-            Box::new(Members::new(packed, packing, name)?)
-        }
-        Packing::Xz => {
-            let most_kib = u32::try_from(most_bytes >> 10).unwrap_or(u32::MAX);
-            Box::new(XzReader::new_mem_limit(packed, true, most_kib))
-        }
-    })
+    Ok(Box::new(Members::new(packed, packing)?))
 }
 
 /// Memory reserved for decompression, in bytes.
@@ -46,13 +37,61 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
+/// The largest window that the library of zstd accepts, as a power of two.
+const MOST_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
+
 /// A decoder that needs at most this many bytes is not limited.
 const LITTLE_BYTES: u64 = 512 << 10;
 
-/// Returns the memory limit of a decoder. Without `--memory`, the limit is the memory that the
-/// formats' own tools use at their highest levels. A hostile header cannot request more.
+/// The memory limit of a decoder without `--memory`: the memory that the formats' own tools use at
+/// their highest levels. A hostile header cannot request more.
+const MOST_BYTES: u64 = (128 << 20) + DECODER_BYTES;
+
+/// Returns the memory limit of a decoder.
 fn most_bytes() -> u64 {
-    if IS_LIMITED.load(Ordering::Relaxed) { reserved_bytes().max(LITTLE_BYTES) } else { 128 << 20 }
+    if is_limited() { reserved_bytes().max(LITTLE_BYTES) } else { MOST_BYTES }
+}
+
+/// Tests whether `--memory` limits the decoders.
+pub fn is_limited() -> bool {
+    IS_LIMITED.load(Ordering::Relaxed)
+}
+
+/// An error whose text is complete, unlike that of a decoder.
+#[derive(Debug)]
+pub struct NotUnpacked(String);
+
+impl fmt::Display for NotUnpacked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotUnpacked {}
+
+/// Returns the error of data whose decompression needs more memory than allowed: `needed_bytes`, if
+/// known.
+pub fn too_much_memory(packing: Packing, needed_bytes: Option<u64>) -> io::Error {
+    let needed = needed_bytes.map_or_else(
+        || "more memory than allowed".to_owned(),
+        |bytes| format!("{} of memory", ByteSize { bytes }),
+    );
+    let limit = match needed_bytes {
+        _ if !is_limited() => "the limit is 128 MiB: set a higher one with --memory".to_owned(),
+        Some(bytes) => {
+            let enough = ByteSize { bytes: 2 * bytes + OWN_BYTES };
+            format!("--memory is too little: give it {enough}")
+        }
+        None => "--memory is too little".to_owned(),
+    };
+    let (format, tool) = match packing {
+        Packing::Zstd => ("zstd", "zstd -dc --long=31"),
+        packing => (packing.name(), "xz -dc"),
+    };
+    let text = format!(
+        "decompressing the {format} data takes {needed}, and {limit}, or read '{tool} FILE |'"
+    );
+    io::Error::new(io::ErrorKind::OutOfMemory, NotUnpacked(text))
 }
 
 /// Returns the memory reserved for decompression, in bytes.
@@ -69,11 +108,11 @@ pub fn limit_memory(bytes: u64) {
     IS_LIMITED.store(true, Ordering::Relaxed);
 }
 
-/// The members of a gzip file, the streams of a bzip2 file or the frames of a zstd file, in order.
+/// The members of a gzip file, the streams of a bzip2 or xz file or the frames of a zstd file, in
+/// order.
 struct Members<R: BufRead> {
     member: Option<Member<R>>,
     packing: Packing,
-    name: String,
 }
 
 enum Member<R: BufRead> {
@@ -81,26 +120,38 @@ enum Member<R: BufRead> {
     Gzip(Box<GzDecoder<R>>),
     Bzip2(Box<BzDecoder<R>>),
     Zstd(Box<zstd::Decoder<'static, R>>),
+    Xz(Box<XzReader<R>>),
 }
 
 impl<R: BufRead> Members<R> {
-    fn new(packed: R, packing: Packing, name: &str) -> io::Result<Self> {
-        let mut all = Self { member: None, packing, name: name.into() };
+    fn new(packed: R, packing: Packing) -> io::Result<Self> {
+        let mut all = Self { member: None, packing };
         all.start(packed)?;
         Ok(all)
     }
 
-    fn start(&mut self, packed: R) -> io::Result<()> {
+    fn start(&mut self, mut packed: R) -> io::Result<()> {
         self.member = Some(match self.packing {
             Packing::Bzip2 => Member::Bzip2(Box::new(BzDecoder::new(packed))),
             Packing::Zstd => {
+                let most_bytes = most_bytes().saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
+                let most_log = match zstd_bytes(packed.fill_buf()?) {
+                    Some(bytes) if bytes > most_bytes => {
+                        return Err(too_much_memory(self.packing, Some(bytes + DECODER_BYTES)));
+                    }
+                    Some(_) => MOST_WINDOW_LOG,
+                    // A skippable frame, or the header is not read yet.
+                    None => most_bytes.ilog2().clamp(10, MOST_WINDOW_LOG),
+                };
                 let mut decoder = zstd::Decoder::with_buffer(packed)?.single_frame();
-                // The library accepts window logs from 10 to 27 here.
-                let window_bytes = most_bytes().saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
-                decoder.window_log_max(window_bytes.next_power_of_two().ilog2().clamp(10, 27))?;
+                decoder.window_log_max(most_log)?;
                 Member::Zstd(Box::new(decoder))
             }
-            _ => Member::Gzip(Box::new(GzDecoder::new(packed))),
+            Packing::Xz => {
+                let most_kib = u32::try_from(most_bytes() >> 10).unwrap_or(u32::MAX);
+                Member::Xz(Box::new(XzReader::new_mem_limit(packed, false, most_kib)))
+            }
+            Packing::Gzip | Packing::Plain => Member::Gzip(Box::new(GzDecoder::new(packed))),
         });
         Ok(())
     }
@@ -111,6 +162,7 @@ impl<R: BufRead> Members<R> {
             Some(Member::Gzip(decoder)) => decoder.into_inner(),
             Some(Member::Bzip2(decoder)) => decoder.into_inner(),
             Some(Member::Zstd(decoder)) => decoder.finish(),
+            Some(Member::Xz(decoder)) => decoder.into_inner(),
             None => return Ok(()),
         };
         loop {
@@ -127,25 +179,16 @@ impl<R: BufRead> Members<R> {
                 packed.consume(zeros);
                 return self.start(packed);
             } else {
-                let (name, format) = (&self.name, self.packing.name());
-                let note = format!(
-                    "{name}: the bytes after the {format} data are not {format} and are ignored"
-                );
-                note_once(note);
-                return Ok(());
+                let format = self.packing.name();
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    NotUnpacked(format!(
+                        "bytes that are not {format} follow the {format} data, and cannot be read: \
+                         remove them, or decompress the part before them first"
+                    )),
+                ));
             }
         }
-    }
-}
-
-/// Writes a note about an input once. An input may be read twice: to estimate its length, and to
-/// process it.
-fn note_once(text: String) {
-    static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !noted.contains(&text) {
-        note!("{text}");
-        noted.push(text);
     }
 }
 
@@ -157,6 +200,7 @@ impl<R: BufRead> Read for Members<R> {
                 Some(Member::Gzip(decoder)) => decoder.read(buffer)?,
                 Some(Member::Bzip2(decoder)) => decoder.read(buffer)?,
                 Some(Member::Zstd(decoder)) => decoder.read(buffer)?,
+                Some(Member::Xz(decoder)) => decoder.read(buffer)?,
             };
             if len > 0 || buffer.is_empty() {
                 return Ok(len);

@@ -166,7 +166,11 @@ impl Args {
         paths: &[PathBuf],
         hasher: Hasher,
     ) -> Result<(ItemSource<'static>, u64), Failure> {
-        let mut distinct = SecretSet::within(left_bytes(self.memory, paths)?)?;
+        let mut distinct = SecretSet::within(left_bytes(
+            self.memory,
+            paths,
+            self.items_from.records.form().input,
+        )?)?;
         let mut answers = Answers::new();
         let reader = self.items_from.reader(paths);
         let count = reader.each_batch(ItemEncoding::Hash(hasher), |batch| {

@@ -310,6 +310,6 @@ impl Args {
     }
 
     fn reader<'a>(&self, paths: &'a [PathBuf]) -> ItemReader<'a> {
-        ItemReader { paths, rule: self.key.rule(), delimiter: self.records.delimiter() }
+        ItemReader { paths, rule: self.key.rule(), form: self.records.form() }
     }
 }

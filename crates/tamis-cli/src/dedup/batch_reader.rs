@@ -29,7 +29,7 @@ impl<D: Width> BatchReader<D> {
         threads: Option<NonZeroUsize>,
     ) -> Self {
         let threads = threads.map_or_else(useful_threads, NonZeroUsize::get);
-        let mut reader = RecordReader::new(paths, rule.delimiter)
+        let mut reader = RecordReader::new(paths, rule.form)
             .starting_at(from)
             .unpacking_ahead(threads >= MOST_THREADS);
         let mut scratch = Vec::new();
@@ -37,7 +37,7 @@ impl<D: Width> BatchReader<D> {
             if !reader.next(&mut batch.block)? {
                 return Ok(false);
             }
-            let end = batch.find_records(rule.delimiter);
+            let end = batch.find_records(rule.form.delimiter);
             batch.may_wait = reader.may_wait() && end == batch.block.len();
             reader.take_back(&mut batch.block, end);
             batch.digest(&mut rule, &mut scratch);

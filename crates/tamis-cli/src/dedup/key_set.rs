@@ -334,13 +334,19 @@ mod tests {
 
     use super::*;
     use crate::dedup::record_batch::{RecordBatch, RecordRule};
-    use crate::key::KeyArgs;
+    use crate::key::{KeyArgs, RecordArgs};
     use crate::records::BlockReader;
 
     fn insert(set: &mut KeySet, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
         let key = KeyArgs::default().rule();
         let hasher = Hasher::default();
-        let mut rule = RecordRule { key, hasher, delimiter: b'\n', keeps_keys: true, timer: None };
+        let mut rule = RecordRule {
+            key,
+            hasher,
+            form: RecordArgs::default().form(),
+            keeps_keys: true,
+            timer: None,
+        };
         let (mut new, mut all) = (Answers::new(), Vec::new());
         let (mut blocks, mut batch) =
             (BlockReader::new(bytes, b'\n'), RecordBatch::<u64>::default());

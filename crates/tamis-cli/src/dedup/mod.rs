@@ -197,10 +197,10 @@ pub fn run(args: &Args) -> CommandResult {
         None => input::present(&args.files, &[args.output.as_deref(), args.suspects.as_deref()])?,
     };
     refuse_endless(&inputs, args.output.as_deref())?;
-    left_bytes(args.memory, &inputs)?;
+    left_bytes(args.memory, &inputs, args.record.form().input)?;
     let found = args.open_state(hasher)?;
     args.hasher.get_or_init(|| found.as_ref().map_or(hasher, |found| found.state.hasher()));
-    let sample = InputSample::of(&inputs, args.record.delimiter());
+    let sample = InputSample::of(&inputs, args.record.form());
     let mut stats = if args.count || args.unique {
         args.count_occurrences(&inputs)?
     } else if args.full {
@@ -327,9 +327,9 @@ impl Args {
 
     fn rule(&self) -> RecordRule {
         RecordRule {
-            key: self.key.rule(),
+            key: self.key.typed_rule(),
             hasher: self.hasher(),
-            delimiter: self.record.delimiter(),
+            form: self.record.form(),
             keeps_keys: self.full || self.count || self.unique,
             timer: self.window.timer(&self.key),
         }

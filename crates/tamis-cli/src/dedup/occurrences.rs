@@ -50,7 +50,7 @@ impl CountingRun {
         let key = rule.key.describe();
         let mut stats = RunStats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
-        let delimiter = rule.delimiter;
+        let delimiter = rule.form.delimiter;
         let mut reader = BatchReader::<u64>::new(paths, InputPosition::default(), rule, threads);
         let (mut batch, mut new) = (RecordBatch::default(), Answers::new());
         while reader.next(&mut batch)? {
@@ -78,7 +78,6 @@ impl CountingRun {
                 set.set_expected(batch.expected_distinct(set.len(), total_bytes));
             }
         }
-        stats.check(&key)?;
         held.each(|record, count| {
             if counts.contains(&count) {
                 stats.written += 1;
@@ -98,6 +97,11 @@ impl CountingRun {
                 stats.set_accuracy(accuracy);
                 stats.expected_wrong = wrong;
             }
+        }
+        if let Err(failure) = stats.check(&key) {
+            // The reader of a pipe gets the records.
+            output.flush().ok();
+            return Err(failure);
         }
         output.finish()?;
         Ok(stats)

@@ -5,7 +5,7 @@ use tamis::Hasher;
 
 use crate::dedup::digest::Width;
 use crate::dedup::window::{OddTimes, SliceStart, Timer};
-use crate::key::KeyRule;
+use crate::key::{KeyRule, RecordForm};
 use crate::record_reader::InputPosition;
 use crate::records::BlockBuffer;
 
@@ -25,8 +25,8 @@ pub struct RecordRule {
     pub key: KeyRule,
     /// Computes the digest of a key.
     pub hasher: Hasher,
-    /// The byte that ends a record.
-    pub delimiter: u8,
+    /// How records are read.
+    pub form: RecordForm,
     /// If true, keys are kept beside their digests and compared byte by byte.
     pub keeps_keys: bool,
     /// Assigns records to the slices of a window, if there is a window.
@@ -92,7 +92,7 @@ impl<D: Width> RecordBatch<D> {
         self.keys.ends.clear();
         let records = self.bounds.windows(2).map(|bounds| {
             let record = &self.block[bounds[0]..bounds[1]];
-            record.strip_suffix(&[rule.delimiter]).unwrap_or(record)
+            record.strip_suffix(&[rule.form.delimiter]).unwrap_or(record)
         });
         if let Some(timer) = &mut rule.timer {
             self.odd = timer.mark(records.clone(), &mut self.marks);
@@ -212,13 +212,19 @@ impl<'a, D> BatchPart<'a, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::KeyArgs;
+    use crate::key::{KeyArgs, RecordArgs};
     use crate::records::BlockReader;
 
     fn records_of(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let key = KeyArgs::default().rule();
         let hasher = Hasher::default();
-        let mut rule = RecordRule { key, hasher, delimiter: b'\n', keeps_keys: false, timer: None };
+        let mut rule = RecordRule {
+            key,
+            hasher,
+            form: RecordArgs::default().form(),
+            keeps_keys: false,
+            timer: None,
+        };
         let mut blocks = BlockReader::new(bytes, b'\n');
         let (mut batch, mut found) = (RecordBatch::<u64>::default(), Vec::new());
         while blocks.read_block(&mut batch.block).unwrap() {

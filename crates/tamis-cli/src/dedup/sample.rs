@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::input::{Input, total_len_bytes};
+use crate::key::RecordForm;
 use crate::records::{BlockBuffer, BlockReader};
 use crate::unpack::PACKED_BLOCK_BYTES;
 
@@ -20,13 +21,14 @@ const PACKED_SAMPLE_BYTES: u64 = 4 << 20;
 
 impl InputSample {
     /// Reads the first blocks. Returns `None` if the size of the inputs is unknown.
-    pub fn of(paths: &[PathBuf], delimiter: u8) -> Option<Self> {
+    pub fn of(paths: &[PathBuf], form: RecordForm) -> Option<Self> {
         let total_bytes = total_len_bytes(paths)? as f64;
-        let mut blocks = BlockReader::new(Input::open(paths.first()?).ok()?, delimiter);
+        let mut blocks =
+            BlockReader::new(Input::open(paths.first()?, form.input).ok()?, form.delimiter);
         let is_bound = !blocks.reader().is_packed();
         let (mut block, mut records, mut len_bytes) = (BlockBuffer::default(), 0, 0);
         while blocks.read_block(&mut block).ok()? {
-            records += memchr::memchr_iter(delimiter, &block).count();
+            records += memchr::memchr_iter(form.delimiter, &block).count();
             len_bytes += block.len() as u64;
             if is_bound || len_bytes >= PACKED_SAMPLE_BYTES {
                 break;
@@ -51,6 +53,7 @@ mod tests {
 
     use super::*;
     use crate::input::tests::gzip;
+    use crate::key::RecordArgs;
 
     #[test]
     fn a_sample_guesses_the_number_of_records() {
@@ -59,13 +62,15 @@ mod tests {
         let mut text = Vec::new();
         (0..500_000_u64).for_each(|i| writeln!(text, "line {}", i * 7919).unwrap());
         std::fs::write(&path, &text).unwrap();
-        let sample = InputSample::of(std::slice::from_ref(&path), b'\n').unwrap();
+        let sample =
+            InputSample::of(std::slice::from_ref(&path), RecordArgs::default().form()).unwrap();
         assert!(sample.is_bound && (4e5..6e5).contains(&sample.records), "{sample:?}");
         for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             std::fs::write(&path, packed).unwrap();
-            let sample = InputSample::of(std::slice::from_ref(&path), b'\n').unwrap();
+            let sample =
+                InputSample::of(std::slice::from_ref(&path), RecordArgs::default().form()).unwrap();
             assert!(!sample.is_bound && (4.5e5..1.2e6).contains(&sample.records), "{sample:?}");
         }
-        assert!(InputSample::of(&[PathBuf::from("-")], b'\n').is_none());
+        assert!(InputSample::of(&[PathBuf::from("-")], RecordArgs::default().form()).is_none());
     }
 }

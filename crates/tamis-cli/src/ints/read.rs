@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use memchr::memchr_iter;
 
 use crate::exit::Failure;
-use crate::input::{self, Input};
+use crate::input::{self, Input, InputForm};
 use crate::ints::decimal;
 use crate::prefetcher::Prefetcher;
 use crate::progress::Progress;
@@ -64,12 +64,13 @@ impl IntReader {
     pub fn new(
         paths: Vec<PathBuf>,
         format: IntFormat,
+        form: InputForm,
         range: Option<RangeInclusive<u64>>,
         threads: usize,
     ) -> Self {
         let progress = Progress::new(input::total_len_bytes(&paths));
         let decoder =
-            Decoder { paths: paths.into_iter(), source: None, format, range, done_bytes: 0 };
+            Decoder { paths: paths.into_iter(), source: None, format, form, range, done_bytes: 0 };
         Self { decoder, progress, threads }
     }
 
@@ -104,6 +105,7 @@ struct Decoder {
     paths: std::vec::IntoIter<PathBuf>,
     source: Option<Source>,
     format: IntFormat,
+    form: InputForm,
     range: Option<RangeInclusive<u64>>,
     done_bytes: u64,
 }
@@ -118,9 +120,9 @@ struct Source {
 }
 
 impl Source {
-    fn open(path: &Path) -> Result<Self, Failure> {
+    fn open(path: &Path, form: InputForm) -> Result<Self, Failure> {
         let place = Place { lines: 0, bytes: 0 };
-        Ok(Self { input: Input::open(path)?, place, buffer: vec![0; BLOCK_BYTES], kept: 0 })
+        Ok(Self { input: Input::open(path, form)?, place, buffer: vec![0; BLOCK_BYTES], kept: 0 })
     }
 }
 
@@ -133,7 +135,7 @@ impl Decoder {
             let mut source = match self.source.take() {
                 Some(source) => source,
                 None => match self.paths.next() {
-                    Some(path) => Source::open(&path)?,
+                    Some(path) => Source::open(&path, self.form)?,
                     None => return Ok(false),
                 },
             };
@@ -195,9 +197,7 @@ impl Decoder {
     ) -> Result<(), Failure> {
         match self.format {
             IntFormat::Text => {
-                // Some programs put a byte order mark before UTF-8.
-                let mark = place.bytes == 0 && bytes.starts_with(b"\xef\xbb\xbf");
-                let text = if mark { &bytes[3..] } else { bytes };
+                let text = bytes;
                 decimal::parse(text, values).map_err(|bad| {
                     let line = place.line_of(text, bad.at);
                     fail(input, line, bad)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::byte_size::ByteSize;
 use crate::exit::Failure;
-use crate::input;
+use crate::input::{self, InputForm};
 use crate::ints::memory::Memory;
 use crate::ints::read::{IntFormat, IntReader};
 use crate::ints::repeats::RepeatSearch;
@@ -15,6 +15,7 @@ use crate::ints::write::IntEncoder;
 use crate::ints::write_behind::IntWriter;
 use crate::memory_limit::reserve_unpacking;
 use crate::output::{Output, refuse_endless, refuse_terminal};
+use crate::packing::Unpack;
 
 /// The arguments of a job on all integers of its inputs.
 #[derive(clap::Args)]
@@ -35,6 +36,11 @@ pub struct Reading {
     /// Format of the input
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: IntFormat,
+
+    /// How to decompress the inputs: auto, no, gzip, zstd, xz or bzip2 [default: auto for text, by
+    /// their first bytes; no for binary]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    pub unpack: Option<Unpack>,
 
     /// Reject integers outside A..=B; a narrow range above u32 gets its own bitmap
     #[arg(long, value_name = "A..=B", value_parser = parse_range)]
@@ -68,9 +74,14 @@ impl Reading {
 
     fn reader_of(&self, paths: Vec<PathBuf>) -> IntReader {
         if let Some(memory) = self.memory {
-            reserve_unpacking(&paths, memory.bytes / 2);
+            reserve_unpacking(&paths, self.form(), memory.bytes / 2);
         }
-        IntReader::new(paths, self.format, self.range.clone(), self.threads())
+        IntReader::new(paths, self.format, self.form(), self.range.clone(), self.threads())
+    }
+
+    /// Returns how the bytes of the inputs are read.
+    fn form(&self) -> InputForm {
+        InputForm { unpack: self.unpack, is_text: self.format == IntFormat::Text }
     }
 
     /// Returns the maximum number of threads.

@@ -26,6 +26,31 @@ fn the_articles_task_is_one_command() {
 }
 
 #[test]
+fn binary_integers_that_begin_like_packed_data_are_read_as_they_are() {
+    // The first bytes of zstd, gzip, xz and bzip2.
+    let first = [0xfd2f_b528_u32, 559_903, u32::from_le_bytes(*b"\xfd7zX"), 0x3968_5a42];
+    for value in first.into_iter().chain([407_710_288]) {
+        let values = [value, 0x5941_315a, 1];
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let output = ints(&["uniq", "--format=u32", "--output-format=text"], &bytes);
+        let expected: String = values.iter().map(|value| format!("{value}\n")).collect();
+        assert_eq!(output.status.code(), Some(0), "{value}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+        let count = ["count", "--format=u32", "--unpack=no", "--json"];
+        assert!(printed(&count, &bytes).contains("\"total\":3"));
+    }
+    let packed = zstd::encode_all(&7_u64.to_le_bytes()[..], 1).unwrap();
+    let unpacked = ["uniq", "--format=u64", "--unpack=zstd", "--output-format=text"];
+    assert_eq!(printed(&unpacked, &packed), "7\n");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ids.zst");
+    std::fs::write(&path, &packed).unwrap();
+    let output = ints(&["count", "--format=u64", path.to_str().unwrap()], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("add --unpack zstd"));
+}
+
+#[test]
 fn uniq_keeps_the_order_and_sort_does_not() {
     let input = b"9\n18446744073709551615\n9\n0\n4294967296\n0\n4294967295";
     let uniq = "9\n18446744073709551615\n0\n4294967296\n4294967295\n";

@@ -48,7 +48,7 @@ pub struct WindowArgs {
     /// of arrival]
     ///
     /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
-    /// nanoseconds; or a date such as 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
+    /// nanoseconds; or a date such as 20261121100000, 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
     /// 2026-11-21 (UTC unless the date has an offset). Time never goes backwards: a line with an
     /// earlier time, or without a time, gets the latest time before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",

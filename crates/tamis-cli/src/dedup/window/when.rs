@@ -5,6 +5,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::messages;
+
 /// The start of Unix time.
 const UNIX: i64 = 719_528 * DAY;
 
@@ -22,7 +24,8 @@ pub fn now() -> u64 {
 ///
 /// A whole number of up to 11 digits is in Unix seconds, and may have a fraction. A number of 12 to
 /// 14 digits is in milliseconds, of 15 to 17 digits in microseconds, and of more digits in
-/// nanoseconds. The range of each of these units ends in the year 5138. Any other text is a date
+/// nanoseconds. Digits that are a date, such as `20261121100000`, are read as that date, and other
+/// numbers of 14 or 17 digits are not times. Any other text is a date
 /// such as `2026-11-21`. A time of day may follow after `T` or a space: `10:00`, `10:00:59` or
 /// `10:00:59.123`. The offset from UTC may follow: `Z`, `+02:00`, `+0200` or `+02`. Without an
 /// offset, the time is in UTC.
@@ -43,6 +46,14 @@ fn unix(text: &[u8]) -> Option<i64> {
     }
     let fraction = if rest.skip(b".").is_some() { rest.digits() } else { &[] };
     rest.end()?;
+    if sign == 1 && fraction.is_empty() && matches!(whole.len(), 8 | 12 | 14 | 17) {
+        match compact(whole) {
+            Some(millis) => return Some(millis),
+            // As a Unix time, this is a year after 2286.
+            None if whole.len() >= 14 && whole[0] != b'0' => return None,
+            None => {}
+        }
+    }
     let zeros = whole.iter().take_while(|&&digit| digit == b'0').count();
     let number = value(&whole[zeros..])?;
     let millis = match whole.len() - zeros {
@@ -54,6 +65,35 @@ fn unix(text: &[u8]) -> Option<i64> {
     Some(sign * millis)
 }
 
+/// Reads `YYYYMMDD`, `YYYYMMDDhhmm`, `YYYYMMDDhhmmss` or `YYYYMMDDhhmmssSSS` in UTC, of the years
+/// 1970 to 2099, and returns it in milliseconds of Unix time. As Unix times, such digits would be in
+/// 1970, 1976 or 2612.
+fn compact(digits: &[u8]) -> Option<i64> {
+    let mut rest = Rest(digits);
+    let (year, month, day) = (rest.number(4)?, rest.number(2)?, rest.number(2)?);
+    let mut next = |len| if rest.0.is_empty() { Some(0) } else { rest.number(len) };
+    let (hour, minute, second, millis) = (next(2)?, next(2)?, next(2)?, next(3)?);
+    let is_year = (1970..=2099).contains(&year);
+    if !is_year || !is_day(year, month, day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let shape = &"YYYYMMDDhhmmssSSS"[..digits.len()];
+    messages::note_once(format!("timestamps such as {year}... are read as {shape} in UTC"));
+    let minutes = hour * 60 + minute;
+    Some(days(year, month, day) * DAY - UNIX + (minutes * 60 + second) * 1000 + millis)
+}
+
+/// Tests whether a day exists in the Gregorian calendar.
+fn is_day(year: i64, month: i64, day: i64) -> bool {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    (1..=12).contains(&month) && (1..=last).contains(&day)
+}
+
 /// Reads a date, and returns it in milliseconds of Unix time.
 fn date(text: &[u8]) -> Option<i64> {
     let mut rest = Rest(text);
@@ -62,13 +102,7 @@ fn date(text: &[u8]) -> Option<i64> {
     let month = rest.number(2)?;
     rest.skip(b"-")?;
     let day = rest.number(2)?;
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let last = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    if !(1..=12).contains(&month) || !(1..=last).contains(&day) {
+    if !is_day(year, month, day) {
         return None;
     }
     let midnight = days(year, month, day) * DAY - UNIX;
@@ -168,6 +202,25 @@ fn thousandths(digits: &[u8]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_of_a_date_are_that_date_and_never_a_far_year() {
+        for (digits, date) in [
+            ("20261101", "2026-11-01"),
+            ("202611011005", "2026-11-01T10:05"),
+            ("20261101100509", "2026-11-01T10:05:09"),
+            ("20261101100509123", "2026-11-01T10:05:09.123"),
+        ] {
+            assert_eq!(read(digits.as_bytes()), read(date.as_bytes()), "{digits}");
+        }
+        // No date, and as a Unix time a year after 2286.
+        for digits in ["20261301100000", "99999999999999", "20260230100000000"] {
+            assert_eq!(read(digits.as_bytes()), None, "{digits}");
+        }
+        assert_eq!(unix_millis("2026110110"), Some(2_026_110_110_000), "seconds");
+        assert_eq!(unix_millis("1795255200250"), Some(1_795_255_200_250));
+        assert_eq!(unix_millis("1795255200250123"), Some(1_795_255_200_250));
+    }
 
     fn unix_millis(text: &str) -> Option<i64> {
         read(text.as_bytes()).map(|time| time as i64 - UNIX)

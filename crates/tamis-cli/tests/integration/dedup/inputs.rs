@@ -58,7 +58,7 @@ fn xz_and_bzip2_are_unpacked() {
 }
 
 #[test]
-fn bytes_after_packed_data_are_ignored_with_a_note() {
+fn bytes_after_packed_data_fail_the_run() {
     let zstd = |text: &[u8]| zstd::encode_all(text, 1).unwrap();
     for (format, first, second) in [
         ("gzip", gzip(b"one\ntwo\n"), gzip(b"three\n")),
@@ -67,18 +67,41 @@ fn bytes_after_packed_data_are_ignored_with_a_note() {
         let with = |rest: &[u8]| dedup([""; 0], &[&first[..], rest].concat());
         for rest in [&b"garbage"[..], b"\0\0garbage", b"\x1e\x8b", b"(garbage", b"P*M garbage"] {
             let run = with(rest);
-            assert_eq!((run.status, &run.stdout[..]), (0, &b"one\ntwo\n"[..]), "{run:?}");
-            let note = format!(
-                "tamis: standard input: the bytes after the {format} data are not {format} and are ignored\n"
-            );
-            assert_eq!(run.stderr, note);
+            run.fails_with(&format!("bytes that are not {format} follow the {format} data"));
         }
         assert_eq!(with(&[0; 1000]).quietly(), b"one\ntwo\n", "zeros fill up blocks of tapes");
         assert_eq!(with(&second).quietly(), b"one\ntwo\nthree\n");
         with(&second[..6]).fails_with(format);
     }
+    for packed in [XZ, BZIP2] {
+        dedup(["--quiet"], &[packed, b"garbage"].concat()).fails_with("follow");
+        assert_eq!(dedup([""; 0], &[packed, &[0; 7]].concat()).quietly().len(), 18_893);
+    }
     let skippable = [&b"\x50\x2a\x4d\x18\x03\0\0\0abc"[..], &zstd(b"a\n")].concat();
     assert_eq!(dedup([""; 0], &skippable).quietly(), b"a\n");
+}
+
+#[test]
+fn records_that_end_with_nul_are_unpacked_on_request() {
+    let packed = gzip(b"a\0b\0a\0");
+    assert_eq!(dedup(["-0", "--unpack=gzip"], &packed).quietly(), b"a\0b\0");
+    assert_eq!(dedup(["-0", "--unpack=auto"], &packed).quietly(), b"a\0b\0");
+    let run = dedup(["-0"], &packed);
+    assert!(run.status == 0 && run.stderr.contains("add --unpack gzip"), "{run:?}");
+    assert_eq!(dedup(["--unpack=no"], b"\x1f\x8b\n").quietly(), b"\x1f\x8b\n");
+    dedup(["--unpack=xz"], &packed).fails_with("xz");
+}
+
+#[test]
+fn a_byte_order_mark_makes_no_difference() {
+    let text = b"\xef\xbb\xbfa\nb\na\n";
+    for threads in ["--threads=1", "--threads=2"] {
+        assert_eq!(dedup([threads], text).quietly(), b"a\nb\n");
+        assert_eq!(dedup([threads], &gzip(text)).quietly(), b"a\nb\n");
+    }
+    let json = b"\xef\xbb\xbf{\"a\":1}\n{\"a\": 1}\n";
+    assert_eq!(dedup(["--json=/a"], json).quietly(), b"{\"a\":1}\n");
+    assert_eq!(dedup(["-0"], b"\xef\xbb\xbfa\0a\0").quietly(), b"\xef\xbb\xbfa\0a\0");
 }
 
 #[test]
