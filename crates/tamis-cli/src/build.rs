@@ -84,7 +84,7 @@ pub struct Args {
     /// With --window: expire items in N steps. An item is kept for at least SPAN and at most SPAN/N
     /// longer. If N is above 1, a window of time keeps its rate only if items arrive evenly. A
     /// window of few items takes more steps [default: 1 for a time; for items 3 to 5, by the rate]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::slices)]
     slices: Option<u8>,
 
     /// With --window: restart the span of an item when it is repeated

@@ -122,6 +122,7 @@ pub fn run(args: &Args) -> CommandResult {
     }
     opener.finish()?;
     let rule = args.key.rule();
+    rule.check(args.records.form().delimiter)?;
     let queries = opened.iter_mut().map(|filter| Query::new(filter, &rule, args.copies));
     let mut check = Check {
         args,

@@ -84,6 +84,7 @@ impl ItemReader<'_> {
         encoding: ItemEncoding,
         mut each: impl FnMut(&ItemBatch) -> Result<(), Failure>,
     ) -> Result<RecordCount, Failure> {
+        self.rule.check(self.form.delimiter)?;
         let (mut batch, mut count) = (ItemBatch::default(), RecordCount::default());
         RecordReader::new(self.paths, self.form).for_each(|block| {
             batch.read(block, &self.rule, encoding, "")?;

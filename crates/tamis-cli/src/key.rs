@@ -42,6 +42,7 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
         "" => Err("the delimiter is empty".into()),
         "\\t" => Ok(Delimiter(b"\t".to_vec())),
         "\\0" => Ok(Delimiter(b"\0".to_vec())),
+        "\\n" => Ok(Delimiter(b"\n".to_vec())),
         _ => Ok(Delimiter(text.as_bytes().to_vec())),
     }
 }
@@ -82,7 +83,7 @@ impl KeyArgs {
             }
             (None, None) => KeyPart::Whole,
         };
-        KeyRule { part, url: false, is_typed: false }
+        KeyRule { part, url: false, is_typed: false, ignores_case: false, trims: false }
     }
 }
 
@@ -93,6 +94,8 @@ pub struct KeyRule {
     url: bool,
     // A number in JSON is not the string of its digits.
     is_typed: bool,
+    ignores_case: bool,
+    trims: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -106,7 +109,34 @@ impl KeyRule {
     /// Tests whether every record is its own key, so that the caller need not call
     /// [`of`](Self::of).
     pub fn is_whole(&self) -> bool {
-        matches!(self.part, KeyPart::Whole) && !self.url
+        matches!(self.part, KeyPart::Whole) && !self.url && !self.ignores_case && !self.trims
+    }
+
+    /// Returns the rule with other keys: in lower case, or without white space around them.
+    #[must_use]
+    pub fn normalizing(self, ignores_case: bool, trims: bool) -> Self {
+        Self { ignores_case, trims, ..self }
+    }
+
+    /// Rejects a delimiter of fields that no record can hold. `record_end` is the byte that ends a
+    /// record.
+    ///
+    /// # Errors
+    ///
+    /// A message with the correction.
+    pub fn check(&self, record_end: u8) -> Result<(), Failure> {
+        match &self.part {
+            KeyPart::Field(delimiter, _) if delimiter.needle().contains(&record_end) => {
+                let (name, option) =
+                    if record_end == 0 { ("NUL", "leave out -0") } else { ("a newline", "add -0") };
+                Err(Failure::new(format!(
+                    "-d '{}': {name} ends a record, so no record has two fields: {option}, or name \
+                     another delimiter",
+                    delimiter.needle().escape_ascii()
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Tests whether keys are canonical URLs.
@@ -122,6 +152,25 @@ impl KeyRule {
     /// the members of objects sorted. So `null` differs from `"null"`. With
     /// [`typed_rule`](KeyArgs::typed_rule), this holds for numbers too.
     pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        if !self.ignores_case && !self.trims {
+            return self.part_of(record, scratch);
+        }
+        let mut of_part = Vec::new();
+        let part = self.part_of(record, &mut of_part)?;
+        let part = if self.trims { part.trim_ascii() } else { part };
+        scratch.clear();
+        match std::str::from_utf8(part) {
+            Ok(text) if self.ignores_case => scratch.extend(text.to_lowercase().bytes()),
+            _ => scratch.extend_from_slice(part),
+        }
+        if self.ignores_case {
+            // For bytes that are not UTF-8.
+            scratch.make_ascii_lowercase();
+        }
+        Some(scratch)
+    }
+
+    fn part_of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let part = match &self.part {
             KeyPart::Whole => record,
             KeyPart::Field(delimiter, number) => field(record, delimiter, *number)?,
@@ -148,7 +197,9 @@ impl KeyRule {
             }
             KeyPart::Json(pointer) => format!("json {pointer}"),
         };
-        if self.url { format!("url of {part}") } else { part }
+        let part = if self.url { format!("url of {part}") } else { part };
+        let part = if self.trims { format!("trimmed {part}") } else { part };
+        if self.ignores_case { format!("lower case of {part}") } else { part }
     }
 }
 
@@ -183,8 +234,32 @@ fn canonical_url<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> 
     let mut url = Url::parse(std::str::from_utf8(text).ok()?).ok()?;
     url.set_fragment(None);
     scratch.clear();
-    scratch.extend_from_slice(url.as_str().as_bytes());
+    normalize_escapes(url.as_str().as_bytes(), scratch);
     Some(scratch)
+}
+
+/// Appends a URL with the percent-encoding of RFC 3986, section 6.2.2: unreserved characters are
+/// not encoded, and hexadecimal digits are in upper case. The resource stays the same.
+fn normalize_escapes(url: &[u8], out: &mut Vec<u8>) {
+    let mut rest = url;
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let escape = rest.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = escape
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        rest = &rest[at + 1..];
+        match byte {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => out.push(byte),
+            Some(byte) => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            None => {
+                out.push(b'%');
+                continue;
+            }
+        }
+        rest = &rest[2..];
+    }
+    out.extend_from_slice(rest);
 }
 
 /// Returns the failure of a run in which no record has the key that `key` describes.
@@ -307,10 +382,40 @@ mod tests {
         let expected = Some("http://example.org/b?q=1");
         let record = "HTTP://EXAMPLE.org:80/a/../b?q=1#top";
         assert_eq!(key(&url, record).as_deref(), expected);
+        let record = "http://example.org/%7ea%41%2f%2F%c3%a4%zz%2?q=%5F";
+        let expected_escapes = "http://example.org/~aA%2F%2F%C3%A4%zz%2?q=_";
+        assert_eq!(key(&url, record).as_deref(), Some(expected_escapes));
         assert_eq!(key(&url, "no url"), None);
         let both = KeyArgs { json: Some("/u".into()), url: true, ..KeyArgs::default() };
         let record = r#"{"u": "HTTP://EXAMPLE.org:80/b?q=1"}"#;
         assert_eq!(key(&both, record).as_deref(), expected);
+    }
+
+    #[test]
+    fn keys_without_case_and_white_space() {
+        let of = |rule: KeyRule, record: &str| {
+            let mut scratch = Vec::new();
+            rule.of(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec)
+        };
+        let rule = || by_field(",", 2).rule();
+        let text = "1, \u{c4}B\t,x";
+        assert_eq!(of(rule().normalizing(false, true), text).unwrap(), "\u{c4}B".as_bytes());
+        assert_eq!(of(rule().normalizing(true, true), text).unwrap(), "\u{e4}b".as_bytes());
+        assert_eq!(of(rule().normalizing(true, false), text).unwrap(), " \u{e4}b\t".as_bytes());
+        assert_eq!(of(rule().normalizing(true, true), "1"), None);
+        let whole = KeyArgs::default().rule().normalizing(true, false);
+        assert!(!whole.is_whole() && whole.describe() == "lower case of record");
+        let mut scratch = Vec::new();
+        assert_eq!(whole.of(b"A\xffB", &mut scratch), Some(&b"a\xffb"[..]));
+    }
+
+    #[test]
+    fn a_delimiter_that_ends_records_is_refused() {
+        assert!(by_field("\\n", 2).rule().check(b'\n').is_err());
+        assert!(by_field("a\n", 2).rule().check(b'\n').is_err());
+        assert!(by_field("\\n", 2).rule().check(0).is_ok());
+        assert!(by_field("\\0", 2).rule().check(0).is_err());
+        assert!(KeyArgs::default().rule().check(b'\n').is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Divides the memory of `--memory` among the parts of a command.
 //!
 //! The limit applies to the whole process. The resident memory stays below it, except for up to
-//! 6 MB of code and system libraries.
+//! 10 MB of the program's file and system libraries (6.6 to 9.2 MB were measured).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

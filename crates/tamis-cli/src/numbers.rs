@@ -73,6 +73,18 @@ impl fmt::Display for HumanCount {
     }
 }
 
+/// Parses a number of slices of a window. For clap.
+///
+/// # Errors
+///
+/// A message with the range.
+pub fn slices(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(slices) if slices > 0 => Ok(slices),
+        _ => Err(format!("'{text}' is not a number of slices: write 1 to 255")),
+    }
+}
+
 /// An estimated number of items, displayed with four significant digits.
 #[derive(Clone, Copy, Debug)]
 pub struct HumanEstimate(pub f64);
@@ -80,7 +92,9 @@ pub struct HumanEstimate(pub f64);
 /// Returns a phrase with the number of items in a filter.
 pub fn holds(items: f64) -> String {
     if items.is_finite() {
-        format!("holds about {} items", HumanEstimate(items))
+        let shown = HumanEstimate(items).to_string();
+        let noun = if shown == "1" { "item" } else { "items" };
+        format!("holds about {shown} {noun}")
     } else {
         "is saturated".into()
     }

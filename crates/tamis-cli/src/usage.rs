@@ -36,6 +36,7 @@ pub fn line<'a>(
     words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
 ) -> String {
     let words = words.into_iter();
+    let all_words = words.clone();
     let program = Cli::command();
     let (command, name) = command(&program, words.clone());
     if error.kind() == ErrorKind::InvalidUtf8
@@ -54,13 +55,38 @@ pub fn line<'a>(
     if let Some(ContextValue::Number(least)) = error.get(ContextKind::MinValues) {
         return format!("at least {least} files are required; see '{name} --help'");
     }
+    if error.kind() == ErrorKind::InvalidValue && all_words.clone().any(str::is_empty) {
+        return format!("'' is an empty word, not a file or a value; see '{name} --help'");
+    }
+    if error.kind() == ErrorKind::UnknownArgument {
+        let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+        let argument = argument.unwrap_or_default();
+        let habit =
+            HABITS.iter().find(|(of, flag, _)| command.get_name() == *of && argument == *flag);
+        if let Some((_, flag, instead)) = habit {
+            return format!(
+                "'{flag}' is no option of '{name}': use {instead}; see '{name} --help'"
+            );
+        }
+    }
     let said: Vec<String> = text
         .split("\n\n")
         .filter(|text| !text.starts_with("Usage: ") && !text.starts_with("For more information"))
+        // Clap advises to pass a mistyped option as a file.
+        .filter(|text| !text.contains("as a value, use"))
         .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     format!("{}; see '{name} --help'", strip(&said.join("; ")))
 }
+
+/// Options of `uniq` and `sort`, and the options that do the same here: command, flag, option.
+const HABITS: [(&str, &str, &str); 5] = [
+    ("dedup", "-u", "--unique, the lines that occur once"),
+    ("dedup", "-D", "--repeated=all, all occurrences after the first"),
+    ("dedup", "-z", "-0, records that end with NUL"),
+    ("dedup", "-f", "-k N, the field to compare"),
+    ("dedup", "-n", "'tamis ints', which compares numbers"),
+];
 
 /// Returns the command named by the words, and its full name. Skips flags before a command: none of
 /// them takes a value.
@@ -147,9 +173,13 @@ mod tests {
             ("tamis ints and a", "at least 2 files are required; see 'tamis ints and --help'"),
             (
                 "tamis --no-progress ints --quiet uniq --colour",
-                "unexpected argument '--colour' found; tip: to pass '--colour' as a value, use '-- \
-                 --colour'; see 'tamis ints uniq --help'",
+                "unexpected argument '--colour' found; see 'tamis ints uniq --help'",
             ),
+            (
+                "tamis dedup -u f",
+                "'-u' is no option of 'tamis dedup': use --unique, the lines that occur once; see 'tamis dedup --help'",
+            ),
+            ("tamis dedup --window 1h --slices 0", "'0' is not a number of slices: write 1 to 255"),
             (
                 "tamis ints uniq --memory no",
                 "invalid value 'no' for '--memory <SIZE>': 'no' is not a size: write bytes, or \

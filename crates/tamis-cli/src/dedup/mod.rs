@@ -40,7 +40,7 @@ use crate::dedup::window::WindowArgs;
 use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
-use crate::key::{KeyArgs, RecordArgs};
+use crate::key::{KeyArgs, KeyRule, RecordArgs};
 use crate::memory_limit::{OWN_BYTES, left_bytes};
 use crate::numbers::HumanCount;
 use crate::output::{Output, folder, is_stdout, refuse_endless};
@@ -68,6 +68,14 @@ pub struct Args {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    /// Compare without regard to upper and lower case
+    #[arg(short, long, help_heading = "Comparison")]
+    ignore_case: bool,
+
+    /// Compare without the white space before and after the key
+    #[arg(long, help_heading = "Comparison")]
+    trim: bool,
 
     /// Print only repeated lines: each once, or all occurrences after the first
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
@@ -190,6 +198,7 @@ const CHECKPOINT_BYTES: u64 = 256 << 20;
 pub fn run(args: &Args) -> CommandResult {
     let started = Instant::now();
     args.check()?;
+    args.key_rule().check(args.record.delimiter())?;
     let hasher = args.choose_hasher()?;
     // A missing input is an error with a state, because the state would record the run as finished.
     let inputs = match args.state {
@@ -325,9 +334,13 @@ impl Args {
         Inputs { paths, rule: self.rule(), threads: self.threads() }
     }
 
+    fn key_rule(&self) -> KeyRule {
+        self.key.typed_rule().normalizing(self.ignore_case, self.trim)
+    }
+
     fn rule(&self) -> RecordRule {
         RecordRule {
-            key: self.key.typed_rule(),
+            key: self.key_rule(),
             hasher: self.hasher(),
             form: self.record.form(),
             keeps_keys: self.full || self.count || self.unique,
@@ -339,7 +352,7 @@ impl Args {
     /// in the state.
     fn description(&self) -> String {
         let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
-        format!("{}, records end with {ends}", self.key.rule().describe())
+        format!("{}, records end with {ends}", self.key_rule().describe())
     }
 }
 

@@ -63,8 +63,8 @@ pub struct WindowArgs {
     /// Expire lines in N steps: a line is kept for at least SPAN and at most SPAN/N longer
     /// [default: 4]
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
-        value_parser = clap::value_parser!(u32).range(1..=255))]
-    slices: Option<u32>,
+        value_parser = crate::numbers::slices)]
+    slices: Option<u8>,
 
     /// Restart the window of a line when it is dropped: it is printed again only after a whole
     /// window without it
@@ -126,8 +126,8 @@ impl WindowArgs {
     /// Returns the number of slices. It exceeds the number that the user gave if the lines do not
     /// divide evenly.
     fn slices(&self) -> u32 {
-        const SLICES: u32 = 4;
-        let slices = self.slices.unwrap_or(SLICES);
+        const SLICES: u8 = 4;
+        let slices = u32::from(self.slices.unwrap_or(SLICES));
         match self.window {
             Some(WindowSpan(Span::Items(items))) => even_slices(items, slices.into()) as u32,
             _ => slices,

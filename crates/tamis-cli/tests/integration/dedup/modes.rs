@@ -166,6 +166,15 @@ fn several_files_are_one_set_and_each_ends_its_last_line() {
 }
 
 #[test]
+fn case_and_white_space_may_be_ignored() {
+    let text = "A\na\n a\r\n\u{c4}\n\u{e4}\n".as_bytes();
+    assert_eq!(dedup(["-i"], text).quietly(), "A\n a\r\n\u{c4}\n".as_bytes());
+    let trimmed = dedup(["-i", "--trim", "--full"], text).quietly();
+    assert_eq!(trimmed, "A\n\u{c4}\n".as_bytes());
+    dedup(["-d\\n", "-k2"], text).fails_with("a newline ends a record");
+}
+
+#[test]
 fn carriage_returns_make_a_difference() {
     assert_eq!(dedup([""; 0], b"a\r\na\na\r\n").quietly(), b"a\r\na\n");
 }

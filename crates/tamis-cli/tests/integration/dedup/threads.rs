@@ -10,7 +10,9 @@ use super::program::{Run, dedup, lines};
 /// Returns records of many lengths in several blocks. Many are repeats, and the last may lack its
 /// delimiter.
 fn text(seed: u64, end: u8) -> Vec<u8> {
-    let (mut text, mut state) = (Vec::new(), seed | 1);
+    // One record is a URL, so that `--url` finds a key.
+    let (mut text, mut state) = (b"http://example.org/".to_vec(), seed | 1);
+    text.push(end);
     while text.len() < 3 << 20 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
         let number = (state >> 40) % 5000;
