@@ -13,7 +13,11 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
-        Self { stream: connect(address), input: Vec::new() }
+        Self::of(connect(address))
+    }
+
+    pub fn of(stream: TcpStream) -> Self {
+        Self { stream, input: Vec::new() }
     }
 
     pub fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) {

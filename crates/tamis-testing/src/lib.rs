@@ -13,4 +13,4 @@ mod wait;
 pub use lines::Lines;
 pub use process::{CommandExt, Process};
 pub use socket::{accept, connect, limit, read, read_to_end, try_connect};
-pub use wait::{DEADLINE, SetOnDrop, join, receive, wait_for, wait_until};
+pub use wait::{DEADLINE, SetOnDrop, in_time, join, receive, wait_for, wait_until};

@@ -53,6 +53,19 @@ pub fn join<T>(what: impl Display, thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// Runs a function that waits on a thread of its own, and returns its result.
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`], and with the panic of the function if it panicked.
+#[track_caller]
+pub fn in_time<T: Send + 'static>(
+    what: impl Display,
+    function: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    join(what, std::thread::spawn(function))
+}
+
 /// Waits for a message, and returns it.
 ///
 /// # Panics

@@ -1,14 +1,15 @@
 //! The module in a cluster of three masters: redirections, migration of slots, and a crash.
 
 use std::collections::HashMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tamis_resp::Reply;
+use tamis_testing::{CommandExt as _, SetOnDrop, join, try_connect, wait_until};
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
-use crate::status::{assert_equal, bulk, bulks, run, wait_for_replica, wait_until};
+use crate::status::{assert_equal, bulk, bulks, run, wait_for_replica};
 
 /// Three masters, each with a third of the slots.
 struct Cluster {
@@ -22,9 +23,9 @@ impl Cluster {
         words.extend(arguments);
         let nodes: Vec<TestServer> = (0..3).map(|_| TestServer::start(host, &words)).collect();
         let mut create = Command::new("redis-cli");
-        create.args(["--cluster", "create", "--cluster-yes"]).stdout(Stdio::null());
-        let created = create.args(nodes.iter().map(|node| node.address().to_string())).status();
-        assert!(created.unwrap().success(), "{host:?}: redis-cli has created the cluster");
+        create.args(["--cluster", "create", "--cluster-yes"]);
+        let created = create.args(nodes.iter().map(|node| node.address().to_string())).run();
+        assert!(created.status.success(), "{host:?}: redis-cli has created the cluster");
         let id = |node: &TestServer| {
             String::from_utf8(bulk(run(&mut node.connect(), "CLUSTER MYID"))).unwrap()
         };
@@ -86,17 +87,18 @@ impl Cluster {
     fn move_keys(&self, slot: u16, from: usize, to: usize) {
         let mut source = self.nodes[from].connect();
         let port = self.nodes[to].port.to_string();
-        loop {
+        wait_until("all keys of the slot have moved", || {
             let keys = bulks(run(&mut source, &format!("CLUSTER GETKEYSINSLOT {slot} 2")));
             if keys.is_empty() {
-                return;
+                return true;
             }
             let mut words: Vec<&[u8]> =
                 vec![b"MIGRATE", b"127.0.0.1", port.as_bytes(), b"", b"0", b"10000", b"KEYS"];
             words.extend(keys.iter().map(Vec::as_slice));
             let moved = source.say(&words);
             assert!(matches!(moved, Reply::Simple(_)), "{moved:?}");
-        }
+            false
+        });
     }
 
     /// Moves a slot with all of its keys, as Valkey 9 can, and waits until all nodes agree.
@@ -184,10 +186,7 @@ impl ClusterClient {
     fn try_say(&mut self, port: u16, asks: bool, words: &[&str]) -> Option<Reply> {
         let mut client = match self.connections.remove(&port) {
             Some(client) => client,
-            None => {
-                std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
-                Client::connect(([127, 0, 0, 1], port).into())
-            }
+            None => Client::of(try_connect(([127, 0, 0, 1], port).into()).ok()?),
         };
         if asks {
             client.try_send(&["ASKING"]).ok()?;
@@ -328,17 +327,10 @@ impl Load {
 /// Runs a function while a thread adds items to each filter in turn.
 fn under_load(cluster: &mut Cluster, load: &[Load], run: impl FnOnce(&mut Cluster)) {
     let ends = &AtomicBool::new(false);
-    /// Ends the load, after a panic too.
-    struct End<'e>(&'e AtomicBool);
-    impl Drop for End<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     let mut client = cluster.client();
     load.iter().for_each(|load| load.create(&mut client));
     std::thread::scope(|scope| {
-        let _end = End(ends);
+        let _end = SetOnDrop(ends);
         scope.spawn(move || {
             while !ends.load(Ordering::Relaxed) {
                 load.iter().for_each(|load| load.add(&mut client, 7));
@@ -453,7 +445,7 @@ fn a_slot_migrates_at_once_to_a_node_with_other_limits_and_to_its_replica() {
         unreachable!("the slot migrates")
     });
     cluster.migrate_at_once(slot, from, to);
-    let (added, refusal) = adding.join().unwrap();
+    let (added, refusal) = join("the thread that adds", adding);
     assert!(refusal.starts_with("MOVED"), "{refusal}");
     let found = cluster.client().say_items("BF.MEXISTS {m}bloom", 0, added);
     assert_eq!(found, Reply::Array(vec![Reply::Integer(1); added as usize]));

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use tamis_resp::Reply;
+use tamis_testing::{CommandExt as _, wait_until};
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
@@ -183,13 +184,9 @@ pub fn info(client: &mut Client) -> String {
 
 /// Waits until the reply of `INFO` has this line.
 pub fn wait_for(client: &mut Client, line: &str) {
-    for _ in 0..600 {
-        if info(client).lines().any(|it| it.trim() == line) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("INFO has no line {line}");
+    wait_until(format_args!("INFO has the line {line}"), || {
+        info(client).lines().any(|it| it.trim() == line)
+    });
 }
 
 #[test]
@@ -227,6 +224,6 @@ fn limit_memory(server: &TestServer, more_bytes: u64) {
     let pages = std::fs::read_to_string(format!("/proc/{id}/statm")).unwrap();
     let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
     let limit = format!("--as={}", pages * 4096 + more_bytes);
-    let limited = Command::new("prlimit").args(["--pid", &id.to_string(), &limit]).status();
-    assert!(limited.unwrap().success(), "prlimit {limit}");
+    let limited = Command::new("prlimit").args(["--pid", &id.to_string(), &limit]).run();
+    assert!(limited.status.success(), "prlimit {limit}");
 }

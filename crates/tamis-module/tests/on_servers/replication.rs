@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tamis_resp::Reply;
+use tamis_testing::wait_until;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer, module};
-use crate::status::{assert_equal, bulk, info, info_number, run, wait_for_replica, wait_until};
+use crate::status::{assert_equal, bulk, info, info_number, run, wait_for_replica};
 
 /// Full resynchronizations begin at once.
 const PRIMARY: [&str; 4] = ["--repl-diskless-sync-delay", "0", "--repl-backlog-size", "64mb"];

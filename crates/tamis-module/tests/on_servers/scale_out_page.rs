@@ -1,9 +1,9 @@
 //! Runs the commands of docs/scale-out.md.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use tamis_resp::Reply;
+use tamis_testing::{CommandExt as _, wait_until};
 
 use crate::redisbloom::{with_redisbloom, with_tamis};
 
@@ -33,21 +33,15 @@ fn the_steps_from_redisbloom_give_the_results_of_the_page() {
         let command =
             command.replace("6379", &old.port.to_string()).replace("6380", &new.port.to_string());
         let words: Vec<&str> = command.split(' ').collect();
-        let begun = Instant::now();
         // A replica needs a moment to connect and to load.
-        loop {
-            let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        wait_until(format_args!("{command} prints {expected}"), || {
+            let output = Command::new(words[0]).args(&words[1..]).run();
             let text = String::from_utf8(output.stdout).unwrap();
-            let is_expected = match expected.strip_prefix("... ") {
+            match expected.strip_prefix("... ") {
                 Some(part) => text.contains(part.trim_end_matches(" ...")),
                 None => text.trim() == expected,
-            };
-            if is_expected {
-                break;
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "{command}: {text}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        });
     }
     let mut client = new.connect();
     for item in ["alice", "bob", "carol"] {

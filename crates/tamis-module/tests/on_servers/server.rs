@@ -2,11 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tamis_resp::Reply;
+use tamis_testing::{CommandExt as _, Process, try_connect, wait_until};
 
 use crate::client::Client;
 
@@ -52,14 +53,16 @@ pub fn module() -> &'static Path {
     MODULE.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "-p", "tamis-module"]).current_dir(root());
-        assert!(cargo.status().unwrap().success(), "the module is built");
+        // A first build takes minutes.
+        let built = cargo.start().output_within(Duration::from_secs(900));
+        assert!(built.status.success(), "the module is built");
         root().join("target/debug/libtamis.so").canonicalize().unwrap()
     })
 }
 
 /// A running server with a folder of its own. Dropping it ends the process.
 pub struct TestServer {
-    child: Child,
+    process: Process,
     pub port: u16,
     pub dir: PathBuf,
     host: Host,
@@ -85,29 +88,29 @@ impl TestServer {
             arguments.iter().chain(module).map(|word| (*word).to_owned()).collect();
         // `CONFIG REWRITE` needs a file.
         std::fs::write(dir.join("conf"), "").unwrap();
-        let child = spawn(host, port, &dir, &arguments);
-        let mut server = Self { child, port, dir, host, arguments };
+        let process = spawn(host, port, &dir, &arguments);
+        let mut server = Self { process, port, dir, host, arguments };
         server.wait();
         server
     }
 
     /// Waits until the server has loaded its data.
     fn wait(&mut self) {
-        let begun = Instant::now();
-        loop {
-            if let Ok(stream) = std::net::TcpStream::connect(self.address()) {
-                drop(stream);
-                let mut client = self.connect();
-                client.send(&["PING"]);
-                if client.try_receive() == Some(Reply::simple("PONG")) {
-                    return;
-                }
-            }
-            let has_ended = self.child.try_wait().unwrap().is_some();
-            let is_late = begun.elapsed() > Duration::from_secs(60);
-            assert!(!has_ended && !is_late, "{}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let (log, address) = (self.dir.join("log"), self.address());
+        let read = || std::fs::read_to_string(&log).unwrap_or_default();
+        let what = std::fmt::from_fn(|f| write!(f, "the server has loaded its data:\n{}", read()));
+        wait_until(what, || {
+            assert!(
+                self.process.try_wait().unwrap().is_none(),
+                "the server has ended:\n{}",
+                read()
+            );
+            // The server may still reset a connection.
+            let Ok(stream) = try_connect(address) else { return false };
+            let mut client = Client::of(stream);
+            client.try_send(&["PING"]).is_ok()
+                && client.try_receive() == Some(Reply::simple("PONG"))
+        });
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -125,8 +128,7 @@ impl TestServer {
 
     /// Kills the server, as a crash does.
     pub fn kill(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        self.process.kill();
     }
 
     /// Starts the server again with the configuration file that it has rewritten, and without
@@ -139,8 +141,8 @@ impl TestServer {
 
     /// Starts the server again in its folder. It must have ended, or been told to end.
     pub fn restart(&mut self) {
-        _ = self.child.wait();
-        self.child = spawn(self.host, self.port, &self.dir, &self.arguments);
+        self.process.wait();
+        self.process = spawn(self.host, self.port, &self.dir, &self.arguments);
         self.wait();
     }
 }
@@ -162,7 +164,7 @@ fn free_port() -> u16 {
     }
 }
 
-fn spawn(host: Host, port: u16, dir: &Path, arguments: &[String]) -> Child {
+fn spawn(host: Host, port: u16, dir: &Path, arguments: &[String]) -> Process {
     let mut command = Command::new(host.program());
     command
         .arg(dir.join("conf"))
@@ -171,5 +173,5 @@ fn spawn(host: Host, port: u16, dir: &Path, arguments: &[String]) -> Child {
         .arg("--logfile");
     command.arg(dir.join("log")).args(["--save", "", "--enable-debug-command", "yes"]);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().unwrap_or_else(|error| panic!("{host:?}: {error}: run cargo xtask setup"))
+    command.start()
 }

@@ -1,23 +1,10 @@
 //! Reads the state of a server, and waits for it.
 
-use std::time::{Duration, Instant};
-
 use tamis_resp::Reply;
+use tamis_testing::wait_until;
 
 use crate::client::Client;
 use crate::server::TestServer;
-
-/// How long a test waits for a condition.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Waits until the condition holds.
-pub fn wait_until(condition: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < DEADLINE, "after {DEADLINE:?}, not true: {condition}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// Runs a command, whose words have no spaces. The reply must not be an error; values in it may be.
 pub fn run(client: &mut Client, command: &str) -> Reply {
