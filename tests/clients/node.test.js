@@ -11,7 +11,7 @@ import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, started, test } from "../deadline.mjs";
 
 const require = createRequire(join(process.env.MODULES, "node_modules", "any.js"));
 const { createClient } = require("redis");
@@ -26,26 +26,11 @@ before(async () => {
     port = await freePort();
     const words = ["--port", port, "--dir", dir, "--save", "", "--loadmodule", process.env.MODULE];
     server = spawn(process.env.SERVER, words, { stdio: ["ignore", "pipe", "ignore"] });
-    let log = "";
-    await new Promise((resolve, reject) => {
-      server.once("exit", () => reject(new Error(`the server did not start: ${log}`)));
-      server.stdout.on("data", (data) => {
-        log += data;
-        if (log.includes("Ready to accept connections")) resolve();
-      });
-    });
+    await started(server, server.stdout, (log) => log.includes("Ready to accept connections"));
     return;
   }
   server = spawn(process.env.TAMIS, ["serve", "--port", "0", "--dir", dir], { stdio: ["ignore", "ignore", "pipe"] });
-  let said = "";
-  port = await new Promise((resolve, reject) => {
-    server.once("exit", () => reject(new Error(`the server did not start: ${said}`)));
-    server.stderr.on("data", (data) => {
-      said += data;
-      const found = /ready.*address=[^ ]*:(\d+)/.exec(said);
-      if (found) resolve(Number(found[1]));
-    });
-  });
+  port = Number((await started(server, server.stderr, (log) => /ready.*address=[^ ]*:(\d+)/.exec(log)))[1]);
 });
 
 async function freePort() {

@@ -10,9 +10,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import redis
+
+# The longest wait for the start of a server, or for a reply, in seconds.
+DEADLINE = 60
+
+
+def connect(port, **options):
+    """Returns a client whose calls fail after the deadline."""
+    return redis.Redis(port=port, socket_timeout=DEADLINE, socket_connect_timeout=DEADLINE, **options)
 
 
 def start(program, folder):
@@ -22,11 +31,15 @@ def start(program, folder):
         stderr=subprocess.PIPE,
         text=True,
     )
+    late = threading.Timer(DEADLINE, server.kill)
+    late.daemon = True
+    late.start()
     for line in server.stderr:
         found = re.search(r"ready.*address=\S*:(\d+)", line)
         if found:
+            late.cancel()
             return server, int(found[1])
-    sys.exit("the server did not start")
+    sys.exit("the server did not start in time")
 
 
 def start_with_module(server, module, folder):
@@ -36,15 +49,15 @@ def start_with_module(server, module, folder):
         port = free.getsockname()[1]
     words = [server, "--port", str(port), "--dir", folder, "--save", "", "--loadmodule", module]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    for _ in range(600):
+    for _ in range(10 * DEADLINE):
         if server.poll() is not None:
             break
         try:
-            if redis.Redis(port=port).ping():
+            if connect(port).ping():
                 return server, port
         except redis.ConnectionError:
             time.sleep(0.1)
-    sys.exit("the server did not start")
+    sys.exit("the server did not start in time")
 
 
 def refuses(call, text):
@@ -181,7 +194,7 @@ def users(client, port):
         "reader", enabled=True, passwords=["+secret"], categories=["+@bloom", "-@write"], keys=["shop:*"]
     )
     client.bf().add("shop:seen", "a")
-    reader = redis.Redis(port=port, username="reader", password="secret")
+    reader = connect(port, username="reader", password="secret")
     assert reader.bf().exists("shop:seen", "a") == 1
     for call, text in [
         (lambda: reader.bf().exists("seen", "a"), "permissions"),
@@ -194,7 +207,7 @@ def users(client, port):
         except redis.exceptions.NoPermissionError as error:
             assert text in str(error)
     try:
-        redis.Redis(port=port, username="reader", password="wrong").ping()
+        connect(port, username="reader", password="wrong").ping()
         raise AssertionError("a wrong password was taken")
     except redis.exceptions.AuthenticationError:
         pass
@@ -210,7 +223,7 @@ def main():
             server, port = start(os.path.abspath(sys.argv[1]), folder)
         try:
             for protocol in (2, 3):
-                client = redis.Redis(port=port, protocol=protocol)
+                client = connect(port, protocol=protocol)
                 client.flushall()
                 for part in (bloom, cuckoo) if has_module else (bloom, cuckoo, around):
                     part(client)

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { after, before } from "node:test";
+import { after, before } from "../deadline.mjs";
 
 const root = resolve(import.meta.dirname, "../..");
 export const program = resolve(process.env.TAMIS ?? join(root, "target/debug/tamis"));

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { test } from "node:test";
+import { test } from "../deadline.mjs";
 import { everyTextIsThere, faint, HOSTILE, page, picture, pictures, program, unnamed } from "./browser.js";
 import { items, say, startServer } from "./server.js";
 

@@ -7,24 +7,18 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { started, test } from "../deadline.mjs";
 import { everyTextIsThere, faint, HOSTILE, page, picture, pictures, program, unnamed } from "./browser.js";
 
 /** Starts a guard. Returns the address of its console, and of its proxy. */
 async function guard(t, args) {
   const child = spawn(program, ["guard", ...args], { stdio: ["ignore", "ignore", "pipe"] });
   t.after(() => child.kill("SIGKILL"));
-  let said = "";
-  const [url, proxy] = await new Promise((resolve, reject) => {
-    child.once("exit", () => reject(new Error(`the guard did not start: ${said}`)));
-    child.stderr.on("data", (data) => {
-      said += data;
-      const console = /console.* url=(http:[^ \n]*)/.exec(said);
-      const proxy = /ready for requests address=([^ \n]*)/.exec(said) ?? /url=http:\/\/([^/]*)\/pms/.exec(said);
-      if (console && proxy) resolve([console[1], `http://${proxy[1]}`]);
-    });
+  const [url, proxy] = await started(child, child.stderr, (log) => {
+    const console = /console.* url=(http:[^ \n]*)/.exec(log);
+    const proxy = /ready for requests address=([^ \n]*)/.exec(log) ?? /url=http:\/\/([^/]*)\/pms/.exec(log);
+    return console && proxy && [console[1], `http://${proxy[1]}`];
   });
-  child.removeAllListeners("exit");
   return {
     url, proxy,
     async end() {

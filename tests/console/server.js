@@ -6,21 +6,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { started } from "../deadline.mjs";
 
 /** Starts a server; ports are free ones unless said. */
 export async function startServer(program, { dir = mkdtempSync(join(tmpdir(), "tamis-console-")), port = 0, httpPort = 0, more = [] } = {}) {
   const child = spawn(program, ["serve", "--port", String(port), "--http-port", String(httpPort), "--dir", dir, ...more], {
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let said = "";
-  const [redis, console] = await new Promise((resolve, reject) => {
-    child.once("exit", () => reject(new Error(`the server did not start: ${said}`)));
-    child.stderr.on("data", (data) => {
-      said += data;
-      const redis = /address=[^ ]*:(\d+)/.exec(said);
-      const console = /url=http:\/\/[^ ]*:(\d+)\//.exec(said);
-      if (redis && console) resolve([Number(redis[1]), Number(console[1])]);
-    });
+  const [redis, console] = await started(child, child.stderr, (log) => {
+    const ports = [/address=[^ ]*:(\d+)/, /url=http:\/\/[^ ]*:(\d+)\//].map((pattern) => pattern.exec(log)?.[1]);
+    return ports.every(Boolean) && ports.map(Number);
   });
   return {
     dir,
