@@ -112,6 +112,7 @@ pub(crate) fn refuses_data(server: &SharedState, Call { command, argv, env }: Ca
 mod tests {
     use tamis_commands::find;
     use tamis_resp::Protocol;
+    use tamis_testing::receive;
 
     use super::*;
     use crate::test_server;
@@ -133,13 +134,13 @@ mod tests {
                 for argv in [&load[..], &restore] {
                     let decoding =
                         decode(&thread, Call { command: find(argv[0]).unwrap(), argv, env });
-                    let result = crate::runtime::runtime().block_on(decoding);
+                    let result = test_server::block_on(decoding);
                     sender.send(result.is_some_and(|it| it.is_err())).unwrap();
                 }
             }
         });
         for _ in 0..4 {
-            assert!(decoded.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits"));
+            assert!(receive("data that is decoded without the keys", &decoded));
         }
         drop(alone);
     }
@@ -162,8 +163,7 @@ mod tests {
             }
         });
         for expected in ["+OK\r\n-ERR the key exists", "+OK\r\n-ERR TM.LOAD takes"] {
-            let answer =
-                answered.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits");
+            let answer = receive("a refusal without decoding", &answered);
             assert!(answer.starts_with(expected), "{answer}");
         }
     }

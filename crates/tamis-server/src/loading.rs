@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn connect(listener: &TcpListener) -> TcpStream {
-        TcpStream::connect(listener.local_addr().unwrap()).unwrap()
+        tamis_testing::connect(listener.local_addr().unwrap())
     }
 
     fn begin(listener: &TcpListener, may_ask_info: bool) -> Loading {
@@ -267,7 +267,7 @@ mod tests {
         // The port is free for the console.
         drop(loading);
         connect(&http).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        assert!(http.accept().is_ok());
+        tamis_testing::accept("the client", &http);
     }
 
     #[test]

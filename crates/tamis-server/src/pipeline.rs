@@ -273,7 +273,7 @@ mod tests {
                     std::thread::sleep(Duration::from_millis(1000));
                 });
             });
-            has_begun.recv().unwrap();
+            tamis_testing::receive("the lease", &has_begun);
             run();
         });
     }
@@ -320,10 +320,8 @@ mod tests {
         let server = test_server::start();
         let shared = server.shared();
         let mut session = test_server::session(shared);
-        let runtime = crate::runtime::runtime();
-        let mut out = Vec::new();
         let reserve: [&[u8]; 6] = [b"TM.RESERVE", b"k", b"KIND", b"classic", b"ITEMS", b"100000"];
-        runtime.block_on(session.run(&[&reserve, &[b"TM.DUMP", b"k"]], &mut out));
+        let out = test_server::run(&mut session, &[&reserve, &[b"TM.DUMP", b"k"]]);
         let bulk = out.strip_prefix(b"+OK\r\n$").unwrap();
         let file = &bulk[bulk.iter().position(|c| *c == b'\n').unwrap() + 1..];
         let load: [&[u8]; 3] = [b"TM.LOAD", b"l", &file[..file.len() - 2]];
@@ -331,7 +329,7 @@ mod tests {
         let env = Env::new(&config.filters, Protocol::Resp2, now_millis());
         let before = shared.held.bytes();
         let call = Call { command: find(b"TM.LOAD").unwrap(), argv: &load, env };
-        let decoded = runtime.block_on(session.decode(call)).unwrap().unwrap();
+        let decoded = test_server::block_on(session.decode(call)).unwrap().unwrap();
         assert!(shared.held.bytes() >= before + 100_000, "{}", shared.held.bytes() - before);
         drop(decoded);
         assert_eq!(shared.held.bytes(), before);

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tamis_commands::Argv;
+use tamis_testing::DEADLINE;
 
 use crate::config::Config;
 use crate::runtime::runtime;
@@ -31,6 +32,13 @@ pub(crate) fn session(shared: &Arc<SharedState>) -> Session {
 /// Runs commands and returns the bytes of their replies.
 pub(crate) fn run(session: &mut Session, commands: &[Argv<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
-    runtime().block_on(session.run(commands, &mut out));
+    block_on(session.run(commands, &mut out));
     out
+}
+
+/// Runs a future that must end before the deadline of the tests.
+#[track_caller]
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let limited = runtime().block_on(async { tokio::time::timeout(DEADLINE, future).await });
+    limited.expect("the future ends")
 }

@@ -3,9 +3,13 @@
 #[path = "../../../tests/exchanges/client.rs"]
 mod client;
 
+use std::cell::Cell;
+use std::fmt;
+
 use client::Client;
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};
+use tamis_testing::{CommandExt as _, wait_until};
 
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
@@ -54,8 +58,7 @@ fn alone(name: &str, test: impl FnOnce()) {
         return test();
     }
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", name, "--nocapture"]).env(VARIABLE, name).output();
-    let output = output.unwrap();
+    let output = command.args(["--exact", name, "--nocapture"]).env(VARIABLE, name).run();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -398,14 +401,10 @@ fn dumps_are_rejected_while_clients_do_not_read_theirs() {
             client.send(&line(dump));
         }
         // Each client finally gets its reply, although it reads nothing meanwhile.
-        let began = std::time::Instant::now();
         let stats = |client: &mut Client| text_of(client.say(&["INFO", "commandstats"]));
         let name = dump.split(' ').next().unwrap().to_ascii_lowercase();
         let counted = format!("cmdstat_{name}:calls=20,");
-        while !stats(&mut client).contains(&counted) {
-            assert!(began.elapsed().as_secs() < 60, "{dump}");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_until(format_args!("all {dump} have run"), || stats(&mut client).contains(&counted));
         let bytes = used(&mut client);
         // Each thread may be making one when the others see that memory is left.
         assert!(bytes <= MAX + 2 * REPLY, "{dump}: {bytes} of {MAX} used");
@@ -460,11 +459,12 @@ fn a_transaction_whose_replies_exceed_the_limit_runs_and_ends_the_connection() {
 
 /// Waits until the memory that is used is in a range.
 fn wait_used(client: &mut Client, range: std::ops::Range<u64>) {
-    let began = std::time::Instant::now();
-    while !range.contains(&used(client)) {
-        assert!(began.elapsed().as_secs() < 30, "{} is not in {range:?}", used(client));
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let last = Cell::new(0);
+    let what = fmt::from_fn(|f| write!(f, "{} is in {range:?}", last.get()));
+    wait_until(what, || {
+        last.set(used(client));
+        range.contains(&last.get())
+    });
 }
 
 #[test]

@@ -240,10 +240,7 @@ mod tests {
             output: Vec::new(),
             waiting: OutputBuffer::new([shared.clients.output.hold(0), client.output.hold(0)]),
         };
-        let read = crate::runtime::runtime().block_on(async {
-            let read = connection.read_while_writing();
-            tokio::time::timeout(Duration::from_secs(5), read).await
-        });
-        assert_eq!(read.expect("the client is not heard").unwrap(), 6);
+        let read = test_server::block_on(connection.read_while_writing());
+        assert_eq!(read.unwrap(), 6);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tamis_commands::Value;
 use tamis_formats::RedisValue;
 use tamis_resp::Protocol;
+use tamis_testing::{DEADLINE, join, receive, wait_until};
 
 use super::*;
 use crate::config::Config;
@@ -27,7 +27,7 @@ fn commands_without_keys_run_during_a_transaction() {
         }
     });
     for _ in 0..4 {
-        let reply = replies.recv_timeout(Duration::from_secs(30)).expect("it waits");
+        let reply = receive("a reply that does not wait", &replies);
         assert!(!reply.starts_with(b"-"));
     }
     drop(alone);
@@ -54,14 +54,10 @@ fn a_transaction_decodes_data_before_it_locks_the_keys() {
         let out = test_server::run(&mut session, &commands);
         String::from_utf8(out).unwrap()
     });
-    let began = std::time::Instant::now();
     // The waiting payloads and the decoded values.
-    while server.shared().held.bytes() < 4 * LEN as u64 {
-        assert!(began.elapsed() < Duration::from_secs(30), "it waits for the keys");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the data is decoded", || server.shared().held.bytes() >= 4 * LEN as u64);
     drop(held);
-    let replies = running.join().unwrap();
+    let replies = join("the transaction", running);
     let replies = replies.split_once("*5\r\n").unwrap().1;
     let lines: Vec<&str> = replies.lines().collect();
     assert_eq!((lines[0], lines[4]), ("+OK", format!(":{LEN}").as_str()), "{lines:?}");
@@ -102,19 +98,15 @@ fn run_at_leased_key(
         threads.spawn(move || {
             shared.keyspace.lease(key, 0, |_| {
                 begun.send(()).unwrap();
-                _ = may_end.recv();
+                _ = may_end.recv_timeout(DEADLINE);
             });
         });
-        has_begun.recv().unwrap();
+        receive("the lease", &has_begun);
         let running = run_beside(server, commands);
-        let began = std::time::Instant::now();
-        while !shared.keyspace.is_awaited(key) {
-            assert!(began.elapsed() < Duration::from_secs(60), "EXEC does not wait");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("EXEC waits for the key", || shared.keyspace.is_awaited(key));
         meanwhile();
         drop(end);
-        running.join().unwrap()
+        join("the transaction", running)
     })
 }
 
@@ -125,7 +117,7 @@ fn set_number(server: &Server, key: &[u8]) {
 }
 
 fn number(server: &Server, key: &[u8]) -> String {
-    run_beside(server, vec![argv(&[b"GET", key])]).join().unwrap()
+    join("GET", run_beside(server, vec![argv(&[b"GET", key])]))
 }
 
 #[test]
@@ -154,11 +146,7 @@ fn a_transaction_is_refused_if_the_log_fails_while_it_waits() {
         for file in std::fs::read_dir(dir.path()).unwrap() {
             _ = std::fs::remove_file(file.unwrap().path());
         }
-        let began = std::time::Instant::now();
-        while server.shared().log_failure().is_none() {
-            assert!(began.elapsed() < Duration::from_secs(60), "the log does not fail");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("the log fails", || server.shared().log_failure().is_some());
     });
     assert!(replies.contains("-EXECABORT") && replies.contains("MISCONF"), "{replies}");
     assert_eq!(number(&server, b"a"), "$1\r\n1\r\n");
@@ -211,13 +199,8 @@ fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
             argv(&[b"EXEC"]),
         ],
     );
-    let began = std::time::Instant::now();
-    while !running.is_finished() && began.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert!(running.is_finished(), "it decodes the payload");
+    let replies = join("a transaction that decodes nothing", running);
     drop(all);
-    let replies = running.join().unwrap();
     assert!(replies.ends_with("+QUEUED\r\n*-1\r\n"), "{replies}");
 }
 
@@ -230,7 +213,7 @@ fn data_beyond_the_limit_is_decoded_by_its_command() {
         (0..4).map(|_| argv(&[b"RESTORE", b"a", b"0", &payload, b"REPLACE"])).collect();
     let config = server.shared().config();
     let env = Env::new(&config.filters, Protocol::Resp2, 0);
-    let decoded = crate::runtime::runtime().block_on(async {
+    let decoded = test_server::block_on(async {
         let prepared = Prepared::of(&queued).await;
         decode_each(server.shared(), &prepared, &env, LEN * 3 / 2).await
     });

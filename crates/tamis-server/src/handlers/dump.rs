@@ -136,7 +136,7 @@ mod tests {
             let out = test_server::run(&mut session, &[&argv]);
             sender.send(out).unwrap();
         });
-        let reply = replies.recv_timeout(Duration::from_secs(30)).expect("it waits for the keys");
+        let reply = tamis_testing::receive("a reply that does not wait for the keys", &replies);
         drop(held);
         assert!(reply.starts_with(b"-ERR DUMP payload version or checksum"));
     }

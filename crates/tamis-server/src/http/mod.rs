@@ -304,7 +304,7 @@ mod tests {
 
     /// Runs a test as the only client of a server's HTTP port.
     fn with_port(server: &Server, test: impl AsyncFnOnce(Port)) {
-        runtime().block_on(async {
+        test_server::block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let console = Arc::new(Console::new(server.shared().clone(), address));
@@ -375,13 +375,13 @@ mod tests {
             let shared = shared.clone();
             move || serve(&shared, listener)
         });
-        runtime().block_on(async {
+        test_server::block_on(async {
             for _ in 0..3 {
                 assert_eq!(status(&mut ask(address, "/healthz").await).await, "200");
             }
         });
         drop(alone);
         shared.stop();
-        serving.join().unwrap();
+        tamis_testing::join("the HTTP port", serving);
     }
 }

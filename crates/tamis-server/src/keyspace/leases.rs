@@ -120,7 +120,8 @@ mod tests {
 
     use crate::keyspace::Keyspace;
     use crate::keyspace::tests::{expire, get, set, sweep};
-    use crate::runtime::runtime;
+    use crate::test_server;
+    use tamis_testing::{SetOnDrop, receive, wait_until};
 
     #[test]
     fn a_leased_value_does_not_block_other_keys() {
@@ -128,7 +129,6 @@ mod tests {
         set(&keyspace.shared(), b"large", &"x".repeat(1 << 20));
         expire(&keyspace.shared(), b"large", 10);
         set(&keyspace.shared(), b"small", "x");
-        let runtime = runtime();
         let (begun, has_begun) = std::sync::mpsc::channel();
         let (go_on, may_go_on) = std::sync::mpsc::channel();
         std::thread::scope(|threads| {
@@ -141,18 +141,18 @@ mod tests {
                     |_| (),
                     |value, _, ()| {
                         begun.send(()).unwrap();
-                        may_go_on.recv().unwrap();
+                        receive("the end of the lease", &may_go_on);
                         value.memory_bytes()
                     },
                 );
                 assert!(len.unwrap() >= 1 << 20);
             });
-            has_begun.recv().unwrap();
+            receive("the lease", &has_begun);
             // Other commands read this value and change other values.
             assert!(get(&keyspace.shared(), b"large", 0).is_some());
             set(&keyspace.shared(), b"small", "y");
-            drop(runtime.block_on(keyspace.shared_to_change(b"small")));
-            drop(runtime.block_on(keyspace.exclusive_to_change(|key| key == b"small")));
+            drop(test_server::block_on(keyspace.shared_to_change(b"small")));
+            drop(test_server::block_on(keyspace.exclusive_to_change(|key| key == b"small")));
             assert!(
                 keyspace.shared().is_leased(b"large") && !keyspace.shared().is_leased(b"small")
             );
@@ -160,7 +160,7 @@ mod tests {
             let swept = [(); 2].map(|()| sweep(keyspace, 10));
             assert_eq!(swept, [1, 0], "the other stays for now");
             // A command that changes the key waits without holding the keys.
-            runtime.block_on(async {
+            test_server::block_on(async {
                 let soon = Duration::from_millis(20);
                 let change = keyspace.shared_to_change(b"large");
                 assert!(tokio::time::timeout(soon, change).await.is_err());
@@ -168,7 +168,7 @@ mod tests {
                 assert!(tokio::time::timeout(soon, change).await.is_err());
             });
             go_on.send(()).unwrap();
-            let keys = runtime.block_on(keyspace.shared_to_change(b"large"));
+            let keys = test_server::block_on(keyspace.shared_to_change(b"large"));
             set(&keys, b"large", "z");
         });
         assert!(!keyspace.shared().is_leased(b"large"));
@@ -196,30 +196,20 @@ mod tests {
                     }
                 });
             }
-            while sampler.load(Ordering::Relaxed) < 4 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let changed = runtime.block_on(async {
-                let in_time = Duration::from_secs(5);
+            let _end = SetOnDrop(&is_done);
+            let rounds = || sampler.load(Ordering::Relaxed);
+            wait_until("the readers take leases", || rounds() >= 4);
+            test_server::block_on(async {
                 for text in ["two", "three"] {
-                    let change = keyspace.shared_to_change(b"large");
-                    set(&tokio::time::timeout(in_time, change).await.ok()?, b"large", text);
-                    let change = keyspace.exclusive_to_change(|_| true);
-                    drop(tokio::time::timeout(in_time, change).await.ok()?);
+                    set(&keyspace.shared_to_change(b"large").await, b"large", text);
+                    drop(keyspace.exclusive_to_change(|_| true).await);
                 }
                 // A writer that gives up no longer counts as waiting.
                 let given_up = keyspace.shared_to_change(b"large");
                 _ = tokio::time::timeout(Duration::ZERO, given_up).await;
-                Some(())
             });
-            let before = sampler.load(Ordering::Relaxed);
-            while sampler.load(Ordering::Relaxed) < before + 4 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            is_done.store(true, Ordering::Relaxed);
-            assert_eq!(changed, Some(()), "a writer waited for ever");
+            let before = rounds();
+            wait_until("the readers take leases again", || rounds() >= before + 4);
         });
         assert!(!keyspace.leases.is_awaited(b"large") && !keyspace.shared().is_leased(b"large"));
         assert_eq!(get(&keyspace.shared(), b"large", 0).as_deref(), Some("three"));

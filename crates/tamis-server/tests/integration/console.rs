@@ -1,6 +1,8 @@
 //! The HTTP port: its answers and its refusals.
 
-use std::io::{Read as _, Write as _};
+use std::cell::RefCell;
+use std::fmt;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -9,6 +11,7 @@ use crate::http::{Answer, get, get_with, send};
 use serde_json::Value as Json;
 use tamis_resp::Reply;
 use tamis_server::{Config, HttpPort, Server, ServerError};
+use tamis_testing::{connect, in_time, read_to_end, try_connect, wait_for, wait_until};
 
 fn config() -> Config {
     Config {
@@ -33,15 +36,13 @@ fn json(answer: &Answer) -> Json {
 
 /// Repeats a request until the answer is as expected.
 fn until(address: SocketAddr, path: &str, is_so: impl Fn(&Json) -> bool) -> Json {
-    let began = Instant::now();
-    loop {
-        let data = json(&get(address, path));
-        if is_so(&data) {
-            return data;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "{path}: {data}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let last = RefCell::new(Json::Null);
+    let what = fmt::from_fn(|f| write!(f, "{path} is as expected: {}", last.borrow()));
+    wait_until(what, || {
+        last.replace(json(&get(address, path)));
+        is_so(&last.borrow())
+    });
+    last.take()
 }
 
 #[test]
@@ -307,7 +308,7 @@ fn incomplete_requests_do_not_delay_others() {
     let (_server, address) = start(config());
     let mut half_sent: Vec<TcpStream> = Vec::new();
     for _ in 0..100 {
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = connect(address);
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: local").unwrap();
         half_sent.push(stream);
         assert_eq!(get(address, "/healthz").status, 200);
@@ -315,9 +316,8 @@ fn incomplete_requests_do_not_delay_others() {
     // The server still waits for the latest connections, up to their limit.
     let is_open = |stream: &mut TcpStream| {
         let rest = b"host\r\nConnection: close\r\n\r\n";
-        let mut answer = String::new();
-        _ = stream.write_all(rest).and_then(|()| stream.read_to_string(&mut answer));
-        answer.starts_with("HTTP/1.1 200")
+        _ = stream.write_all(rest);
+        read_to_end(stream).starts_with(b"HTTP/1.1 200")
     };
     let open: Vec<bool> = half_sent.iter_mut().map(is_open).collect();
     assert!(open[50..].iter().all(|it| *it) && open[..36].iter().all(|it| !it), "{open:?}");
@@ -434,12 +434,11 @@ fn a_filter_that_is_not_among_the_worst_has_samples_while_its_page_is_open() {
         let data = json(&get(address, &format!("/api/filter.json?key=k{number}")));
         data["samples"].as_array().unwrap().len()
     };
-    let began = Instant::now();
     let mut without: Vec<usize> = (0..1100).collect();
-    while !without.is_empty() {
+    wait_until("each filter has two samples", || {
         without.retain(|number| samples(*number) < 2);
-        assert!(began.elapsed() < Duration::from_secs(300), "{} filters", without.len());
-    }
+        without.is_empty()
+    });
 }
 
 #[test]
@@ -591,23 +590,18 @@ fn the_time_until_over_target_is_shown() {
     let mut client = Client::connect(server.addresses()[0]);
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "1000000", "RATE", "0.01"]);
     let mut item = 0;
-    let began = Instant::now();
-    loop {
+    let (days, data) = wait_for("the time until the filter is over its rate", || {
         for _ in 0..50 {
             item += 1;
             client.say(&["TM.ADD", "k", &item.to_string()]);
         }
         let data = json(&get(address, "/api/filter.json?key=k"));
-        if let Some(days) = data["days_until_over"].as_f64() {
-            let adds = data["adds_per_second"].as_f64().unwrap();
-            let expected = data["headroom_items"].as_f64().unwrap() / adds / 86_400.0;
-            assert!(adds > 10.0 && (days / expected - 1.0).abs() < 0.01, "{data}");
-            assert!(data["samples"].as_array().unwrap().len() >= 2);
-            break;
-        }
-        assert!(began.elapsed() < Duration::from_secs(30), "{data}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        data["days_until_over"].as_f64().map(|days| (days, data))
+    });
+    let adds = data["adds_per_second"].as_f64().unwrap();
+    let expected = data["headroom_items"].as_f64().unwrap() / adds / 86_400.0;
+    assert!(adds > 10.0 && (days / expected - 1.0).abs() < 0.01, "{data}");
+    assert!(data["samples"].as_array().unwrap().len() >= 2);
 }
 
 #[test]
@@ -623,11 +617,11 @@ fn metrics_count_what_happens() {
 #[test]
 fn the_server_ends_while_a_page_is_open() {
     let (server, address) = start(config());
-    let _idle = TcpStream::connect(address).unwrap();
+    let _idle = connect(address);
     get(address, "/");
     let began = Instant::now();
     server.stop();
-    server.wait().unwrap();
+    in_time("the server", move || server.wait()).unwrap();
     assert!(began.elapsed() < Duration::from_secs(8));
-    assert!(TcpStream::connect(address).is_err());
+    assert!(try_connect(address).is_err());
 }

@@ -7,6 +7,7 @@ use crate::scenes::{scenes, shown};
 use tamis_commands::COMMANDS;
 use tamis_resp::{Protocol, Reply};
 use tamis_server::{Config, HashKey, Server};
+use tamis_testing::{in_time, join, read_to_end, wait_until};
 
 /// Returns the configuration of a server without persistence.
 fn config(threads: usize) -> Config {
@@ -152,7 +153,7 @@ fn replies_to_long_commands_in_a_pipeline_keep_their_order() {
     assert_eq!(count(reply(), 1), items.len());
     assert_eq!(reply(), Reply::Integer(1));
     assert_eq!(count(reply(), 0), items.len());
-    sending.join().unwrap();
+    join("the thread that sends", sending);
 }
 
 #[test]
@@ -238,8 +239,6 @@ fn a_client_may_send_a_long_pipeline_before_it_reads() {
     let mut client = connect(&server);
     // Much more than the buffers of the operating system take.
     let pipeline = echoes(1000);
-    let timeout = Some(std::time::Duration::from_secs(300));
-    client.stream.set_write_timeout(timeout).unwrap();
     for _ in 0..40 {
         client.stream.write_all(&pipeline).expect("the server goes on to read");
     }
@@ -308,9 +307,7 @@ fn a_client_that_reads_slowly_is_disconnected_after_the_time_of_the_soft_limit()
         let Reply::Bulk(list) = other.say(&["CLIENT", "LIST"]) else { panic!() };
         String::from_utf8(list).unwrap().lines().count() == 2
     };
-    while is_there(&mut other) {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until("the slow client is disconnected", || !is_there(&mut other));
 }
 
 #[test]
@@ -319,8 +316,7 @@ fn a_client_that_closes_its_sending_side_gets_all_replies() {
     let mut client = connect(&server);
     client.stream.write_all(&echoes(20_000)).unwrap();
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut replies = Vec::new();
-    client.stream.read_to_end(&mut replies).unwrap();
+    let replies = read_to_end(&mut client.stream);
     assert_eq!(replies.len(), 20_000 * (1024 + 9));
 }
 
@@ -336,7 +332,7 @@ fn maxclients_limits_connections_and_client_kill_ends_them() {
     assert_eq!(one.stream.read(&mut [0; 1]).unwrap(), 0, "closed");
     two.send(&["SHUTDOWN"]);
     assert_eq!(two.try_receive(), None, "closed without an answer");
-    server.wait().unwrap();
+    in_time("the server", move || server.wait()).unwrap();
 }
 
 #[test]

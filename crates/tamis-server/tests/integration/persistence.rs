@@ -1,11 +1,13 @@
 //! A server keeps its data across restarts, however it ended.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::Client;
 use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
 use tamis_resp::Reply;
 use tamis_server::{Config, FsyncPolicy, Server};
+use tamis_testing::{SetOnDrop, join, try_connect, wait_for, wait_until};
 
 fn words(text: &str) -> Vec<&str> {
     text.split(' ').collect()
@@ -172,12 +174,13 @@ fn a_large_copy_is_equal_after_a_restart_despite_concurrent_changes() {
     client.say(&words("TM.RESERVE alone KIND cuckoo ITEMS 2000000"));
     let questions = ["DUMP shared-copy", "DUMP alone-copy", "DUMP shared", "DUMP alone"];
     let address = server.addresses()[0];
-    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|threads| {
+        let _end = SetOnDrop(&is_done);
         threads.spawn(|| {
             let mut other = Client::connect(address);
             let mut item = 0_u64;
-            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 for key in ["shared", "alone"] {
                     other.say(&["TM.ADD", key, &item.to_string()]);
                 }
@@ -193,7 +196,6 @@ fn a_large_copy_is_equal_after_a_restart_despite_concurrent_changes() {
                 assert_eq!(client.say(&["TM.EXISTS", &copy, &mine]), Reply::Integer(1));
             }
         }
-        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     let dumps = |client: &mut Client| questions.map(|question| client.say(&words(question)));
     let before = dumps(&mut client);
@@ -237,8 +239,9 @@ fn a_snapshot_during_writes_loses_nothing() {
     let (server, mut client) = start(dir.path());
     client.say(&["BF.RESERVE", "reserved", "0.001", "200000"]);
     let address = server.addresses()[0];
-    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
     std::thread::scope(|threads| {
+        let _end = SetOnDrop(&is_done);
         let writers: Vec<_> = (0..2)
             .map(|thread| {
                 threads.spawn(move || {
@@ -264,12 +267,11 @@ fn a_snapshot_during_writes_loses_nothing() {
             .collect();
         threads.spawn(|| {
             let mut client = Client::connect(address);
-            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 assert_eq!(client.say(&["SAVE"]), Reply::ok());
             }
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     let questions: [&[&str]; 7] = [
         &["BF.CARD", "grown"],
@@ -411,18 +413,12 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
     for _ in 0..2000 {
         client.say(&["SET", "key", &"x".repeat(100)]);
     }
-    let started = std::time::Instant::now();
-    loop {
-        let is_replaced = matches!(
+    wait_until("a snapshot replaces the log", || {
+        matches!(
             client.say(&["INFO", "persistence"]),
             Reply::Bulk(text) if String::from_utf8_lossy(&text).contains("aof_current_size:0")
-        );
-        if is_replaced {
-            break;
-        }
-        assert!(started.elapsed().as_secs() < 20, "no snapshot was made");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+        )
+    });
     drop(server);
     assert!(size(dir.path()) < 1000);
     let (_server, mut client) = start(dir.path());
@@ -719,17 +715,16 @@ fn a_client_gets_loading_errors_while_data_is_loaded_and_stays_connected() {
     let address = free.local_addr().unwrap();
     drop(free);
     let early = std::thread::spawn(move || {
-        while std::net::TcpStream::connect(address).is_err() {
-            std::thread::yield_now();
-        }
-        let mut client = Client::connect(address);
-        loop {
-            match client.say(&["GET", "n"]) {
-                Reply::Error(text) => assert!(text.starts_with("LOADING "), "{text}"),
-                reply => return reply,
+        let stream = wait_for("a connection", || try_connect(address).ok());
+        let mut client = Client::of(stream);
+        wait_for("the end of loading", || match client.say(&["GET", "n"]) {
+            Reply::Error(text) => {
+                assert!(text.starts_with("LOADING "), "{text}");
+                None
             }
-        }
+            reply => Some(reply),
+        })
     });
     let _server = Server::start(Config { port: address.port(), ..config(dir.path()) }).unwrap();
-    assert_eq!(early.join().unwrap(), Reply::bulk("20000"));
+    assert_eq!(join("the early client", early), Reply::bulk("20000"));
 }
