@@ -1,7 +1,7 @@
 //! Reads the frames of a log file, and searches for valid frames after damaged bytes.
 
 use crate::persistence::frame;
-use crate::persistence::log_file::LogFile;
+use crate::persistence::log_file::{HEADER_BYTES, LogFile};
 use crate::procfs::memory_of_machine;
 
 /// The size of one read, in bytes.
@@ -23,12 +23,12 @@ impl<'l> Frames<'l> {
     pub fn new(log: &'l LogFile) -> std::io::Result<Self> {
         let total = log.file.len()?;
         let max_bytes = memory_of_machine().unwrap_or(u64::MAX);
-        Ok(Self { log, bytes: Vec::new(), used: 0, at: log.header_bytes(), total, max_bytes })
+        Ok(Self { log, bytes: Vec::new(), used: 0, at: HEADER_BYTES as u64, total, max_bytes })
     }
 
     /// Returns the position after the last valid frame.
     pub fn position(&self) -> u64 {
-        self.log.began + (self.at + self.used as u64 - self.log.header_bytes())
+        self.log.began + (self.at + self.used as u64 - HEADER_BYTES as u64)
     }
 
     /// Returns the seed for the checks of the next frame.
@@ -53,8 +53,7 @@ impl<'l> Frames<'l> {
     /// Skips damaged bytes up to the next valid frame; false if there is none. Takes time
     /// proportional to the number of bytes.
     ///
-    /// A damaged frame whose length is valid is skipped as a whole. In a log without a secret this
-    /// is necessary: a client chose the bytes of its records, and they may look like frames.
+    /// A damaged frame whose length is valid is skipped as a whole.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
         while self.load()?.is_none() {
             let left = self.left();
@@ -66,7 +65,7 @@ impl<'l> Frames<'l> {
             if skipped > left {
                 // Among many damaged bytes, some look like a valid length by chance and lead beyond
                 // the end.
-                skipped = if self.log.secret == 0 { left } else { 1 };
+                skipped = 1;
             }
             let loaded = (self.bytes.len() - self.used) as u64;
             if skipped <= loaded {
@@ -119,25 +118,22 @@ impl<'l> Frames<'l> {
     }
 }
 
-/// The possible starts and secrets of a log with a damaged header. The secret 0 stands for a log of
-/// version 2.
+/// The possible starts and secrets of a log with a damaged header.
 pub(super) struct Candidates {
     /// Positions at which the log may begin.
     pub begins: Vec<u64>,
-    /// Secrets to try on the first frame.
-    pub first: Vec<u64>,
-    /// Secrets to try in a search for a valid frame in the whole log.
-    pub searched: Vec<u64>,
+    /// Secrets to try. No secret is 0: a client can plant frames that are valid with that one.
+    pub secrets: Vec<u64>,
 }
 
 /// Finds the start position and the secret of a log with a damaged header. A pair fits if a frame
 /// is valid with it. Returns false if no pair fits; the log is not changed then.
 pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
-    let Candidates { begins, first, searched } = candidates;
+    let Candidates { begins, secrets } = candidates;
     let in_header = (log.began, log.secret);
     let len = log.file.len()?;
     // Most often the first frame is valid, and no search is necessary.
-    for (searches, secrets) in [(false, first), (true, searched)] {
+    for searches in [false, true] {
         for &secret in secrets {
             for &began in begins.iter().filter(|began| began.checked_add(len).is_some()) {
                 (log.began, log.secret) = (began, secret);
@@ -154,12 +150,11 @@ pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io:
 
 #[cfg(test)]
 mod tests {
-    use super::super::log_file;
     use super::super::sim_disk::SimDisk;
     use super::*;
 
     /// Returns two frames and the start of the second one. The first contains a value that a client
-    /// chose. That value is itself a valid frame at its position in a log without a secret.
+    /// chose. That value would be a valid frame at its position if the secret were 0.
     fn planted(log: &LogFile) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, log.seed(0), |records| {
@@ -175,38 +170,36 @@ mod tests {
         (bytes, behind)
     }
 
-    /// Creates a log that begins at position 0 and has this secret.
-    fn empty_log(secret: u64) -> LogFile {
-        LogFile::begin(&SimDisk::default(), 0, 0, 0, secret).unwrap()
+    /// Creates a log that begins at position 0.
+    fn empty_log() -> LogFile {
+        LogFile::begin(&SimDisk::default(), 0, 0, 0, 99).unwrap()
     }
 
     #[test]
     fn frames_inside_a_damaged_frame_are_not_found() {
-        for secret in [0, 99] {
-            let log = empty_log(secret);
-            let (mut bytes, behind) = planted(&log);
-            bytes[frame::HEADER_BYTES] ^= 1;
-            log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
-            let mut frames = Frames::new(&log).unwrap();
-            assert!(frames.next().unwrap().is_none(), "damaged");
-            assert!(frames.skip_to_valid().unwrap());
-            assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
+        let log = empty_log();
+        let (mut bytes, behind) = planted(&log);
+        bytes[frame::HEADER_BYTES] ^= 1;
+        log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
+        let mut frames = Frames::new(&log).unwrap();
+        assert!(frames.next().unwrap().is_none(), "damaged");
+        assert!(frames.skip_to_valid().unwrap());
+        assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
 
-            // The same in an incomplete frame.
-            let log = empty_log(secret);
-            log.file.write_all_at(&bytes[..behind - 1], log.header_bytes()).unwrap();
-            let mut frames = Frames::new(&log).unwrap();
-            assert!(!frames.skip_to_valid().unwrap());
-            assert_eq!(frames.position(), behind as u64 - 1);
-        }
+        // The same in an incomplete frame.
+        let log = empty_log();
+        log.file.write_all_at(&bytes[..behind - 1], HEADER_BYTES as u64).unwrap();
+        let mut frames = Frames::new(&log).unwrap();
+        assert!(!frames.skip_to_valid().unwrap());
+        assert_eq!(frames.position(), behind as u64 - 1);
     }
 
     #[test]
     fn frames_that_a_client_planted_are_not_found_behind_a_damaged_length() {
-        let log = empty_log(99);
+        let log = empty_log();
         let (mut bytes, behind) = planted(&log);
         bytes[0] ^= 1;
-        log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
+        log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
         let mut frames = Frames::new(&log).unwrap();
         assert!(frames.skip_to_valid().unwrap());
         assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
@@ -214,48 +207,24 @@ mod tests {
 
     #[test]
     fn the_start_of_a_log_with_a_damaged_header_is_found() {
-        for secret in [0, 99] {
-            let mut log = LogFile::begin(&SimDisk::default(), 1, 700, 0, secret).unwrap();
-            let mut bytes = Vec::new();
-            for _ in 0..2 {
-                let seed = log.seed(700 + bytes.len() as u64);
-                frame::append(&mut bytes, seed, |out| out.extend_from_slice(b"records"));
-            }
-            // The first frame is damaged too.
-            bytes[0] ^= 1;
-            log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
-            (log.began, log.secret) = (5, 5);
-            let candidates = |begins: &[u64], searched: &[u64]| Candidates {
-                begins: begins.to_vec(),
-                first: vec![0, 1, 99],
-                searched: searched.to_vec(),
-            };
-            assert!(!find_start(&mut log, &candidates(&[0, 699], &[0, 1, 99])).unwrap());
-            assert!(!find_start(&mut log, &candidates(&[700], &[1])).unwrap());
-            assert_eq!((log.began, log.secret), (5, 5));
-            assert!(find_start(&mut log, &candidates(&[u64::MAX, 0, 700], &[1, secret])).unwrap());
-            assert_eq!((log.began, log.secret), (700, secret));
+        let mut log = LogFile::begin(&SimDisk::default(), 1, 700, 0, 99).unwrap();
+        let mut bytes = Vec::new();
+        for _ in 0..2 {
+            let seed = log.seed(700 + bytes.len() as u64);
+            frame::append(&mut bytes, seed, |out| out.extend_from_slice(b"records"));
         }
-    }
-
-    #[test]
-    fn a_log_is_not_searched_with_a_secret_that_no_valid_file_has() {
-        let mut log = empty_log(99);
-        let (mut bytes, _) = planted(&log);
-        // A client does not know the position of its value, so it plants frames for many positions.
-        let at = frame::HEADER_BYTES as u64 + 1 + log.header_bytes() - log_file::header_bytes(0);
-        let mut other = Vec::new();
-        frame::append(&mut other, at, |out| out.extend_from_slice(b"planted"));
-        bytes[frame::HEADER_BYTES + 1..][..other.len()].copy_from_slice(&other);
-        bytes[..4].fill(0);
-        log.file.write_all_at(&bytes, log.header_bytes()).unwrap();
-        let candidates = |searched: &[u64]| Candidates {
-            begins: vec![0],
-            first: vec![0, 99],
-            searched: searched.to_vec(),
+        // The first frame is damaged too.
+        bytes[0] ^= 1;
+        log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
+        (log.began, log.secret) = (5, 5);
+        let candidates = |begins: &[u64], secrets: &[u64]| Candidates {
+            begins: begins.to_vec(),
+            secrets: secrets.to_vec(),
         };
-        assert!(find_start(&mut log, &candidates(&[0])).unwrap(), "the planted frame is valid");
-        assert!(find_start(&mut log, &candidates(&[99])).unwrap());
-        assert_eq!(log.secret, 99);
+        assert!(!find_start(&mut log, &candidates(&[0, 699], &[1, 99])).unwrap());
+        assert!(!find_start(&mut log, &candidates(&[700], &[1])).unwrap());
+        assert_eq!((log.began, log.secret), (5, 5));
+        assert!(find_start(&mut log, &candidates(&[u64::MAX, 0, 700], &[1, 99])).unwrap());
+        assert_eq!((log.began, log.secret), (700, 99));
     }
 }

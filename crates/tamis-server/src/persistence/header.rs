@@ -4,67 +4,55 @@
 //! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | its check: u32 |
 //! ```
 //!
-//! The first check is XXH3-64 of the 20 bytes before it, truncated to 32 bits. Logs have it since
-//! version 2 and snapshots since version 3. It distinguishes a file of a later version from a
-//! damaged one.
+//! The first check is XXH3-64 of the 20 bytes before it, truncated to 32 bits. It distinguishes a
+//! file of a later version from a damaged one.
 //!
-//! The secret is random and seeds all checks after the header. So no bytes that a client chose look
-//! like a part of the file when a repair searches for one. Logs have it since version 3 and
-//! snapshots since version 4. The checks of older files use the secret 0.
+//! The secret is random and not 0. It seeds all checks after the header. So no bytes that a client
+//! chose look like a part of the file when a repair searches for one.
 
 use std::io;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The length of a header without a secret, in bytes.
-pub(super) const OLD_BYTES: usize = CHECK_AT + 4;
-/// The length of a header with a secret, in bytes.
-pub(super) const BYTES: usize = OLD_BYTES + FIELD_BYTES;
+/// The length of a header, in bytes.
+pub(super) const BYTES: usize = SECRET_AT + FIELD_BYTES;
 /// The offset of the position.
 const POSITION_AT: usize = 12;
 const CHECK_AT: usize = POSITION_AT + 8;
+const SECRET_AT: usize = CHECK_AT + 4;
 
-/// A type of file: its magic, its version, and its last version without a secret.
+/// A type of file: its magic and its version.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub magic: &'static [u8; 8],
     pub version: u32,
-    pub old_version: u32,
 }
 
 /// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileHeader {
-    /// The header has this version or the old one. In the old version the secret is 0.
+    /// The header has this version.
     Valid { position: u64, secret: u64 },
     /// The header has another version.
     OtherVersion,
-    /// The header is damaged or belongs to another type of file. The numbers are read from their
-    /// usual offsets.
+    /// The header is damaged or belongs to another type of file. The position is read from its
+    /// usual offset. The secret is 0 if its check is wrong.
     Damaged { position: u64, secret: u64 },
 }
 
-/// Returns the length of a header with this secret, in bytes.
-pub(super) fn bytes(secret: u64) -> usize {
-    if secret == 0 { OLD_BYTES } else { BYTES }
-}
-
-/// Encodes a header. The secret 0 creates one of the old version.
+/// Encodes a header.
 pub(super) fn encode(kind: &Kind, position: u64, secret: u64) -> Vec<u8> {
-    let version = if secret == 0 { kind.old_version } else { kind.version };
     let mut header = kind.magic.to_vec();
-    header.extend(version.to_le_bytes());
+    header.extend(kind.version.to_le_bytes());
     header.extend(position.to_le_bytes());
     header.extend(check_of(&header));
-    if secret != 0 {
-        header.extend(field(secret, SECRET_SEED));
-    }
+    header.extend(field(secret, SECRET_SEED));
     header
 }
 
 /// Reads a header from the first bytes of a file.
 pub(super) fn parse(bytes: &[u8], kind: &Kind) -> FileHeader {
-    let Some((fixed, rest)) = bytes.split_first_chunk::<OLD_BYTES>() else {
+    let Some((fixed, rest)) = bytes.split_first_chunk::<SECRET_AT>() else {
         return FileHeader::Damaged { position: 0, secret: 0 };
     };
     let position = &fixed[POSITION_AT..CHECK_AT];
@@ -73,7 +61,6 @@ pub(super) fn parse(bytes: &[u8], kind: &Kind) -> FileHeader {
     let is_whole = fixed[CHECK_AT..] == check_of(&fixed[..CHECK_AT]) && fixed[..8] == *kind.magic;
     let secret = rest.get(..FIELD_BYTES).and_then(|bytes| parse_field(bytes, SECRET_SEED));
     match secret {
-        _ if is_whole && version == kind.old_version => FileHeader::Valid { position, secret: 0 },
         Some(secret) if is_whole && version == kind.version => {
             FileHeader::Valid { position, secret }
         }
@@ -122,26 +109,24 @@ pub(super) fn parse_field(bytes: &[u8], seed: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
+    const KIND: Kind = Kind { magic: b"TAMISLOG", version: 1 };
 
     #[test]
     fn a_flipped_bit_is_damage_and_never_another_version() {
-        for secret in [0, 99] {
-            let header = encode(&KIND, 77, secret);
-            assert_eq!(header.len(), bytes(secret));
-            assert_eq!(parse(&header, &KIND), FileHeader::Valid { position: 77, secret });
-            let later = Kind { version: 5, old_version: 4, ..KIND };
-            assert_eq!(parse(&header, &later), FileHeader::OtherVersion);
-            for bit in 0..header.len() * 8 {
-                let mut flipped = header.clone();
-                flipped[bit / 8] ^= 1 << (bit % 8);
-                let parsed = parse(&flipped, &KIND);
-                assert!(matches!(parsed, FileHeader::Damaged { .. }), "bit {bit}");
-            }
-            for len in 0..header.len() {
-                let parsed = parse(&header[..len], &KIND);
-                assert!(matches!(parsed, FileHeader::Damaged { .. }), "{len} bytes");
-            }
+        let header = encode(&KIND, 77, 99);
+        assert_eq!(header.len(), BYTES);
+        assert_eq!(parse(&header, &KIND), FileHeader::Valid { position: 77, secret: 99 });
+        let later = Kind { version: 2, ..KIND };
+        assert_eq!(parse(&header, &later), FileHeader::OtherVersion);
+        for bit in 0..header.len() * 8 {
+            let mut flipped = header.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let parsed = parse(&flipped, &KIND);
+            assert!(matches!(parsed, FileHeader::Damaged { .. }), "bit {bit}");
+        }
+        for len in 0..header.len() {
+            let parsed = parse(&header[..len], &KIND);
+            assert!(matches!(parsed, FileHeader::Damaged { .. }), "{len} bytes");
         }
     }
 }

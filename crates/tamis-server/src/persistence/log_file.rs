@@ -19,10 +19,10 @@ use crate::persistence::disk::{Disk, DiskFile};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::header::{self, FileHeader, Kind};
 
-const KIND: Kind = Kind { magic: b"TAMISLOG", version: 3, old_version: 2 };
+const KIND: Kind = Kind { magic: b"TAMISLOG", version: 1 };
 
-/// Bytes before the first frame of a log of this version. Older versions have fewer.
-pub(super) const MAX_HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
+/// The number of bytes before the first frame of a log.
+pub(super) const HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
 /// The seed for the checks of the `synced` fields.
 const SYNCED_SEED: u64 = 24;
 
@@ -41,7 +41,7 @@ pub(crate) struct LogFile {
     pub number: u64,
     /// The position of the first frame.
     pub began: u64,
-    /// The secret in the seed of the frame checks; 0 in a log of version 2.
+    /// The secret in the seed of the frame checks; 0 if the header is damaged and does not have it.
     pub secret: u64,
     pub path: PathBuf,
     pub file: Arc<dyn DiskFile>,
@@ -63,8 +63,7 @@ pub(super) enum Header {
 
 impl LogFile {
     /// Creates a log that begins at position `began` of a stream that is durable up to `synced`.
-    /// The file gets its final name after its header is written. Neither is durable yet. The secret
-    /// 0 creates a log of version 2.
+    /// The file gets its final name after its header is written. Neither is durable yet.
     ///
     /// # Errors
     ///
@@ -111,12 +110,12 @@ impl LogFile {
         let path = path(disk, number);
         let fail = DurabilityError::io(&path);
         let file = disk.open(&path).map_err(fail)?;
-        let mut bytes = [0; MAX_HEADER_BYTES];
+        let mut bytes = [0; HEADER_BYTES];
         let len = file.read_at_most(&mut bytes, 0).map_err(fail)?;
         let (mut header, mut began, secret, next_field) = match header::parse(&bytes[..len], &KIND)
         {
             FileHeader::Valid { position, secret } => {
-                let mut fields = bytes[header::bytes(secret)..len].chunks(header::FIELD_BYTES);
+                let mut fields = bytes[header::BYTES..len].chunks(header::FIELD_BYTES);
                 let [first, second] =
                     [(); 2].map(|()| header::parse_field(fields.next()?, SYNCED_SEED));
                 let synced = first.max(second);
@@ -136,14 +135,9 @@ impl LogFile {
         Ok((Self { number, began, secret, path, file, next_field }, header))
     }
 
-    /// Returns the number of bytes before the first frame.
-    pub fn header_bytes(&self) -> u64 {
-        header_bytes(self.secret)
-    }
-
     /// Returns the file offset of a position of the stream.
     pub fn offset_of(&self, position: u64) -> u64 {
-        self.header_bytes() + (position - self.began)
+        HEADER_BYTES as u64 + (position - self.began)
     }
 
     /// Returns the seed for the checks of the frame at a position.
@@ -153,14 +147,14 @@ impl LogFile {
 
     /// Returns the length of the frames in the file, in bytes.
     pub(super) fn frame_bytes(&self) -> io::Result<u64> {
-        Ok(self.file.len()?.saturating_sub(self.header_bytes()))
+        Ok(self.file.len()?.saturating_sub(HEADER_BYTES as u64))
     }
 
     /// Records the position up to which the stream is durable. If the write of a field fails, the
     /// next call writes the same field: the other one stays valid.
     pub fn record_synced(&self, synced: u64) -> io::Result<()> {
         let field = self.next_field.load(Ordering::Relaxed);
-        let at = header::bytes(self.secret) + usize::from(field) * header::FIELD_BYTES;
+        let at = header::BYTES + usize::from(field) * header::FIELD_BYTES;
         self.file.write_all_at(&header::field(synced, SYNCED_SEED), at as u64)?;
         self.next_field.store(!field, Ordering::Relaxed);
         Ok(())
@@ -181,9 +175,4 @@ pub(crate) struct BeginError {
     pub error: io::Error,
     /// The file may have its final name despite the error.
     pub may_exist: bool,
-}
-
-/// Returns the number of bytes before the first frame of a log with this secret.
-pub(super) fn header_bytes(secret: u64) -> u64 {
-    (header::bytes(secret) + 2 * header::FIELD_BYTES) as u64
 }

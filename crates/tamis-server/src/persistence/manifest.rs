@@ -5,8 +5,6 @@
 //! ```text
 //! log 4 secret 0123456789abcdef
 //! ```
-//!
-//! The manifest of a log of version 2 has no secret.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,7 +22,7 @@ pub(super) fn path(disk: &dyn Disk) -> PathBuf {
 pub(super) struct Manifest {
     /// The number of the newest log.
     pub log: u64,
-    /// The secret of that log, or 0.
+    /// The secret of that log.
     pub secret: u64,
 }
 
@@ -43,10 +41,7 @@ impl Manifest {
 pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::Result<()> {
     let path = path(disk);
     let temporary = path.with_extension("part");
-    let text = match secret {
-        0 => format!("log {log}\n"),
-        _ => format!("log {log} secret {secret:016x}\n"),
-    };
+    let text = format!("log {log} secret {secret:016x}\n");
     let write = || {
         let file = disk.create(&temporary)?;
         file.write_all_at(text.as_bytes(), 0)?;
@@ -89,7 +84,6 @@ fn parse(text: &str) -> Option<Manifest> {
     let mut fields = text.strip_prefix("log ")?.split_ascii_whitespace();
     let log = fields.next()?.parse().ok().filter(|log| *log < NUMBER_LIMIT)?;
     let secret = match (fields.next(), fields.next(), fields.next()) {
-        (None, _, _) => 0,
         (Some("secret"), Some(digits), None) => u64::from_str_radix(digits, 16).ok()?,
         _ => return None,
     };
@@ -105,13 +99,14 @@ mod tests {
     fn a_manifest_is_read_as_it_was_written() {
         let disk = SimDisk::default();
         assert_eq!(read(&disk).unwrap(), None);
-        for secret in [0, 1, u64::MAX] {
+        for secret in [1, u64::MAX] {
             let manifest = Manifest { log: NUMBER_LIMIT - 1, secret };
             write(&disk, manifest).unwrap();
             assert_eq!(read(&disk).unwrap(), Some(manifest));
         }
-        assert_eq!(parse("log 7\n"), Some(Manifest { log: 7, secret: 0 }));
-        for damaged in ["", "log", "log 2147483648", "log 1 secret", "log 1 secret x", "log 1 2"] {
+        for damaged in
+            ["", "log", "log 7", "log 2147483648", "log 1 secret", "log 1 secret x", "log 1 2"]
+        {
             assert_eq!(parse(damaged), None, "{damaged}");
         }
     }

@@ -15,12 +15,11 @@ pub(crate) enum Record<'a> {
     Value { key: &'a [u8], expires_millis: Option<u64>, serialization: &'a [u8] },
 }
 
-/// The first byte of a record. A number is never reused for another meaning; 3 was used for a
-/// setting.
+/// The first byte of a record.
 mod tag {
     pub const COMMAND: u8 = 1;
     pub const INSERTED: u8 = 2;
-    pub const VALUE: u8 = 4;
+    pub const VALUE: u8 = 3;
 }
 
 impl<'a> Record<'a> {

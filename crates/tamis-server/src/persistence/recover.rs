@@ -89,27 +89,7 @@ fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
         record_newest(disk, &last);
     }
     last.try_record_synced(end);
-    let log = if last.secret == 0 { end_old(disk, last, end)? } else { last };
-    Ok((log, end))
-}
-
-/// Ends a log of version 2, so that the stream continues in a log with a secret.
-fn end_old(disk: &dyn Disk, old: LogFile, end: u64) -> Result<LogFile, DurabilityError> {
-    let number = old.number + 1;
-    match begin_durable(disk, number, end) {
-        Ok(log) => {
-            record_newest(disk, &log);
-            Ok(log)
-        }
-        // A full disk must not prevent a start.
-        Err(BeginError { error, may_exist: false }) => {
-            tracing::warn!(%error, "cannot start a new log: the server continues with the old log");
-            Ok(old)
-        }
-        Err(BeginError { error, .. }) => {
-            Err(DurabilityError::io(&log_file::path(disk, number))(error))
-        }
-    }
+    Ok((last, end))
 }
 
 /// Creates a log that begins at `position`, up to which the stream is durable. Returns after its
@@ -155,7 +135,7 @@ fn keep_tail(disk: &dyn Disk, log: &LogFile, end: u64, len: u64) -> Result<(), D
 /// Writes the header of a log, and its bytes between two positions, once more in place.
 fn write_again(log: &LogFile, from: u64, to: u64) -> io::Result<()> {
     let rewrite = |at, len| copy_bytes((&*log.file, at), (&*log.file, at), len);
-    rewrite(0, log.header_bytes())?;
+    rewrite(0, log_file::HEADER_BYTES as u64)?;
     let from = from.max(log.began);
     let to = to.min(log.began + log.frame_bytes()?);
     if from < to { rewrite(log.offset_of(from), to - from) } else { Ok(()) }
@@ -219,13 +199,13 @@ mod tests {
         for missing in [1, 10, 60] {
             let disk = SimDisk::default();
             let (log, _) = write_log(&disk, 0, 0, &[]);
-            log.file.set_len(log.header_bytes() - missing).unwrap();
+            log.file.set_len(log_file::HEADER_BYTES as u64 - missing).unwrap();
             assert_eq!(started(&disk), Ok(0));
             assert_eq!(started(&disk), Ok(0));
         }
         let disk = SimDisk::default();
         let (log, _) = write_log(&disk, 0, 0, &[]);
-        log.file.write_all_at(&[0; log_file::MAX_HEADER_BYTES - 12], 12).unwrap();
+        log.file.write_all_at(&[0; log_file::HEADER_BYTES - 12], 12).unwrap();
         assert_eq!(started(&disk), Ok(0));
     }
 }

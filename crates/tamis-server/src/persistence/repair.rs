@@ -158,7 +158,7 @@ mod tests {
     fn damaged_disk() -> SimDisk {
         let disk = SimDisk::default();
         let (log, end) = write_log(&disk, 1, 100, &["late:0", "late:1", "late:2", "late:3"]);
-        disk.flip(&log.path, log.header_bytes() + frame::HEADER_BYTES as u64 + 2);
+        disk.flip(&log.path, log_file::HEADER_BYTES as u64 + frame::HEADER_BYTES as u64 + 2);
         log.record_synced(end).unwrap();
         log.file.sync().unwrap();
         let items = ["early:0", "early:1", "early:2", "early:3"].map(|key| (key, X));

@@ -121,7 +121,7 @@ impl Salvage<'_> {
         if reader.has_damaged_header {
             self.lose(&path, 0, "its header is damaged; no key is lost with it");
         }
-        self.next_began = reader.began.unwrap_or(0);
+        self.next_began = reader.began;
         let lost_before = self.lost.len();
         let mut keys = 0;
         loop {
@@ -266,32 +266,24 @@ impl Salvage<'_> {
 
     /// Returns the possible start positions and secrets of a log with a damaged header.
     ///
-    /// The log is searched only with secrets whose own check is valid. It is never searched with
-    /// the secret 0 of version 2, because a client can write frames that are valid without a
-    /// secret.
+    /// The log is searched only with secrets whose own check is valid.
     fn candidates(&self, log: &LogFile) -> std::io::Result<Candidates> {
         let mut begins = vec![log.began, self.next_began, 0];
-        // All logs that a server writes before an upgrade have the same secret. Logs of version 2
-        // have the secret 0.
-        let mut searched = vec![self.folder.secret, log.secret];
+        // All logs that a server writes before a repair have the same secret.
+        let mut secrets = vec![self.folder.secret, log.secret];
         for number in self.folder.logs().filter(|number| *number != log.number) {
             let Ok((other, Header::Valid { .. })) = LogFile::open(self.folder.disk, number) else {
                 continue;
             };
-            searched.push(other.secret);
+            secrets.push(other.secret);
             if number == log.number + 1 {
                 // The next log begins where this one ends.
-                let len = log.file.len()?;
-                for secret in [0, 1] {
-                    let frames = len.saturating_sub(log_file::header_bytes(secret));
-                    begins.extend(other.began.checked_sub(frames));
-                }
+                begins.extend(other.began.checked_sub(log.frame_bytes()?));
             }
         }
-        searched.retain(|secret| *secret != 0);
-        let first = searched.iter().copied().chain([0]).collect();
-        let mut candidates = Candidates { begins, first, searched };
-        for list in [&mut candidates.begins, &mut candidates.first, &mut candidates.searched] {
+        secrets.retain(|secret| *secret != 0);
+        let mut candidates = Candidates { begins, secrets };
+        for list in [&mut candidates.begins, &mut candidates.secrets] {
             list.sort_unstable();
             list.dedup();
         }

@@ -20,11 +20,8 @@
 //! combined by exclusive or with the secret of the file. So a repair that searches for the next
 //! item after a damaged one tests one check per byte. No value that a client chose looks like an
 //! item. The second header replaces a damaged first one.
-//!
-//! Snapshots before version 4 have no secret and no second header: `version_3.rs` reads them.
 
 pub(super) mod reader;
-mod version_3;
 pub(super) mod writer;
 
 use std::path::PathBuf;
@@ -35,10 +32,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 use crate::persistence::disk::Disk;
 use crate::persistence::header::Kind;
 
-const KIND: Kind = Kind { magic: b"TAMISNAP", version: 4, old_version: 3 };
-
-/// The length of a key item of version 3 without its key and its value, in bytes.
-const VERSION_3_ENTRY_BYTES: u64 = 5 * 8;
+const KIND: Kind = Kind { magic: b"TAMISNAP", version: 1 };
 
 /// Marks the end of the keys, in place of the length of a key.
 const END: u64 = u64::MAX;

@@ -132,11 +132,12 @@ impl<'f> Stream<'f> {
         if self.folder.recorded.is_some() {
             return Ok(());
         }
-        let known: Vec<u64> = self.logs.iter().map(|log| log.secret).chain([0]).collect();
+        let known: Vec<u64> = self.logs.iter().map(|log| log.secret).collect();
         for log in &mut self.torn {
             let begins = vec![log.began, self.end];
-            let first: Vec<u64> = known.iter().copied().chain([log.secret]).collect();
-            let candidates = Candidates { begins, searched: first.clone(), first };
+            let own = Some(log.secret).filter(|secret| *secret != 0);
+            let secrets = known.iter().copied().chain(own).collect();
+            let candidates = Candidates { begins, secrets };
             if find_start(log, &candidates).map_err(DurabilityError::io(&log.path))? {
                 let what = "it has changes, but it does not follow another log, and the manifest \
                             is missing";
@@ -160,5 +161,5 @@ fn is_first_damaged(folder: &Folder<'_>, log: &LogFile) -> Result<bool, Durabili
         return Ok(false);
     }
     let len = log.file.len().map_err(DurabilityError::io(&log.path))?;
-    Ok(log.number > 0 || folder.logs().count() > 1 || len > log_file::MAX_HEADER_BYTES as u64)
+    Ok(log.number > 0 || folder.logs().count() > 1 || len > log_file::HEADER_BYTES as u64)
 }

@@ -159,7 +159,7 @@ fn files_that_are_missing_are_named_by_a_repair() {
     let bytes = std::fs::read(&log).unwrap();
     // As if another log had existed between the two.
     let copy = copy_with(dir.path(), Path::new("log-3.tamis"), &bytes);
-    std::fs::write(copy.path().join("manifest"), "log 3\n").unwrap();
+    std::fs::write(copy.path().join("manifest"), "log 3 secret 0000000000000063\n").unwrap();
     let refused = Server::start(config(copy.path())).unwrap_err().to_string();
     assert!(refused.contains("log-2.tamis: a log between others is missing"), "{refused}");
     let report = tamis_server::repair_data(copy.path()).unwrap();
@@ -210,78 +210,6 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
             let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
             assert!(refused.contains("longer than"), "{refused}");
         }
-    }
-}
-
-/// A folder that a server wrote before logs and snapshots had secrets.
-const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/server");
-
-/// Checks that a server has all keys of the old folder.
-fn assert_has_old_keys(client: &mut crate::client::Client) {
-    assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(6));
-    assert_eq!(client.say(&["MGET", "early", "late", "timed"]), {
-        Reply::Array(["3", "1", "x"].map(Reply::bulk).to_vec())
-    });
-    assert_eq!(client.say(&["PEXPIRETIME", "timed"]), Reply::Integer(4_102_444_800_000));
-    let ones = |n: usize| Reply::Array(vec![Reply::Integer(1); n]);
-    assert_eq!(client.say(&["BF.MEXISTS", "seen", "a", "b", "c", "d", "e"]), ones(5));
-    assert_eq!(client.say(&["BF.MEXISTS", "grown", "a", "b", "c"]), ones(3));
-    assert_eq!(client.say(&["CF.MEXISTS", "cuckoo", "a", "b"]), ones(2));
-}
-
-#[test]
-fn files_of_older_versions_are_read_and_later_changes_use_the_new_version() {
-    let dir = copy_of(Path::new(OLD));
-    let old = std::fs::read(dir.path().join("log-1.tamis")).unwrap();
-    let (server, mut client) = start(dir.path());
-    assert_has_old_keys(&mut client);
-    client.say(&["SET", "new", "1"]);
-    drop(server);
-    // The server no longer writes the old log.
-    assert_eq!(std::fs::read(dir.path().join("log-1.tamis")).unwrap().len(), old.len());
-    let new = std::fs::read(dir.path().join("log-2.tamis")).unwrap();
-    assert!(new[8] == 3 && secret_of(&new) != 0 && new.len() > LOG_HEADER_BYTES);
-    for _ in 0..2 {
-        let (server, mut client) = start(dir.path());
-        assert_eq!(client.say(&["DEL", "new"]), Reply::Integer(1));
-        assert_has_old_keys(&mut client);
-        client.say(&["SET", "new", "1"]);
-        drop(server);
-    }
-    let (server, mut client) = start(dir.path());
-    client.say(&["DEL", "new"]);
-    assert_eq!(client.say(&["SAVE"]), Reply::ok());
-    drop(server);
-    assert!(!dir.path().join("log-1.tamis").exists());
-    let (_server, mut client) = start(dir.path());
-    assert_has_old_keys(&mut client);
-}
-
-#[test]
-fn a_repair_keeps_the_valid_data_of_files_of_older_versions() {
-    let snapshot = Path::new("snapshot-1.tamis");
-    let whole = std::fs::read(Path::new(OLD).join(snapshot)).unwrap();
-    // The last 32 bytes are the end item, after five keys; the later changes add one more key.
-    for at in (0..whole.len()).step_by(23) {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 0x10;
-        let copy = copy_with(Path::new(OLD), snapshot, &flipped);
-        let report = tamis_server::repair_data(copy.path()).unwrap();
-        let has_key = at < 24 || at >= whole.len() - 32;
-        assert_eq!(report.lost.len(), 1, "{at}: {report:?}");
-        // The changes after the snapshot restore a lost counter or cuckoo filter.
-        assert!(report.keys == 6 || !has_key && report.keys == 5, "{at}: {report:?}");
-        assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, report.keys);
-    }
-    let log = Path::new("log-1.tamis");
-    let whole = std::fs::read(Path::new(OLD).join(log)).unwrap();
-    for at in (0..whole.len()).step_by(7).filter(|at| !(24..48).contains(at)) {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 0x10;
-        let copy = copy_with(Path::new(OLD), log, &flipped);
-        let report = tamis_server::repair_data(copy.path()).unwrap();
-        assert_eq!(report.lost.len(), 1, "{at}: {report:?}");
-        assert!(report.keys == 6 || at >= 48 && report.keys == 5, "{at}: {report:?}");
     }
 }
 

@@ -9,8 +9,7 @@ use crate::persistence::disk::{Disk, Sequential};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::header::{self, FileHeader};
 use crate::persistence::snapshot::{
-    END, ITEM_HEADER_BYTES, KIND, SnapshotEntry, Summed, VERSION_3_ENTRY_BYTES, finish_sum,
-    parse_item_header, path,
+    END, ITEM_HEADER_BYTES, KIND, SnapshotEntry, Summed, finish_sum, parse_item_header, path,
 };
 
 /// Reads a snapshot and passes each key to `each`. Returns the position at which its log begins,
@@ -25,8 +24,10 @@ pub(in crate::persistence) fn load(
     mut each: impl FnMut(SnapshotEntry),
 ) -> Result<(u64, u64), DurabilityError> {
     let mut reader = SnapshotReader::open(disk, number)?;
-    let began = reader.began.filter(|_| !reader.has_damaged_header);
-    let began = began.ok_or_else(|| reader.damaged_at(0, "its header is damaged"))?;
+    let began = reader.began;
+    if reader.has_damaged_header {
+        return Err(reader.damaged_at(0, "its header is damaged"));
+    }
     let mut keys = 0;
     loop {
         let at = reader.at;
@@ -53,23 +54,21 @@ pub(in crate::persistence) enum SnapshotItem {
 }
 
 /// The maximum length of a key, the same as that of any argument of a command.
-pub(super) const MAX_KEY_BYTES: u64 = 512 << 20;
+const MAX_KEY_BYTES: u64 = 512 << 20;
 
 /// Reads a snapshot key by key, and can skip damaged ones.
 pub(in crate::persistence) struct SnapshotReader {
     path: PathBuf,
-    pub(super) file: BufReader<Sequential>,
-    pub(super) total: u64,
+    file: BufReader<Sequential>,
+    total: u64,
     /// The offset of the next key, or of the end.
     pub at: u64,
-    /// The position at which its log begins; `None` if both headers are damaged.
-    pub began: Option<u64>,
+    /// The position at which its log begins.
+    pub began: u64,
     /// The first header is damaged.
     pub has_damaged_header: bool,
-    /// The secret in the seed of the checks; 0 in a snapshot of version 3.
+    /// The secret in the seed of the checks.
     secret: u64,
-    /// The number of bytes that a search in a snapshot of version 3 may still read.
-    pub(super) search_bytes: u64,
 }
 
 /// The length of a key item without its key and its value, in bytes.
@@ -91,18 +90,18 @@ impl SnapshotReader {
         let len = file.read_at_most(&mut bytes, 0).map_err(fail)?;
         let first = header::parse(&bytes[..len], &KIND);
         let (began, secret) = match first {
-            FileHeader::Valid { position, secret } => (Some(position), secret),
+            FileHeader::Valid { position, secret } => (position, secret),
             FileHeader::OtherVersion => return Err(DurabilityError::Version { path }),
             FileHeader::Damaged { .. } => {
                 let mut copy = [0; header::BYTES];
                 let at = total.saturating_sub(header::BYTES as u64);
                 let len = file.read_at_most(&mut copy, at).map_err(fail)?;
-                match header::parse(&copy[..len], &KIND) {
-                    FileHeader::Valid { position, secret: secret @ 1.. } => {
-                        (Some(position), secret)
-                    }
-                    _ => (None, 0),
-                }
+                let FileHeader::Valid { position, secret } = header::parse(&copy[..len], &KIND)
+                else {
+                    let what = "its header is damaged, and so is the copy at its end";
+                    return Err(DurabilityError::damaged(&path, 0, what));
+                };
+                (position, secret)
             }
         };
         let file = BufReader::with_capacity(1 << 20, Sequential::new(file));
@@ -110,18 +109,12 @@ impl SnapshotReader {
             path,
             file,
             total,
-            at: header::bytes(secret) as u64,
+            at: header::BYTES as u64,
             began,
             has_damaged_header: matches!(first, FileHeader::Damaged { .. }),
             secret,
-            search_bytes: total.saturating_mul(100),
         };
         reader.go_to_next()?;
-        let is_version_3 = || bytes[8..12] == KIND.old_version.to_le_bytes();
-        if began.is_none() && !is_version_3() && !reader.is_valid()? {
-            let what = "its header is damaged, and so is the copy at its end";
-            return Err(reader.damaged_at(0, what));
-        }
         Ok(reader)
     }
 
@@ -139,8 +132,7 @@ impl SnapshotReader {
     /// Reads the item at `at`, which is the current offset of the file; returns the item and its
     /// length.
     fn read_item(&mut self) -> Result<(SnapshotItem, u64), DurabilityError> {
-        let (numbers, key) =
-            if self.secret == 0 { self.read_front_of_version_3()? } else { self.read_front()? };
+        let (numbers, key) = self.read_front()?;
         let [key_len, time, applied, len] = numbers;
         if key_len == END {
             return Ok((SnapshotItem::End { keys: time, end: applied }, ITEM_HEADER_BYTES as u64));
@@ -171,9 +163,8 @@ impl SnapshotReader {
             }
             _ => self.damaged("a value cannot be read"),
         })?;
-        let entry_bytes = if self.secret == 0 { VERSION_3_ENTRY_BYTES } else { ENTRY_BYTES };
         let expires_millis = time.checked_sub(1);
-        let item_bytes = entry_bytes + key.len() as u64 + len;
+        let item_bytes = ENTRY_BYTES + key.len() as u64 + len;
         Ok((SnapshotItem::Key(SnapshotEntry { key, value, expires_millis, applied }), item_bytes))
     }
 
@@ -190,7 +181,7 @@ impl SnapshotReader {
     }
 
     /// Reads a key of this length.
-    pub(super) fn read_key(&mut self, len: u64) -> Result<Vec<u8>, DurabilityError> {
+    fn read_key(&mut self, len: u64) -> Result<Vec<u8>, DurabilityError> {
         if len > MAX_KEY_BYTES.min(self.total - self.at) {
             return Err(self.damaged("the length of a key exceeds the maximum"));
         }
@@ -200,7 +191,7 @@ impl SnapshotReader {
     }
 
     fn seed(&self, at: u64) -> u64 {
-        if self.secret == 0 { 0 } else { at ^ self.secret }
+        at ^ self.secret
     }
 
     /// Skips the damaged key. Returns its name if that is still readable, and whether another key
@@ -210,7 +201,7 @@ impl SnapshotReader {
     ///
     /// [`DurabilityError`] if the file cannot be read.
     pub fn skip_damaged(&mut self) -> Result<(Option<Vec<u8>>, bool), DurabilityError> {
-        let skipped = if self.secret == 0 { self.skip_version_3()? } else { self.skip()? };
+        let skipped = self.skip()?;
         self.go_to_next()?;
         Ok(skipped)
     }
@@ -261,30 +252,18 @@ impl SnapshotReader {
         Ok((read == header.len()).then(|| parse_item_header(&header, self.seed(at))))
     }
 
-    /// Tests whether a valid item begins at `at`.
-    pub(super) fn is_valid(&mut self) -> Result<bool, DurabilityError> {
-        self.go_to_next()?;
-        let read = self.read_item();
-        self.go_to_next()?;
-        match read {
-            Ok(_) => Ok(true),
-            Err(DurabilityError::Damaged { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Moves the file position to `at`.
     fn go_to_next(&mut self) -> Result<(), DurabilityError> {
         let sought = self.file.seek(SeekFrom::Start(self.at));
         sought.map(drop).map_err(|error| self.read_error(error))
     }
 
-    pub(super) fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<usize, DurabilityError> {
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> Result<usize, DurabilityError> {
         let file = &self.file.get_ref().file;
         file.read_at_most(bytes, at).map_err(DurabilityError::io(&self.path))
     }
 
-    pub(super) fn damaged(&self, what: &str) -> DurabilityError {
+    fn damaged(&self, what: &str) -> DurabilityError {
         self.damaged_at(self.at, what)
     }
 
@@ -292,12 +271,12 @@ impl SnapshotReader {
         DurabilityError::damaged(&self.path, at, what)
     }
 
-    pub(super) fn read_error(&self, error: io::Error) -> DurabilityError {
+    fn read_error(&self, error: io::Error) -> DurabilityError {
         read_error(&self.path, self.at, error)
     }
 }
 
-pub(super) fn read_u64(from: &mut impl Read) -> io::Result<u64> {
+fn read_u64(from: &mut impl Read) -> io::Result<u64> {
     let mut bytes = [0; 8];
     from.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
@@ -409,7 +388,7 @@ mod tests {
         assert!(load(&disk, 1, drop).is_err(), "damage is reported");
         let mut reader = SnapshotReader::open(&disk, 1).unwrap();
         assert!(reader.has_damaged_header);
-        assert_eq!(reader.began, Some(7));
+        assert_eq!(reader.began, 7);
         assert_next(&mut reader, b"key0");
         file.write_all_at(&[0; 4], file.len().unwrap() - 4).unwrap();
         let Err(error) = SnapshotReader::open(&disk, 1) else { panic!("no secret is left") };
