@@ -173,7 +173,7 @@ impl Value {
     }
 
     /// Reads a value that a client sends from the `len` bytes of its image: see
-    /// [`from_dump`](Self::from_dump). With `None`, a new image is rejected.
+    /// [`from_dump`](Self::from_dump). With `None`, a new image is rejected: `DUMP` returns none.
     ///
     /// # Errors
     ///
@@ -192,7 +192,8 @@ impl Value {
         }
     }
 
-    /// Decodes a value from its image.
+    /// Decodes a value from its image. Every value that [`from_dump`](Self::from_dump) returns is
+    /// decoded from its [image](Self::to_image) as an equal value.
     ///
     /// # Errors
     ///

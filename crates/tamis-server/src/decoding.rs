@@ -47,11 +47,8 @@ pub(crate) async fn decode(
         }
         Data::File(data) => {
             // A decoded file takes about as much memory as its data.
-            let (value_bytes, now_millis) = (data.len() as u64, env.now_millis);
-            decode_data(server, data, value_bytes, move |data| {
-                decode_file(data, now_millis).map_err(NotDecoded::Refused)
-            })
-            .await
+            let decode = |data: &[u8]| decode_file(data).map_err(NotDecoded::Refused);
+            decode_data(server, data, data.len() as u64, decode).await
         }
     })
 }
@@ -91,7 +88,7 @@ fn payload_decoder(
 ) -> impl FnOnce(&[u8]) -> Result<Value, NotDecoded> + Send + 'static {
     let limit = Limit { max_bytes: server.memory_left(), now_millis: env.now_millis };
     let max_filter_bytes = env.settings.max_filter_bytes;
-    move |payload| decode_payload(payload, max_filter_bytes, Some(limit))
+    move |payload| decode_payload(payload, max_filter_bytes, limit)
 }
 
 /// Tests whether a command with data would fail now, independent of its data; false for a command

@@ -42,10 +42,7 @@ pub(crate) fn write(
         WriteKeys::Persist => persist(argv[1], env, keys),
         WriteKeys::Rename => rename(argv, env, keys, false),
         WriteKeys::RenameIfAbsent => rename(argv, env, keys, true),
-        WriteKeys::Restore => {
-            let limit = left_bytes.map(|max_bytes| Limit { max_bytes, now_millis: now });
-            restore(argv, env, keys, limit)
-        }
+        WriteKeys::Restore => restore(argv, env, keys, Limit { max_bytes, now_millis: now }),
         WriteKeys::SetEach => set_each(argv, env, keys),
     };
     written.into()

@@ -12,34 +12,38 @@ use crate::value::Value;
 pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     match load_refusal(value.is_some(), argv) {
         Some(refusal) => Err(refusal.into()),
-        None => load_decoded(value, argv, decode_file(argv[2], env.now_millis)),
+        None => load_decoded(value, argv, decode_file(argv[2]), env),
     }
 }
 
-/// Decodes the file of a `TM.LOAD` at `now_millis`, in milliseconds since 1970. This may take long
-/// and needs no access to keys.
+/// Decodes the file of a `TM.LOAD`. This may take long and needs no access to keys.
 ///
 /// # Errors
 ///
-/// The error reply, if the bytes are not a file, or the file is a window whose clock is ahead.
-pub fn decode_file(data: &[u8], now_millis: u64) -> Result<Value, Reply> {
+/// The error reply, if the bytes are not a file.
+pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
     let file = TamisFile::decode(data).map_err(tm::because)?;
-    let loaded = Value::Filter(Box::new(file));
-    if loaded.is_ahead(now_millis) { Err(error(tm::CLOCK_AHEAD)) } else { Ok(loaded) }
+    Ok(Value::Filter(Box::new(file)))
 }
 
 /// Sets the value of a key to the value that [`decode_file`] returned for a `TM.LOAD`.
 ///
 /// # Errors
 ///
-/// The error reply, with nothing changed.
+/// The error reply, with nothing changed: also if the value is a window whose clock is ahead. The
+/// time for this test is that of the log, so that a replay decides as the server did.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,
     decoded: Result<Value, Reply>,
+    env: &Env<'_>,
 ) -> Written {
     load_refusal(value.is_some(), argv).map_or(Ok(()), Err)?;
-    *value = Some(decoded?);
+    let loaded = decoded?;
+    if loaded.is_ahead(env.now_millis) {
+        return Err(tm::CLOCK_AHEAD.into());
+    }
+    *value = Some(loaded);
     Ok(Outcome::changed(Reply::ok()))
 }
 

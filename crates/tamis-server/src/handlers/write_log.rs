@@ -27,6 +27,8 @@ pub(crate) fn log(
             server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), &env);
         }
         (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
+        // A later version may read the payload of a client in another way.
+        (WriteKeys::Restore, _) => log_image(durable, argv[1], None, &env, keys),
         (_, Some((written, removed))) if durable.is_saving() => {
             log_image(durable, written, removed, &env, keys);
         }

@@ -186,7 +186,7 @@ impl Session {
         let outcome = self.change(command, &[argv], keys, &env, |value| {
             let written = match (made.take(), decoded.take()) {
                 (Some(made), _) => reserve_like(value, made),
-                (None, Some(decoded)) => load_decoded(value, argv, decoded),
+                (None, Some(decoded)) => load_decoded(value, argv, decoded, &env),
                 (None, None) => {
                     let max_reply_bytes = self.server.max_reply_bytes(value.as_ref());
                     let max_reply_bytes = max_reply_bytes.min(env.max_reply_bytes);

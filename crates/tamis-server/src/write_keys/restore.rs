@@ -18,13 +18,12 @@ pub(crate) fn restore_refusal(
     RestoreOptions::parse(argv).map_or_else(Some, |options| options.refusal(argv, env, keys))
 }
 
-/// Restores a value while the keys are locked, for a transaction or the log. `limit` is `None` for
-/// the log, which contains only accepted commands.
+/// Restores a value while the keys are locked, for a transaction.
 pub(super) fn restore(
     argv: Argv<'_>,
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
-    limit: Option<Limit>,
+    limit: Limit,
 ) -> WriteResult {
     let options = RestoreOptions::parse(argv)?;
     if let Some(refusal) = options.refusal(argv, env, keys) {
@@ -111,24 +110,22 @@ impl<'w> RestoreOptions<'w> {
     }
 }
 
-/// Decodes a payload. Its strings take no more memory than the limit.
+/// Decodes a payload. Its strings take no more memory than the limit. The log gets the image of the
+/// decoded value: a replay decodes no payload of a client.
 pub(crate) fn decode_payload(
     payload: &[u8],
     max_filter_bytes: u64,
-    limit: Option<Limit>,
+    limit: Limit,
 ) -> Result<Value, NotDecoded> {
     let refused = |text| NotDecoded::Refused(Reply::error(text));
-    let left_bytes = limit.map_or(u64::MAX, |limit| limit.max_bytes);
+    let left_bytes = limit.max_bytes;
     let max_bytes = max_filter_bytes.min(left_bytes);
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
         Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
         Ok(RedisValue::Tamis(image)) => {
-            let read = match limit {
-                Some(_) => Value::from_dump(&image, max_bytes),
-                None => Value::from_image(&image),
-            };
+            let read = Value::read_dump(&mut &image[..], image.len() as u64, None);
             read.map_err(|_| refused(server::BAD_DATA))?
         }
         Err(PayloadError::Checksum | PayloadError::Newer { .. }) => {
@@ -142,10 +139,10 @@ pub(crate) fn decode_payload(
     if value.heap_bytes() > left_bytes {
         return Err(NotDecoded::Memory);
     }
-    match limit {
-        Some(limit) if value.is_ahead(limit.now_millis) => Err(refused(text::tm::CLOCK_AHEAD)),
-        _ => Ok(value),
+    if value.is_ahead(limit.now_millis) {
+        return Err(refused(text::tm::CLOCK_AHEAD));
     }
+    Ok(value)
 }
 
 #[cfg(test)]
@@ -159,11 +156,12 @@ mod tests {
     use super::*;
     use crate::keyspace::Keyspace;
 
-    fn restore_now(payload: &[u8], now_millis: u64, limit: Option<Limit>) -> (Reply, Keyspace) {
+    fn restore_now(payload: &[u8], now_millis: u64) -> (Reply, Keyspace) {
         let keyspace = Keyspace::new();
         let settings = Settings::default();
         let env = Env::new(&settings, Protocol::Resp2, now_millis);
         let argv: [&[u8]; 4] = [b"RESTORE", b"k", b"5000", payload];
+        let limit = Limit { max_bytes: u64::MAX, now_millis };
         let (Ok(reply) | Err(reply)) = restore(&argv, &env, &keyspace.exclusive(), limit);
         (reply, keyspace)
     }
@@ -175,7 +173,7 @@ mod tests {
     #[test]
     fn a_restored_key_has_its_time_from_the_first_moment() {
         let payload = RedisValue::String(b"text".to_vec()).to_payload();
-        let (reply, keyspace) = restore_now(&payload, 1000, None);
+        let (reply, keyspace) = restore_now(&payload, 1000);
         let keys = keyspace.shared();
         assert_eq!((reply, keys.expires_millis(b"k", 1000)), (Reply::ok(), Some(Some(6000))));
         let first = keys.version(b"k", 1000);
@@ -191,12 +189,9 @@ mod tests {
         window.insert(&1_u64);
         let window = Value::Filter(Box::new(TamisFile::new(AnyFilter::Window(window))));
         let payload = payload_of(&window);
-        let at = |now_millis| {
-            restore_now(&payload, now_millis, Some(Limit { max_bytes: u64::MAX, now_millis })).0
-        };
+        let at = |now_millis| restore_now(&payload, now_millis).0;
         assert_eq!(at(900_000), Reply::error(text::tm::CLOCK_AHEAD));
         assert_eq!(at(950_000), Reply::ok(), "clocks differ a little");
-        assert_eq!(restore_now(&payload, 10, None).0, Reply::ok(), "the log has what was accepted");
     }
 
     #[test]
@@ -205,7 +200,6 @@ mod tests {
         let cuckoo = Value::RedisCuckoo(Box::new(RedisCuckoo::new(&options).unwrap()));
         let payload = payload_of(&cuckoo);
         assert!(payload.len() < 100);
-        let limit = Limit { max_bytes: u64::MAX, now_millis: 0 };
-        assert_eq!(restore_now(&payload, 0, Some(limit)).0, Reply::error(server::BAD_DATA));
+        assert_eq!(restore_now(&payload, 0).0, Reply::error(server::BAD_DATA));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::Client;
 use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
+use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 use tamis_server::{Config, FsyncPolicy, Server};
 use tamis_testing::{SetOnDrop, join, try_connect, wait_for, wait_until};
@@ -393,6 +394,88 @@ fn a_folder_has_one_server() {
     let (_server, _) = start(dir.path());
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
     assert!(refused.contains("another server") && refused.contains("--dir"), "{refused}");
+}
+
+/// Returns the bytes of a bulk reply.
+fn bulk_of(reply: Reply) -> Vec<u8> {
+    match reply {
+        Reply::Bulk(bytes) => bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The filters of every kind, each made by these commands.
+const FILTERS: [&str; 9] = [
+    "BF.RESERVE {k} 0.01 1000",
+    "BF.RESERVE {k} 0.01 20 EXPANSION 2",
+    "TM.RESERVE {k} KIND split-block ITEMS 100",
+    "TM.RESERVE {k} KIND classic ITEMS 100",
+    "TM.RESERVE {k} KIND growing ITEMS 100",
+    "TM.RESERVE {k} KIND cuckoo ITEMS 100",
+    "TM.RESERVE {k} KIND counting ITEMS 100",
+    "TM.RESERVE {k} KIND window WINDOW 100 ITEMS",
+    "TM.RESERVE {k} KIND window WINDOW 10000 ITEMS 100",
+];
+
+#[test]
+fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    let debug = |dir: &Path| {
+        let debug_command = tamis_server::DebugCommand::Yes;
+        let server = Server::start(Config { debug_command, ..config(dir) }).unwrap();
+        let client = Client::connect(server.addresses()[0]);
+        (server, client)
+    };
+    let (server, mut client) = debug(dir.path());
+    let mut payloads = Vec::new();
+    for (i, reserve) in FILTERS.iter().enumerate() {
+        let made = client.say(&words(&reserve.replace("{k}", &format!("made{i}"))));
+        assert_eq!(made, Reply::ok(), "{reserve}");
+        for _ in 0..2 {
+            let payload = bulk_of(client.say(&["DUMP", &format!("made{i}")]));
+            let Ok(RedisValue::Tamis(image)) = RedisValue::from_payload(&payload, u64::MAX) else {
+                panic!("{reserve}")
+            };
+            payloads.push(image);
+            client.say(&["TM.ADD", &format!("made{i}"), "item"]);
+        }
+    }
+    let mut accepted = Vec::new();
+    for (i, image) in payloads.iter().enumerate() {
+        // Another tag, and another number at every place of the head.
+        let tags = (0..12_u8).map(|tag| (0, tag));
+        let numbers = (8..image.len().min(160)).flat_map(|at| [(at, 1), (at, 0x80)]);
+        for (at, change) in tags.chain(numbers) {
+            let mut changed = image.clone();
+            changed[at] = if at == 0 { change } else { changed[at] ^ change };
+            for cut in [changed.len(), changed.len().min(120)] {
+                let payload = RedisValue::Tamis(changed[..cut].to_vec()).to_payload();
+                let key = format!("r{i}:{at}:{change}:{cut}");
+                let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+                client.send(&words);
+                if client.receive() == Reply::ok() {
+                    accepted.push(key);
+                }
+            }
+        }
+    }
+    assert!(accepted.len() > 100, "{}", accepted.len());
+    for key in &accepted {
+        assert_eq!(client.say(&["COPY", key, &format!("c{key}")]), Reply::Integer(1), "{key}");
+    }
+    let values = |client: &mut Client| -> Vec<_> {
+        let keys = accepted.iter().flat_map(|key| [key.clone(), format!("c{key}")]);
+        keys.map(|key| bulk_of(client.say(&["DUMP", &key]))).collect()
+    };
+    let before = values(&mut client);
+    drop(server);
+    for _ in 0..2 {
+        let (server, mut client) = debug(dir.path());
+        assert!(values(&mut client) == before, "a value has changed");
+        assert_eq!(client.say(&["DEBUG", "RELOAD"]), Reply::ok());
+        assert!(values(&mut client) == before, "a value has changed");
+        drop(server);
+    }
 }
 
 #[test]
