@@ -117,7 +117,7 @@ impl Value {
     }
 
     /// Returns when the slice of the last insert into a window by time began, in milliseconds since
-    /// 1970: the time that its image contains. Returns `None` for any other value.
+    /// 1970. Returns `None` for any other value.
     #[must_use]
     pub fn window_stored_millis(&self) -> Option<u64> {
         match self {

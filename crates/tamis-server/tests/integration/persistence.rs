@@ -479,6 +479,67 @@ fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
 }
 
 #[test]
+fn the_clock_of_a_window_survives_every_way_to_keep_or_copy_the_window() {
+    let dir = tempfile::tempdir().unwrap();
+    let debug_command = tamis_server::DebugCommand::Yes;
+    let with_debug = Config { debug_command, ..config(dir.path()) };
+    let server = Server::start(with_debug.clone()).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    client.say(&["TM.RESERVE", "w", "KIND", "window", "WINDOW", "10000", "ITEMS", "100"]);
+    assert_eq!(client.say(&["TM.ADD", "w", "early"]), Reply::Integer(1));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let ahead = (now.as_millis() + 55_000).to_string();
+    assert_eq!(client.say(&["TM.ADVANCE", "w", &ahead]), Reply::ok());
+    let mut keys = vec!["w"];
+    let dump = bulk_of(client.say(&["DUMP", "w"]));
+    let file = bulk_of(client.say(&["TM.DUMP", "w"]));
+    let commands: [&[&[u8]]; 3] = [
+        &[b"COPY", b"w", b"copied"],
+        &[b"RESTORE", b"restored", b"0", &dump],
+        &[b"TM.LOAD", b"loaded", &file],
+    ];
+    for words in commands {
+        client.send(words);
+        let reply = client.receive();
+        assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
+    }
+    let mut iterator = 0;
+    loop {
+        let Reply::Array(parts) = client.say(&["BF.SCANDUMP", "w", &iterator.to_string()]) else {
+            panic!()
+        };
+        let [Reply::Integer(next), Reply::Bulk(data)] = &parts[..] else { panic!("{parts:?}") };
+        if *next == 0 {
+            break;
+        }
+        iterator = *next;
+        let position = next.to_string();
+        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"chunks", position.as_bytes(), data];
+        client.send(&words);
+        assert_eq!(client.receive(), Reply::ok());
+    }
+    keys.extend(["copied", "restored", "loaded", "chunks"]);
+    let assert_advanced = |client: &mut Client, when: &str| {
+        for key in &keys {
+            let reply = client.say(&["TM.EXISTS", key, "early"]);
+            assert_eq!(reply, Reply::Integer(0), "{key} {when}: its clock went back");
+        }
+    };
+    assert_advanced(&mut client, "at once");
+    assert_eq!(client.say(&["DEBUG", "RELOAD", "NOSAVE"]), Reply::ok());
+    assert_advanced(&mut client, "after a reload");
+    drop(server);
+    let server = Server::start(with_debug.clone()).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    assert_advanced(&mut client, "after a replay");
+    assert_eq!(client.say(&["SAVE"]), Reply::ok());
+    drop(server);
+    let _server = Server::start(with_debug).unwrap();
+    let mut client = Client::connect(_server.addresses()[0]);
+    assert_advanced(&mut client, "after a snapshot");
+}
+
+#[test]
 fn an_unusable_folder_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");

@@ -23,11 +23,14 @@ const LATEST: u64 = u64::MAX / 2;
 /// The state of a window, stored in the first line of its words:
 ///
 /// ```text
-/// word 0         1      2               3                       4 to 7
-///      | present | span | 1 if a time,  | stored in the present | zeros |
-///      | slice   |      | 2 if repeats  | slice, if items are   |       |
-///      |         |      | refresh       | counted               |       |
+/// word 0          1      2               3                       4                5 to 7
+///      | slice of | span | 1 if a time,  | stored in the present | slices from    | zeros |
+///      | the      |      | 2 if repeats  | slice, if items are   | word 0 to the  |       |
+///      | memory   |      | refresh       | counted               | present slice  |       |
 /// ```
+///
+/// The memory of a slice is cleared at its first insert. Until then the clock may be later than the
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     slices: u32,
@@ -63,10 +66,10 @@ impl Clock {
     /// Reads the state from words, which may come from an attacker.
     pub(super) fn read(slices: u32, words: &[u64]) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Window, reason };
-        let [present, span, flags, stored, zeros @ ..] = words else {
+        let [memory, span, flags, stored, passed, zeros @ ..] = words else {
             return Err(refused("the clock is missing"));
         };
-        if zeros.iter().take(Self::WORDS - 4).any(|&word| word != 0) {
+        if zeros.iter().take(Self::WORDS - 5).any(|&word| word != 0) {
             return Err(refused("the end of the clock is not zero"));
         }
         if *flags > 3 {
@@ -78,24 +81,24 @@ impl Clock {
         }
         let span = if is_time { Span::Millis(*span) } else { Span::Items(*span) };
         let clock = Self { refreshes: flags & 2 == 2, ..Self::new(slices, span) };
-        if *present > LATEST {
+        let present = memory.checked_add(*passed).filter(|&present| present <= LATEST);
+        let Some(present) = present else {
             return Err(refused("the number of the present slice is too high"));
-        }
+        };
         if *stored > clock.full_at {
             return Err(refused("the present slice has more than its share of items"));
         }
-        Ok(Self { memory: *present, present: *present, stored: *stored, ..clock })
+        Ok(Self { memory: *memory, present, stored: *stored, ..clock })
     }
 
-    /// Returns the state as words. They contain the number of the slice for which the memory is
-    /// ready. So items out of the window are not remembered again after the words are read.
+    /// Returns the state as words.
     pub(super) fn to_words(self) -> [u64; Self::WORDS] {
         let (is_time, span) = match self.span {
             Span::Millis(span) => (1, span),
             Span::Items(span) => (0, span),
         };
         let flags = is_time | u64::from(self.refreshes) << 1;
-        [self.memory, span, flags, self.stored, 0, 0, 0, 0]
+        [self.memory, span, flags, self.stored, self.present - self.memory, 0, 0, 0]
     }
 
     /// Returns the number of blocks at a place: one more than the slices of the span.
@@ -205,8 +208,8 @@ impl Clock {
         Some(pairs)
     }
 
-    /// Returns the time at which the slice of the last insert began: the time that the words
-    /// contain. Returns `None` if the span is a number of items.
+    /// Returns the time at which the slice of the last insert began. Returns `None` if the span is a
+    /// number of items.
     pub(super) fn stored_millis(&self) -> Option<u64> {
         matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
     }

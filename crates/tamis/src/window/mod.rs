@@ -184,9 +184,8 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.began_millis()
     }
 
-    /// Returns when the slice of the last insert began, in milliseconds of the caller's time. A
-    /// copy made from the words of the filter starts at this time. Returns `None` if the span is a
-    /// number of items.
+    /// Returns when the slice of the last insert began, in milliseconds of the caller's time.
+    /// Returns `None` if the span is a number of items.
     pub fn stored_millis(&self) -> Option<u64> {
         self.clock.stored_millis()
     }

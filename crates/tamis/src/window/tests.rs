@@ -132,6 +132,44 @@ fn merges_of_any_ages_forget_nothing_too_early() {
     }
 }
 
+/// Returns the filter that is read from the words of another one.
+fn read_back(seen: &Window) -> Window {
+    let mut words = Vec::new();
+    seen.each_words(0, |part| {
+        words.extend_from_slice(part);
+        Ok::<_, ()>(())
+    })
+    .unwrap();
+    let mut bits = Bitmap::zeroed(seen.plan.bits()).unwrap();
+    bits.words_mut().copy_from_slice(&words);
+    Window::restore(&seen.plan, seen.hasher, bits).unwrap()
+}
+
+#[test]
+fn a_window_keeps_its_clock_in_its_words() {
+    for slices in [1, 4] {
+        let mut seen = by_time(slices);
+        seen.advance(10_000);
+        assert!(seen.insert("early"));
+        // No insert follows, so the memory stays behind the clock.
+        for later in [10_000, 10_900, 11_000, 12_500, 90_000] {
+            seen.advance(later);
+            let mut back = read_back(&seen);
+            assert_eq!(back, seen, "{slices} slices at {later}");
+            assert_eq!(back.began_millis(), seen.began_millis());
+            assert!(back.insert("late"));
+            back.advance(later + 1000);
+            assert!(back.contains("late"), "{slices} slices: forgotten within its span");
+        }
+    }
+    let plan = Plan::window(100, 0.01, 4).unwrap();
+    let mut seen = Window::new(&plan, Hasher::default(), Span::Items(100)).unwrap();
+    for item in 0..200_u64 {
+        seen.insert(&item);
+        assert_eq!(read_back(&seen), seen, "{item}");
+    }
+}
+
 #[test]
 fn hostile_clocks_are_refused() {
     let plan = Plan::window(100, 0.01, 4).unwrap();
@@ -143,5 +181,6 @@ fn hostile_clocks_are_refused() {
         Window::restore(&plan, Hasher::default(), crate::BitView::new(&words)).is_ok()
     };
     assert!(with(0, 0) && with(0, 1 << 62) && !with(0, u64::MAX) && with(2, 3) && with(3, 25));
-    assert!(!with(1, 0) && !with(2, 4) && !with(3, 26) && !with(4, 1) && !with(7, 1));
+    assert!(with(4, 0) && with(4, u64::MAX / 2) && !with(4, 1 << 63) && !with(4, u64::MAX));
+    assert!(!with(1, 0) && !with(2, 4) && !with(3, 26) && !with(5, 1) && !with(7, 1));
 }
