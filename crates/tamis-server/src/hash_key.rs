@@ -76,7 +76,7 @@ impl HashKey {
             (HashKey::Fixed(key), _) => Some(key),
             (HashKey::Random, Some(dir)) => Some(of_folder(dir)?),
             (HashKey::Random, None) => {
-                Some(random().map_err(|error| HashKeyError::new(Path::new("hash-key"), error))?)
+                Some(random().map_err(|error| HashKeyError::new(Path::new(FILE_NAME), error))?)
             }
         })
     }
@@ -103,16 +103,42 @@ impl fmt::Display for HashKeyError {
 
 impl std::error::Error for HashKeyError {}
 
+/// The name of the file with the key.
+pub(crate) const FILE_NAME: &str = "hash-key";
+
+/// Returns the path of the file with the key of a folder.
+pub(crate) fn path(dir: &Path) -> PathBuf {
+    dir.join(FILE_NAME)
+}
+
+/// Tests whether a server can start with the key of a folder: the file has a key or does not exist.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub(crate) fn is_usable(dir: &Path) -> io::Result<bool> {
+    match fs::read(path(dir)) {
+        Ok(text) => Ok(parse(&text).is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is wrong with a damaged file.
+pub(crate) const NO_KEY: &str = "no key of 32 hexadecimal digits";
+
+fn parse(text: &[u8]) -> Option<[u8; 16]> {
+    hex::decode(&text.trim_ascii().to_ascii_lowercase())
+}
+
 /// Returns the key of a folder and creates one if the folder has none.
 fn of_folder(dir: &Path) -> Result<[u8; 16], HashKeyError> {
-    let path = dir.join("hash-key");
+    let path = path(dir);
     match fs::read(&path) {
-        Ok(text) => hex::decode(&text.trim_ascii().to_ascii_lowercase()).ok_or_else(|| {
-            HashKeyError::new(
-                &path,
-                "no key of 32 hexadecimal digits; restore the file, or remove it: new filters \
-                     then get another key and do not merge with old ones, which keep theirs",
-            )
+        Ok(text) => parse(&text).ok_or_else(|| {
+            let advice = "restore the file, or remove it: new filters then get another key and do \
+                          not merge with old ones, which keep theirs";
+            HashKeyError::new(&path, format_args!("{NO_KEY}; {advice}"))
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let make = || {

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::hash_key;
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
-use crate::persistence::folder::{Folder, lock};
+use crate::persistence::folder::{Folder, FolderLock, lock};
 use crate::persistence::replay::Replay;
 use crate::persistence::stream::Stream;
 
@@ -43,7 +44,17 @@ pub struct DataReport {
 /// ```
 pub fn check_data(dir: &Path) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
+    check_hash_key(dir)?;
     check(&OsDisk(dir.to_owned()))
+}
+
+/// Checks the key of new filters, which a start reads after the data.
+pub(super) fn check_hash_key(dir: &Path) -> Result<(), DurabilityError> {
+    let path = hash_key::path(dir);
+    match hash_key::is_usable(dir).map_err(DurabilityError::io(&path))? {
+        true => Ok(()),
+        false => Err(DurabilityError::damaged(&path, 0, hash_key::NO_KEY)),
+    }
 }
 
 /// Reads the files of a folder that is already locked.
@@ -56,7 +67,7 @@ pub(super) fn check(disk: &dyn Disk) -> Result<DataReport, DurabilityError> {
 }
 
 /// Locks an existing folder for this process.
-pub(super) fn lock_existing(dir: &Path) -> Result<std::fs::File, DurabilityError> {
+pub(super) fn lock_existing(dir: &Path) -> Result<FolderLock, DurabilityError> {
     std::fs::read_dir(dir).map_err(DurabilityError::io(dir))?;
     lock(dir)
 }

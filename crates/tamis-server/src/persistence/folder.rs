@@ -9,21 +9,36 @@ use crate::persistence::error::DurabilityError;
 use crate::persistence::log_file::NUMBER_LIMIT;
 use crate::persistence::{log_file, manifest, snapshot};
 
-/// Creates the folder if it does not exist, and locks it for this process. The lock ends when the
-/// file is closed.
+/// The lock of a folder: that of the folder itself and that of a file in it. It ends when both are
+/// closed.
+#[derive(Debug)]
+pub(super) struct FolderLock {
+    _folder: File,
+    _file: File,
+}
+
+/// Creates the folder if it does not exist, and locks it for this process.
+///
+/// The lock of the folder holds even if a user deletes the file `lock`. Some file systems lock only
+/// files.
 ///
 /// # Errors
 ///
 /// [`DurabilityError`] if another process uses the folder.
-pub(super) fn lock(dir: &Path) -> Result<File, DurabilityError> {
+pub(super) fn lock(dir: &Path) -> Result<FolderLock, DurabilityError> {
     std::fs::create_dir_all(dir).map_err(DurabilityError::io(dir))?;
+    let folder = File::open(dir).map_err(DurabilityError::io(dir))?;
+    let locked = || DurabilityError::Locked { path: dir.to_owned() };
+    if matches!(folder.try_lock(), Err(TryLockError::WouldBlock)) {
+        return Err(locked());
+    }
     let path = dir.join("lock");
     let fail = DurabilityError::io(&path);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(fail)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(DurabilityError::Locked { path: dir.to_owned() }),
+        Ok(()) => Ok(FolderLock { _folder: folder, _file: file }),
+        Err(TryLockError::WouldBlock) => Err(locked()),
         Err(TryLockError::Error(error)) => Err(fail(error)),
     }
 }

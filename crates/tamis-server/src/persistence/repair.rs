@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 
 use tamis_commands::Value;
 
+use crate::hash_key;
 use crate::keyspace::Keyspace;
-use crate::persistence::check::{DataReport, check, lock_existing};
+use crate::persistence::check::{DataReport, check, check_hash_key, lock_existing};
 use crate::persistence::disk::{Disk, OsDisk, copy_bytes};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
@@ -29,7 +30,8 @@ use crate::persistence::snapshot;
 use crate::persistence::snapshot::writer::SnapshotWriter;
 
 /// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
-/// folder inside `dir`. Does nothing if a server would start with the files.
+/// folder inside `dir`. Does nothing if a server would start with the files. Moves a damaged hash
+/// key there too: the next start draws another one.
 ///
 /// Damaged changes are skipped, and the changes after them are kept: a filter then misses items,
 /// and a key that a lost change removed may exist again. The old files are never lost: if the
@@ -40,7 +42,24 @@ use crate::persistence::snapshot::writer::SnapshotWriter;
 /// [`DurabilityError`] if the files cannot be read or written. The old files are not changed then.
 pub fn repair_data(dir: &Path) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
-    repair(&OsDisk(dir.to_owned()))
+    let disk = OsDisk(dir.to_owned());
+    let is_key_damaged = match check_hash_key(dir) {
+        Err(DurabilityError::Damaged { .. }) => true,
+        checked => checked.map(|()| false)?,
+    };
+    let mut report = repair(&disk)?;
+    if is_key_damaged {
+        let aside = report.aside.take().map_or_else(|| free_folder(&disk), Ok)?;
+        let (path, kept) = (hash_key::path(dir), aside.join(hash_key::FILE_NAME));
+        disk.rename(&path, &kept).map_err(DurabilityError::io(&path))?;
+        for dir in [&*aside, dir] {
+            disk.sync_dir(dir).map_err(DurabilityError::io(dir))?;
+        }
+        let what = "the hash key: new filters get another key, and do not merge with old ones";
+        report.lost.push(format!("{}: {what}", path.display()));
+        report.aside = Some(aside);
+    }
+    Ok(report)
 }
 
 fn repair(disk: &dyn Disk) -> Result<DataReport, DurabilityError> {

@@ -1,6 +1,5 @@
 //! The folder of a server: its log, and the snapshots that replace a long log.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +10,7 @@ use crate::clock::now_millis;
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
-use crate::persistence::folder::{Folder, lock};
+use crate::persistence::folder::{Folder, FolderLock, lock};
 use crate::persistence::log::Log;
 use crate::persistence::recover::recover;
 use crate::persistence::snapshot::writer::save;
@@ -31,7 +30,7 @@ pub(crate) struct Durable {
     snapshot_bytes: AtomicU64,
     pub last_save_millis: AtomicU64,
     /// Held as long as the server uses the folder.
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Option<FolderLock>>,
 }
 
 impl Durable {

@@ -396,6 +396,41 @@ fn a_folder_has_one_server() {
     assert!(refused.contains("another server") && refused.contains("--dir"), "{refused}");
 }
 
+#[test]
+fn a_folder_whose_lock_file_is_deleted_has_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, _) = start(dir.path());
+    std::fs::remove_file(dir.path().join("lock")).unwrap();
+    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
+    assert!(refused.contains("another server"), "{refused}");
+    let refused = tamis_server::check_data(dir.path()).unwrap_err().to_string();
+    assert!(refused.contains("another server"), "{refused}");
+    drop(server);
+    drop(start(dir.path()));
+}
+
+#[test]
+fn a_damaged_hash_key_is_found_by_a_check_and_set_aside_by_a_repair() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = start(dir.path());
+    client.say(&["BF.ADD", "seen", "a"]);
+    drop(server);
+    let path = dir.path().join("hash-key");
+    std::fs::write(&path, "0011").unwrap();
+    let started = Server::start(config(dir.path())).unwrap_err().to_string();
+    let checked = tamis_server::check_data(dir.path()).unwrap_err();
+    assert!(matches!(checked, tamis_server::DurabilityError::Damaged { .. }), "{checked}");
+    for refused in [started, checked.to_string()] {
+        assert!(refused.contains("hash-key") && refused.contains("32 hexadecimal"), "{refused}");
+    }
+    let report = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!((report.keys, report.lost.len()), (1, 1), "{report:?}");
+    assert_eq!(std::fs::read_to_string(report.aside.unwrap().join("hash-key")).unwrap(), "0011");
+    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 1);
+    let (_server, mut client) = start(dir.path());
+    assert_eq!(client.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
+}
+
 /// Returns the bytes of a bulk reply.
 fn bulk_of(reply: Reply) -> Vec<u8> {
     match reply {
